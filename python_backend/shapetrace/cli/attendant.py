@@ -1,0 +1,72 @@
+"""A thread of ours beside the program, which the program does not come across."""
+
+from __future__ import annotations
+
+import _thread
+import os
+from collections.abc import Callable
+
+
+class Attendant:
+    """Calls a function again and again; it returns the seconds until the next time, or None to end.
+
+    The thread is not one of ``threading``'s, as programs that join all threads would wait for ever.
+    It is not there while the program forks: python warns of a fork among threads, and the child
+    would inherit what the thread holds.
+    """
+
+    def __init__(self, step: Callable[[], float | None]) -> None:
+        self._step = step
+        self._pid = os.getpid()
+        self._ident: int | None = None
+        self._stopped = True
+        # Both are held while the thread runs: releasing the first asks it to end, and it releases
+        # the second when it does.
+        self._wanted = _thread.allocate_lock()
+        self._running = _thread.allocate_lock()
+        os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork)
+
+    def start(self) -> None:
+        """Begin; the first call is made at once."""
+        self._stopped = False
+        self._begin()
+
+    def stop(self) -> None:
+        """End, and wait for that, unless called from the thread itself."""
+        self._stopped = True
+        self._end()
+
+    def _begin(self) -> None:
+        self._wanted.acquire(blocking=False)
+        self._running.acquire()
+        try:
+            self._ident = _thread.start_new_thread(self._run, ())
+        except RuntimeError:
+            # The interpreter is shutting down, or may start no further thread.
+            self._running.release()
+
+    def _end(self) -> None:
+        if self._ident is None or self._ident == _thread.get_ident():
+            return
+        if self._wanted.locked():
+            self._wanted.release()
+        with self._running:
+            self._ident = None
+
+    def _run(self) -> None:
+        try:
+            wait = self._step()
+            while wait is not None and not self._wanted.acquire(timeout=wait):
+                wait = self._step()
+            if wait is None:
+                self._stopped = True
+        finally:
+            self._running.release()
+
+    def _before_fork(self) -> None:
+        if os.getpid() == self._pid:
+            self._end()
+
+    def _after_fork(self) -> None:
+        if os.getpid() == self._pid and not self._stopped and self._ident is None:
+            self._begin()

@@ -1,0 +1,78 @@
+"""The command line of Shapetrace.
+
+python -m shapetrace run train.py --epochs 1
+python -m shapetrace show run.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from shapetrace import __version__
+from shapetrace._errors import ShapetraceError
+from shapetrace.cli import run, show
+from shapetrace.cli.outcome import end_by_interrupt
+from shapetrace.cli.program import Program
+from shapetrace.cli.terminal import Terminal
+from shapetrace.cli.traced_run import OUR_FAILURE
+
+PROGRAM = "python -m shapetrace"
+
+DESCRIPTION = "The shape of every tensor in a PyTorch program, with the expression that made it."
+
+EXAMPLES = """\
+examples:
+  python -m shapetrace run train.py --epochs 1
+  python -m shapetrace run --view listing -m package.module
+  python -m shapetrace run --view none -o run.json train.py
+  python -m shapetrace show run.json
+
+`python -m shapetrace run --help` and `show --help` say more."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command line; returns the exit code, or ends as the program that it ran ends."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parser, run_parser = make_parsers()
+    program: Program | None = None
+    if given[:1] == ["run"]:
+        own, program = run.separate_program(given[1:], run.options_with_value(run_parser))
+        given = ["run", *own]
+    elif given and not given[0].startswith("-") and given[0] != "show":
+        parser.error(f"there is no command {given[0]!r}; `{PROGRAM} run PROGRAM` runs a program")
+    chosen = parser.parse_args(given)
+    try:
+        if chosen.command == "show":
+            return _show(chosen)
+        if program is None:
+            run_parser.error("name a program to run: a script, or -m and a module")
+        return run.run(chosen, program)
+    except ShapetraceError as error:
+        Terminal().note(str(error))
+        return OUR_FAILURE
+
+
+def _show(chosen: argparse.Namespace) -> int:
+    try:
+        return show.run(chosen)
+    except KeyboardInterrupt:
+        pass
+    end_by_interrupt()
+
+
+def make_parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
+    """The parser of the whole command line, and the one of ``run`` in it."""
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"shapetrace {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="{run,show}", required=True)
+    run_parser = run.add_parser(commands)
+    show.add_parser(commands)
+    return parser, run_parser

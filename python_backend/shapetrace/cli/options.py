@@ -1,0 +1,46 @@
+"""Options that commands share."""
+
+from __future__ import annotations
+
+import argparse
+
+from shapetrace.cli.terminal import COLOR_CHOICES, VIEW_NAMES, ViewChoice
+
+
+def add_view_options(parser: argparse._ArgumentGroup, *, may_be_none: bool) -> None:
+    """Declare ``--view``, ``--color``, ``--width`` and ``--verbose``."""
+    parser.add_argument(
+        "--view",
+        choices=(*VIEW_NAMES, "none") if may_be_none else VIEW_NAMES,
+        default="tree",
+        help="tree (default): modules and their ops; listing: source lines with what they did; "
+        "table: one row for each module; markdown; json: the trace file",
+    )
+    parser.add_argument(
+        "--color",
+        choices=COLOR_CHOICES,
+        default="auto",
+        help="auto (default): where a terminal takes it and NO_COLOR is not set",
+    )
+    parser.add_argument(
+        "--width",
+        type=positive,
+        metavar="COLUMNS",
+        help="columns to lay out for (default: those of the terminal)",
+    )
+    parser.add_argument(
+        "--verbose", action="store_true", help="also show what is folded away as library detail"
+    )
+
+
+def view_choice(arguments: argparse.Namespace) -> ViewChoice:
+    """What was chosen by these options."""
+    return ViewChoice(arguments.view, arguments.color, arguments.width, arguments.verbose)
+
+
+def positive(text: str) -> int:
+    """A whole number from 1, for argparse."""
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return number

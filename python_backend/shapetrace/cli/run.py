@@ -1,0 +1,164 @@
+"""``shapetrace run``: runs a program and shows the shapes of the tensors in it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from shapetrace._errors import ProgramError
+from shapetrace.cli.options import add_view_options, positive, view_choice
+from shapetrace.cli.outcome import end_as_python_would
+from shapetrace.cli.program import PreparedProgram, Program
+from shapetrace.cli.terminal import Terminal
+from shapetrace.cli.traced_run import RecordingChoice, TracedRun
+
+if TYPE_CHECKING:
+    from shapetrace.sinks.file import FileSink
+
+DESCRIPTION = """\
+Run a program as python would, and show the shape of every tensor in its forward pass.
+
+The program sees its own arguments, prints what it prints, and ends with its own exit code; the
+trace follows on stdout when it has ended. Exit code 2 is ours: a program that is not there, a
+file that cannot be written."""
+
+EXAMPLES = """\
+examples:
+  python -m shapetrace run train.py --epochs 1
+  python -m shapetrace run --stop-after-trace train.py
+  python -m shapetrace run --view listing -m package.module
+  python -m shapetrace run --view none -o run.json train.py
+
+Recording ends before the second forward pass begins, so that the loss, the backward pass and the
+optimizer's step are in the trace; the program runs on. With --stop-after-trace it ends where the
+pass returned, by SystemExit: finally blocks and exit handlers run. A program that does not end by
+that is interrupted as by Ctrl-C, then ended as it is.
+
+Ctrl-C shows what was recorded so far, and so do sys.exit, os._exit and os.exec. SIGTERM kills the
+program at once as it always does, unless the program handles it: a file named by -o is there if
+recording had ended by then."""
+
+
+def add_parser(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+) -> argparse.ArgumentParser:
+    """Declare the command and its options."""
+    parser = commands.add_parser(
+        "run",
+        help="run a program and show the shapes in it",
+        usage="python -m shapetrace run [options] (script.py | -m module) [arguments ...]",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    recording = parser.add_argument_group("what is recorded")
+    recording.add_argument(
+        "--passes",
+        type=_passes,
+        default=1,
+        metavar="N|all",
+        help="stop recording after so many forward passes of outermost modules (default: 1)",
+    )
+    recording.add_argument(
+        "--stop-after-trace",
+        action="store_true",
+        help="end the program, with exit code 0, when the last of them has returned",
+    )
+    recording.add_argument(
+        "--level",
+        choices=("torch", "aten"),
+        default="torch",
+        help="torch: calls as they are written (default); aten: the kernels below them too",
+    )
+    recording.add_argument(
+        "--settle-after",
+        type=positive,
+        metavar="N",
+        help="look only now and then after N forward passes that brought nothing new",
+    )
+    recording.add_argument(
+        "--expand-fused",
+        action="store_true",
+        help="look into modules that torch would compute in one fused step, and so slow them down",
+    )
+    recording.add_argument("-o", "--output", metavar="FILE", help="write the trace to a file")
+    add_view_options(parser.add_argument_group("how it is shown"), may_be_none=True)
+    return parser
+
+
+def options_with_value(parser: argparse.ArgumentParser) -> frozenset[str]:
+    """The options that take the next word of the command line."""
+    actions = parser._actions
+    return frozenset(name for each in actions if each.nargs != 0 for name in each.option_strings)
+
+
+def separate_program(
+    arguments: Sequence[str], options_with_value: frozenset[str]
+) -> tuple[list[str], Program | None]:
+    """Split a command line into our options and the program, which has all that follows it."""
+    position = 0
+    while position < len(arguments):
+        argument = arguments[position]
+        rest = tuple(arguments[position + 1 :])
+        if argument == "-m":
+            program = Program(rest[0], rest[1:], is_module=True) if rest else None
+            return [*arguments[:position]], program
+        if argument.startswith("-m"):
+            return [*arguments[:position]], Program(argument[2:], rest, is_module=True)
+        if argument == "--":
+            return [*arguments[:position]], Program(rest[0], rest[1:]) if rest else None
+        if not argument.startswith("-") or argument == "-":
+            return [*arguments[:position]], Program(argument, rest)
+        position += 2 if argument in options_with_value else 1
+    return list(arguments), None
+
+
+def run(arguments: argparse.Namespace, program: Program) -> int:
+    """Run the command; ends by SystemExit or KeyboardInterrupt where the program does."""
+    terminal = Terminal()
+    prepared = PreparedProgram(program)
+    sink = _opened_file(arguments.output) if arguments.output is not None else None
+    recording = RecordingChoice(
+        level=arguments.level,
+        passes=arguments.passes,
+        stop_after_trace=arguments.stop_after_trace,
+        settle_after=arguments.settle_after,
+        expand_fused=arguments.expand_fused,
+    )
+    argv = (program.name, *program.arguments)
+    traced_run = TracedRun(recording, view_choice(arguments), sink, terminal, argv)
+    traced_run.begin()
+    ending = traced_run.ending
+    try:
+        error = prepared.run()
+    except ProgramError:
+        traced_run.abandon()
+        raise
+    except SystemExit:
+        if ending.has_interrupted:
+            raise SystemExit(0) from None
+        raise
+    finally:
+        ending.main_is_over()
+    if error is None:
+        return 0
+    if ending.has_interrupted and isinstance(error, KeyboardInterrupt):
+        return 0
+    end_as_python_would(error)
+
+
+def _opened_file(path: str) -> FileSink:
+    # Not imported before it is wanted: the program shall find as little as possible imported.
+    from shapetrace.sinks.file import FileSink
+
+    sink = FileSink(path)
+    sink.open()
+    return sink
+
+
+def _passes(text: str) -> int | None:
+    if text == "all":
+        return None
+    return positive(text)

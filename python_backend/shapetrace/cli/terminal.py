@@ -1,0 +1,103 @@
+"""What the command line says: the trace on stdout, everything about it on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from shapetrace.events.model import Trace
+
+VIEW_NAMES = ("tree", "listing", "table", "markdown", "json")
+"""The names of the views; written out here as nothing of them is loaded before the program runs."""
+
+COLOR_CHOICES = ("auto", "always", "never")
+
+
+@dataclass(frozen=True, slots=True)
+class ViewChoice:
+    """Which view the user asked for, and how it shall look."""
+
+    view: str = "tree"
+    """One of ``VIEW_NAMES``, or ``none``."""
+    color: str = "auto"
+    width: int | None = None
+    """None for as wide as the terminal is."""
+    verbose: bool = False
+
+
+class Terminal:
+    """The standard streams as they were at first, whatever the program puts in their place."""
+
+    def __init__(self, stdout: TextIO | None = None, stderr: TextIO | None = None) -> None:
+        self.stdout = stdout or sys.stdout
+        self.stderr = stderr or sys.stderr
+        self._base = _working_directory()
+
+    def note(self, text: str) -> None:
+        """Say one line about the trace, or about what is wrong."""
+        try:
+            self.stderr.write(f"shapetrace: {text}\n")
+            self.stderr.flush()
+        except (AttributeError, OSError, ValueError):
+            # No stderr, or closed: there is nobody to tell.
+            pass
+
+    def show(self, trace: Trace, choice: ViewChoice) -> None:
+        """Print a view of a trace to stdout, after everything that has been printed before."""
+        if choice.view == "none":
+            return
+        stream = self._usable_stdout()
+        if stream is None:
+            self.note("the trace is not shown, as stdout is closed; write it to a file with -o")
+            return
+        _write(stream, _rendered(trace, choice, stream, self._base))
+
+    def _usable_stdout(self) -> TextIO | None:
+        """The stream that was stdout at first, or what the program has wrapped it in."""
+        for stream in (self.stdout, sys.stdout):
+            try:
+                stream.flush()
+            except (AttributeError, ValueError):
+                # There is none, or it is closed or detached.
+                continue
+            except OSError:
+                # Whoever reads it is gone, which writing will find too.
+                pass
+            return stream
+        return None
+
+
+def _rendered(trace: Trace, choice: ViewChoice, stream: TextIO, base: str | None) -> str:
+    from shapetrace import views
+
+    width = choice.width or views.terminal_width(os.environ)
+    options = views.ViewOptions(width=width, base=base, verbose=choice.verbose)
+    color = views.wants_color(choice.color, stream, os.environ)
+    return views.render(trace, choice.view, options, color=color, encoding=stream.encoding)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    for waiting in (sys.stdout, sys.stderr):
+        try:
+            waiting.flush()
+        except (AttributeError, OSError, ValueError):
+            pass
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        # The reader has seen enough. What is left in the buffer must go somewhere, or the
+        # interpreter complains when it flushes it at the end.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def _working_directory() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None

@@ -1,0 +1,55 @@
+"""Printing as the tools before did it: to whatever is stdout at that moment."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+
+from shapetrace.events.model import Trace
+from shapetrace.views import StyledText, ViewOptions, terminal_width, wants_color
+from shapetrace.views.registry import VIEWS
+from shapetrace.views.styled import printable
+from shapetrace.views.terminal import to_text
+
+RUNNING_ALREADY = "another recording is running already, and only one can; stop that one first"
+"""Why a second recording is not begun."""
+
+
+def view_of(trace: Trace, view: str, *, verbose: bool, width: int | None = None) -> StyledText:
+    """A view for people who sit in front of it: files named from where they are."""
+    columns = terminal_width(os.environ) if width is None else width
+    options = ViewOptions(width=columns, base=_working_directory(), verbose=verbose)
+    return VIEWS[view](trace, options)
+
+
+def joined(texts: Iterable[StyledText]) -> StyledText:
+    """Several texts as one, with a blank line between them."""
+    lines = [line for text in texts for line in ((), *text.lines)]
+    return StyledText(tuple(lines[1:]))
+
+
+def show(text: StyledText, *, may_color: bool = True) -> None:
+    """Print to stdout, in colour where it is a terminal and NO_COLOR is not set."""
+    stream = sys.stdout
+    choice = "auto" if may_color else "never"
+    color = wants_color(choice, stream, os.environ)
+    encoding = getattr(stream, "encoding", None)
+    try:
+        stream.write(to_text(text, color=color, encoding=encoding))
+        stream.flush()
+    except (AttributeError, OSError, ValueError):
+        # None, closed, or nobody reads it: the program can go on without our text.
+        pass
+
+
+def warn(message: str) -> None:
+    """Print one line that the user should notice, in yellow."""
+    show(StyledText((((printable(message), "count"),),)))
+
+
+def _working_directory() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None

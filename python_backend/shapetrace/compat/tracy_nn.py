@@ -1,0 +1,155 @@
+"""``Tracer`` and ``trace_model``, the names of tracy_nn.
+
+● TRACING MHA STARTED
+
+train.py · torch 2.13.0 · 1 forward pass · 2 module calls · 3 ops
+
+MHA  f32[2,5,6] → f32[2,5,6]                               train.py:52
+├─ query  Linear(in_features=6, ...)  f32[2,5,6] → f32[2,5,6]   mha.py:30
+...
+
+● TRACING MHA COMPLETE
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any, Self
+
+from shapetrace._errors import AlreadyTracingError
+from shapetrace.compat.output import RUNNING_ALREADY, joined, show, view_of, warn
+from shapetrace.recording import LiveRecording, Recording, trace
+from shapetrace.views import StyledText
+from shapetrace.views.styled import Line, printable
+
+_NOT_STOPPED = "The program ended before stop() was called; this is what had been seen."
+
+
+class Tracer:
+    """Prints, once it is stopped, what ran since it was started.
+
+        tracer = Tracer("MHA")
+        with tracer.trace(model):
+            model(x)
+
+    A trace that is never stopped is printed when the program ends.
+    """
+
+    def __init__(self, name: str = "Neural Network") -> None:
+        self.name = name
+        self.model: Any = None
+        """What is recorded when ``start`` or ``trace`` is given no model."""
+        self._process = os.getpid()
+        self._running: LiveRecording | None = None
+        self._recording: LiveRecording | None = None
+        self._printed = StyledText(())
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it is started and not stopped."""
+        return self._running is not None
+
+    @property
+    def recording(self) -> Recording | None:
+        """What the latest start has recorded, so far or in all; None before the first one."""
+        return self._recording
+
+    @property
+    def text(self) -> str:
+        """What was printed at the latest stop, without colours."""
+        return self._printed.plain()
+
+    def start(self, model: Any = None) -> None:
+        """Begin to record; module paths begin at ``model``."""
+        self._start(model, depth=2)
+
+    def stop(self) -> None:
+        """End the recording and print it."""
+        self._stop()
+
+    def trace(self, model: Any = None) -> _Traced:
+        """Record what a ``with`` block does."""
+        return _Traced(self, model)
+
+    def __enter__(self) -> Self:
+        """Only promise to stop: starting is left to ``start``."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stop()
+
+    def _start(self, model: Any, depth: int) -> None:
+        """Begin to record; ``depth`` says how far out the caller of the public method is."""
+        if self._running is not None:
+            warn(f"Tracer {self.name} is already active!")
+            return
+        recording = trace(self.model if model is None else model)
+        try:
+            recording.start(depth + 1)
+        except AlreadyTracingError:
+            warn(f"Tracer {self.name} records nothing: {RUNNING_ALREADY}.")
+            return
+        self._running = self._recording = recording
+        self._process = os.getpid()
+        atexit.register(self._stop_at_exit)
+
+    def _stop(self, remarks: Iterable[Line] = ()) -> None:
+        recording, self._running = self._running, None
+        if recording is None:
+            return
+        atexit.unregister(self._stop_at_exit)
+        if os.getpid() != self._process:
+            return  # in a fork, which is not watched: the process that was started prints
+        try:
+            recording.stop()
+            tree = view_of(recording.trace, "tree", verbose=True)
+        except Exception as error:
+            # Ours to regret, not the program's to handle.
+            warn(
+                f"Tracer {self.name} cannot show what it recorded: {type(error).__name__}: {error}"
+            )
+            return
+        begin, end = self._banner("STARTED"), self._banner("COMPLETE")
+        self._printed = joined((StyledText((begin,)), tree, StyledText((*remarks, end))))
+        show(self._printed)
+
+    def _stop_at_exit(self) -> None:
+        self._stop(remarks=((((_NOT_STOPPED, "note"),)), ()))
+
+    def _banner(self, state: str) -> Line:
+        return (("● ", "name"), (printable(f"TRACING {self.name} {state}"), "heading"))
+
+
+class _Traced:
+    """Starts a tracer where its ``with`` block begins, and stops it where that ends."""
+
+    def __init__(self, tracer: Tracer, model: Any) -> None:
+        self._tracer = tracer
+        self._model = model
+
+    def __enter__(self) -> Tracer:
+        self._tracer._start(self._model, depth=2)
+        return self._tracer
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._tracer._stop()
+
+
+def trace_model(model: Any, name: str = "Quick Trace") -> Tracer:
+    """Make a tracer that records ``model`` when it is started with no other one."""
+    tracer = Tracer(name)
+    tracer.model = model
+    return tracer

@@ -1,0 +1,1 @@
+"""What happened, as plain values: the model, its stored form, and its nesting."""

@@ -1,0 +1,232 @@
+"""The stored form of a trace: JSON with a format name, one event on a line.
+
+{"format":"shapetrace/1",
+"run":{"argv":["train.py"],...},
+"modules":[
+{"id":1,"parent":null,"path":"",...}],
+...}
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import gc
+import json
+import math
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from typing import NoReturn, TypeAlias
+
+from shapetrace._errors import TraceFileError
+from shapetrace.events.model import Trace
+from shapetrace.events.schema import Mismatch, record_of
+
+FORMAT = "shapetrace/1"
+"""Changes when an older Shapetrace could no longer read the file; new keys alone do not."""
+
+FilePath: TypeAlias = str | os.PathLike[str]
+
+_RECORD_AGAIN = "record it again"
+_WHAT_TO_NAME = "name a file that `shapetrace run -o FILE` or `trace.save(FILE)` wrote"
+_TOO_DEEP = "the values of this trace are nested too deeply for JSON"
+_TRACE = record_of(Trace)
+# Escaping everything but ASCII keeps file names that are not valid Unicode as they are.
+_to_text: Callable[[object], str] = json.JSONEncoder(
+    ensure_ascii=True, allow_nan=False, separators=(",", ":")
+).encode
+
+
+def encode(trace: Trace) -> dict[str, object]:
+    """The JSON document for a trace, as plain dicts and lists."""
+    try:
+        return {"format": FORMAT, **_TRACE.write(trace)}
+    except RecursionError:
+        raise TraceFileError(_TOO_DEEP) from None
+
+
+def decode(document: object) -> Trace:
+    """The trace that a JSON document stands for."""
+    if not isinstance(document, dict) or not isinstance(document.get("format"), str):
+        raise TraceFileError(f"this is not a Shapetrace trace; {_WHAT_TO_NAME}")
+    found = document["format"]
+    if not found.startswith("shapetrace/"):
+        raise TraceFileError(
+            f"this is not a Shapetrace trace but {_on_one_line(found)}; {_WHAT_TO_NAME}"
+        )
+    if found != FORMAT:
+        raise TraceFileError(
+            f"this was written by a newer Shapetrace (format {_on_one_line(found)}); "
+            "update Shapetrace to read it"
+        )
+    try:
+        trace: Trace = _TRACE.read(document)
+    except Mismatch as mismatch:
+        place = _on_one_line(str(mismatch))
+        raise TraceFileError(f"this trace is damaged: {place}; {_RECORD_AGAIN}") from None
+    except RecursionError:
+        raise TraceFileError(
+            f"this trace is damaged: its values are nested too deeply; {_RECORD_AGAIN}"
+        ) from None
+    return trace
+
+
+def dumps(trace: Trace) -> str:
+    """The text of a trace file."""
+    return "".join(_pieces(trace))
+
+
+def loads(text: str | bytes) -> Trace:
+    """The trace that the text of a trace file stands for."""
+    with _collector_at_rest():
+        return decode(_parse(text))
+
+
+def save(trace: Trace, path: FilePath) -> None:
+    """Write a trace file: the whole of it, or nothing."""
+    name = _on_one_line(os.fspath(path))
+    try:
+        present = _status(path)
+        if present is not None and stat.S_ISDIR(present.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if present is None or stat.S_ISREG(present.st_mode):
+            _replace(os.path.realpath(path), _pieces(trace), present)
+        else:  # A device or a pipe must stay what it is.
+            text = dumps(trace)
+            with open(path, "w", encoding="ascii") as stream:
+                stream.write(text)
+    except TraceFileError as error:
+        raise TraceFileError(f"cannot write {name}: {error}") from None
+    except (OSError, ValueError) as error:  # ValueError: the path holds a null character.
+        raise TraceFileError(f"cannot write {name}: {_advice(error)}") from None
+
+
+def load(path: FilePath) -> Trace:
+    """Read a trace file."""
+    name = _on_one_line(os.fspath(path))
+    try:
+        with open(path, "rb") as stream:
+            text = stream.read()
+    except FileNotFoundError:
+        raise TraceFileError(f"there is no file {name}; {_WHAT_TO_NAME}") from None
+    except IsADirectoryError:
+        raise TraceFileError(f"{name} is a folder; {_WHAT_TO_NAME}") from None
+    except (OSError, ValueError) as error:  # ValueError: the path holds a null character.
+        raise TraceFileError(f"cannot read {name}: {_advice(error)}") from None
+    try:
+        return loads(text)
+    except TraceFileError as error:
+        raise TraceFileError(f"{name}: {error}") from None
+
+
+def _pieces(trace: Trace) -> Iterator[str]:
+    """The text of a trace file, made piece by piece, as the whole may be large."""
+    try:
+        yield f'{{"format":{_to_text(FORMAT)}'
+        for field in _TRACE.fields:
+            value = getattr(trace, field.name)
+            yield f",\n{_to_text(field.key)}:"
+            if isinstance(value, tuple):
+                yield from _list_pieces(value)
+            else:
+                yield _to_text(record_of(type(value)).write(value))
+        for key, value in trace.extra.items():
+            if key not in _TRACE.keys:
+                yield f",\n{_to_text(key)}:{_to_text(value)}"
+        yield "}\n"
+    except RecursionError:
+        raise TraceFileError(_TOO_DEEP) from None
+    except (TypeError, ValueError) as error:
+        raise TraceFileError(f"this trace holds a value that JSON cannot: {error}") from None
+
+
+def _list_pieces(events: Iterable[object]) -> Iterator[str]:
+    separator = "[\n"
+    for event in events:
+        yield separator + _to_text(record_of(type(event)).write(event))
+        separator = ",\n"
+    yield "[]" if separator == "[\n" else "]"
+
+
+@contextlib.contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """Nothing that reading makes is garbage: searching it all for some would double the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _parse(text: str | bytes) -> object:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        if not error.doc.strip():
+            raise TraceFileError(f"this file is empty; {_RECORD_AGAIN}") from None
+        if error.doc.lstrip().startswith("{"):
+            raise TraceFileError(
+                f"this file is cut short or damaged at line {error.lineno}; {_RECORD_AGAIN}"
+            ) from None
+        raise TraceFileError(f"this is not a Shapetrace trace; {_WHAT_TO_NAME}") from None
+    except RecursionError:
+        raise TraceFileError(
+            f"this file is damaged: its values are nested too deeply; {_RECORD_AGAIN}"
+        ) from None
+    except ValueError:  # Bytes that are no text, or a number that JSON does not have.
+        raise TraceFileError(f"this is not a Shapetrace trace; {_WHAT_TO_NAME}") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(text)
+    return number
+
+
+def _status(path: FilePath) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def _replace(path: str, pieces: Iterable[str], present: os.stat_result | None) -> None:
+    """Put a new file in the place of ``path``, or change nothing."""
+    temporary = os.path.join(os.path.dirname(path), f".shapetrace-{os.urandom(8).hex()}.tmp")
+    # Opened by name, not through tempfile, whose files only their owner may read.
+    with open(temporary, "x", encoding="ascii", newline="\n") as stream:
+        try:
+            stream.writelines(pieces)
+            stream.flush()
+            os.fsync(stream.fileno())
+            if present is not None:
+                os.chmod(temporary, stat.S_IMODE(present.st_mode))
+            stream.close()  # Windows replaces no open file.
+            os.replace(temporary, path)
+        except BaseException:
+            stream.close()
+            os.unlink(temporary)
+            raise
+
+
+def _advice(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return "its folder does not exist; make it first, or choose another place"
+    if isinstance(error, IsADirectoryError):
+        return "it is a folder; name a file in it"
+    if isinstance(error, PermissionError):
+        return "it is not permitted there; choose another place"
+    reason = error.strerror if isinstance(error, OSError) else None
+    return f"{(reason or str(error)).lower()}; choose another place"
+
+
+def _on_one_line(text: str) -> str:
+    return text if text.isprintable() else repr(text)

@@ -1,0 +1,168 @@
+"""Where a call was made: a trie of the functions that were running and the places they were at.
+
+An *activation* is a function running for one caller: all its calls from the same place in the same
+calling context share it. A *site* is an instruction of an activation. Both are found again with
+dictionary look-ups, and the stack above a module call is never walked twice.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from torch import overrides
+from torch.nn import Module
+
+if TYPE_CHECKING:
+    from shapetrace.recorder.records import ModuleVariant, OpVariant
+
+PROGRAM: Final = 0
+"""Code of the program's own, which is all that does not lie in torch."""
+TORCH: Final = 1
+"""Code below torch's real install directory; ops made there are not the program's expressions."""
+HIDDEN: Final = 2
+"""Code that stands between a call and what it calls: torch's module call, our own frames."""
+BOUNDARY: Final = 3
+"""Our module call: what lies above it is known from the call in progress."""
+FORWARD: Final = 4
+"""A method called forward, which may have been called without going through the module's call."""
+HANDLER: Final = 5
+"""A ``__torch_function__`` of another mode, which passes the program's calls on to ours."""
+
+TORCH_DIRECTORY: Final = os.path.dirname(os.path.realpath(torch.__file__)) + os.sep
+OWN_DIRECTORY: Final = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
+
+HANDLE_TORCH_FUNCTION: Final[CodeType] = overrides.handle_torch_function.__code__
+
+CALL_IMPL: Final[CodeType] = Module._call_impl.__code__
+"""torch's module call where there are no hooks, which is the frame that calls forward."""
+
+_HIDDEN_CODES: Final = frozenset(
+    {
+        HANDLE_TORCH_FUNCTION,
+        Module._call_impl.__code__,
+        Module._wrapped_call_impl.__code__,
+        *(part for part in Module._call_impl.__code__.co_consts if isinstance(part, CodeType)),
+        threading.Thread.run.__code__,
+        threading.Thread._bootstrap.__code__,  # type: ignore[attr-defined]
+        threading.Thread._bootstrap_inner.__code__,  # type: ignore[attr-defined]
+    }
+)
+_HIDDEN_FILES: Final = ("<frozen runpy>", "<frozen importlib._bootstrap>")
+
+
+class CodeKinds:
+    """Remembers what kind each code object is, by identity: hashing one takes long."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[int, tuple[int, CodeType]] = {}
+        self._directories: dict[str, int] = {}
+
+    def of(self, code: CodeType) -> int:
+        """The kind of a code object."""
+        known = self._kinds.get(id(code))
+        if known is not None:
+            return known[0]
+        kind = self._classify(code)
+        self._kinds[id(code)] = (kind, code)  # holding the code keeps its id from being reused
+        return kind
+
+    def mark(self, code: CodeType, kind: int) -> None:
+        """Set the kind of one code object."""
+        self._kinds[id(code)] = (kind, code)
+
+    def _classify(self, code: CodeType) -> int:
+        if code in _HIDDEN_CODES or code.co_filename in _HIDDEN_FILES:
+            return HIDDEN
+        kind = self._directories.get(code.co_filename)
+        if kind is None:
+            path = os.path.realpath(code.co_filename)
+            if path.startswith(TORCH_DIRECTORY):
+                kind = TORCH
+            else:
+                kind = HIDDEN if path.startswith(OWN_DIRECTORY) else PROGRAM
+            self._directories[code.co_filename] = kind
+        if kind == HIDDEN:
+            return HIDDEN
+        if code.co_name == "forward" and code.co_argcount > 0:
+            return FORWARD
+        if code.co_name == "__torch_function__" and kind == PROGRAM:
+            return HANDLER
+        return kind
+
+    def is_torch(self, code: CodeType) -> bool:
+        """Whether a code object lies in torch's install directory."""
+        self.of(code)
+        return self._directories.get(code.co_filename) == TORCH
+
+
+class Activation:
+    """A function as it runs for one caller."""
+
+    __slots__ = ("caller", "code", "in_torch", "is_forward", "module", "sites")
+
+    def __init__(
+        self,
+        code: CodeType,
+        caller: Site | None,
+        module: ModuleVariant | None,
+        in_torch: bool,
+        is_forward: bool = False,
+    ) -> None:
+        self.is_forward = is_forward
+        """Whether it may run for several modules, when it is called directly."""
+        self.code = code
+        self.caller = caller
+        """The site that called it; None at the bottom of the stack."""
+        self.module = module
+        """The module call it runs in."""
+        self.in_torch = in_torch
+        self.sites: dict[int, Site] = {}
+        """By the offset of the instruction."""
+
+
+class Site:
+    """An instruction of an activation, with what was called from it."""
+
+    __slots__ = ("activation", "callees", "last", "modules", "offset", "trampoline", "variants")
+
+    def __init__(self, activation: Activation, offset: int) -> None:
+        self.activation = activation
+        self.offset = offset
+        self.last: OpVariant | None = None
+        """The op variant seen last, which the next call most often repeats."""
+        self.variants: Any = None
+        """All op variants of this site; made by ``records`` when there is more than one."""
+        self.callees: dict[int, Activation] | None = None
+        """By the id of the code called."""
+        self.modules: Any = None
+        """The modules called from here; made by ``modules`` when there is one."""
+        self.trampoline: Any = None
+
+
+def api_caller(frame: FrameType, function: Any) -> FrameType:
+    """The frame that called a Python-level torch function, from the one that handed it over.
+
+    ``frame`` belongs to the body that called ``handle_torch_function``. Between it and the caller
+    stand at most a few wrappers, the outermost of which is the public function itself.
+    """
+    code = getattr(function, "__code__", None)
+    candidate: FrameType | None = frame
+    for _ in range(4):
+        if candidate is None:
+            break
+        if candidate.f_code is code:
+            return candidate.f_back or candidate
+        candidate = candidate.f_back
+    return frame.f_back or frame
+
+
+def user_site(site: Site) -> Site | None:
+    """The innermost site in the program's own code, going outwards from ``site``."""
+    current: Site | None = site
+    while current is not None and current.activation.in_torch:
+        current = current.activation.caller
+    return current

@@ -1,0 +1,190 @@
+"""What a tensor or a result looks like, as plain tuples that hold nothing alive.
+
+A *raw* value is one of
+
+- a tensor ``(shape, dtype, device, requires_grad, strides, class)``, six items, or eight with
+  ``layout, placements`` where it is not a plain strided one,
+- a container ``(CONTAINER, kind, keys, items, length)``,
+- anything else ``(OTHER, text)``.
+
+Equal raw values mean equal descriptions, so they serve as signatures. Nothing here reads a tensor's
+data, waits for a device, forces a symbolic size or raises.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import islice
+from typing import Any, Final, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+
+Raw: TypeAlias = tuple[Any, ...]
+
+CONTAINER: Final = "container"
+OTHER: Final = "other"
+NONE: Final = (OTHER, "None")
+
+CPU: Final = torch.device("cpu")
+"""The one device object for the CPU: reading a tensor's makes a new one each time."""
+
+MOST_ITEMS: Final = 64
+"""Items of one container that are kept; the length tells of the rest."""
+MOST_DEPTH: Final = 4
+"""How deep containers are looked into."""
+MOST_TEXT: Final = 60
+
+_PLAIN: Final = frozenset({int, float, bool, str, type(None), complex, bytes})
+_NUMBERS: Final = frozenset({int, float, complex})
+_STRIDED: Final = torch.strided
+_SEQUENCES: Final = frozenset({tuple, list, torch.Size})
+
+
+def describe_tensor(tensor: Any) -> Raw:
+    """The raw description of a tensor of any class."""
+    kind = type(tensor)
+    if kind is Tensor or kind is Parameter:
+        try:
+            if tensor.layout is _STRIDED:
+                shape = tensor.shape
+                hash(shape)  # symbolic sizes cannot be hashed
+                return (
+                    shape,
+                    tensor.dtype,
+                    CPU if tensor.is_cpu else tensor.device,
+                    tensor.requires_grad,
+                    None if tensor.is_contiguous() else tensor.stride(),
+                    kind,
+                )
+        except Exception:
+            return _describe_unusual(tensor)
+    return _describe_unusual(tensor)
+
+
+def _describe_unusual(tensor: Any) -> Raw:
+    """Subclasses, other layouts, symbolic sizes: each attribute on its own, since any may raise."""
+    with torch._C.DisableTorchFunction():
+        layout = _attribute(tensor, "layout")
+        shape = _attribute(tensor, "shape")
+        strides = None
+        if layout is torch.strided and shape is not None:
+            try:
+                strides = None if tensor.is_contiguous() else tuple(map(_size, tensor.stride()))
+            except Exception:
+                strides = None  # nested, functorch and opaque tensors have none to tell
+        placements = _attribute(tensor, "placements")
+        return (
+            None if shape is None else tuple(map(_size, shape)),
+            _attribute(tensor, "dtype"),
+            _attribute(tensor, "device"),
+            bool(_attribute(tensor, "requires_grad")),
+            strides,
+            type(tensor),
+            None if layout is None else str(layout).removeprefix("torch."),
+            None if placements is None else _placements_text(placements),
+        )
+
+
+def _attribute(tensor: Any, name: str) -> Any:
+    """An attribute, or None where the tensor refuses to answer."""
+    try:
+        return getattr(tensor, name, None)
+    except Exception:
+        return None
+
+
+def _size(value: Any) -> int | str:
+    """A size as a number, or the name of a symbolic one, which must not be forced."""
+    if type(value) is int:
+        return value
+    try:
+        return str(value)
+    except Exception:
+        return "?"
+
+
+def _placements_text(placements: Any) -> str:
+    try:
+        return ", ".join(str(placement) for placement in placements)
+    except Exception:
+        return "?"
+
+
+def describe_value(value: Any, depth: int = 0) -> Raw:
+    """The raw description of any value: a tensor, a container of values, or something else."""
+    kind = type(value)
+    if kind is Tensor or kind is Parameter:
+        return describe_tensor(value)
+    if value is None:
+        return NONE
+    if kind in _NUMBERS:
+        return (OTHER, kind.__name__)  # a number that changes from call to call is nothing new
+    if kind in _PLAIN:
+        return (OTHER, plain_text(value))
+    if isinstance(value, Tensor):
+        return describe_tensor(value)
+    if depth >= MOST_DEPTH:
+        return (OTHER, kind.__name__)
+    if kind in _SEQUENCES:
+        return _describe_items(kind.__name__, None, value, len(value), depth)
+    if isinstance(value, tuple):
+        fields = getattr(value, "_fields", None)
+        keys = tuple(map(str, fields)) if fields and len(fields) == len(value) else None
+        return _describe_items(_public_name(kind), keys, tuple.__iter__(value), len(value), depth)
+    if isinstance(value, dict):
+        # Not through the class's own items(): it may be the program's code.
+        keys = tuple(map(_key_text, islice(dict.keys(value), MOST_ITEMS)))
+        return _describe_items(kind.__name__, keys, dict.values(value), dict.__len__(value), depth)
+    if isinstance(value, list):
+        return _describe_items(kind.__name__, None, list.__iter__(value), list.__len__(value), depth)
+    if dataclasses.is_dataclass(value):
+        return _describe_attributes(value, [field.name for field in dataclasses.fields(value)], depth)
+    return (OTHER, kind.__name__)
+
+
+def _describe_items(
+    kind: str, keys: tuple[str, ...] | None, values: Any, length: int, depth: int
+) -> Raw:
+    if length > MOST_ITEMS:
+        items = tuple([describe_value(item, depth + 1) for item in islice(values, MOST_ITEMS)])
+        return (CONTAINER, kind, keys and keys[:MOST_ITEMS], items, length)
+    items = tuple([describe_value(item, depth + 1) for item in values])
+    return (CONTAINER, kind, keys, items, None)
+
+
+def _describe_attributes(value: Any, names: list[str], depth: int) -> Raw:
+    attributes = getattr(value, "__dict__", {})
+    present = [name for name in names if name in attributes]
+    values = [attributes[name] for name in present]
+    return _describe_items(type(value).__name__, tuple(present), values, len(values), depth)
+
+
+def _public_name(kind: type) -> str:
+    """``max`` for torch.return_types.max, else the class's own name."""
+    return kind.__name__.rsplit(".", 1)[-1]
+
+
+def _key_text(key: Any) -> str:
+    return key if type(key) is str else plain_text(key) if type(key) in _PLAIN else type(key).__name__
+
+
+def plain_text(value: Any) -> str:
+    """A number, string or None as short text; never asks a class of the program's for its repr."""
+    if type(value) is str and len(value) > MOST_TEXT:
+        return repr(value[:MOST_TEXT]) + "…"
+    if type(value) is bytes:
+        return f"bytes[{len(value)}]"
+    if type(value) is int and value.bit_length() > 256:
+        return "int"
+    return repr(value)
+
+
+def holds_tensor(raw: Raw) -> bool:
+    """Whether a raw value is a tensor or contains one."""
+    if raw[0] is OTHER:
+        return False
+    if raw[0] is CONTAINER:
+        return any(map(holds_tensor, raw[3]))
+    return True

@@ -1,0 +1,73 @@
+"""Which torch calls are worth a record, decided by kind and never by looking at values."""
+
+from __future__ import annotations
+
+from functools import cache
+from types import MethodWrapperType
+from typing import Any, Final
+
+from torch import overrides
+
+GETTER_TYPE: Final = MethodWrapperType
+"""What torch hands a function mode for an attribute read or write: a bound ``__get__``."""
+
+TENSOR_GETTERS: Final = frozenset({"T", "mT", "H", "mH", "real", "imag", "data", "grad"})
+"""Attributes whose reading yields another tensor, and so is recorded like a call."""
+
+METADATA_QUERIES: Final = frozenset(
+    {
+        "__hash__",
+        "__len__",
+        "data_ptr",
+        "dense_dim",
+        "dim",
+        "dim_order",
+        "element_size",
+        "get_device",
+        "has_names",
+        "is_coalesced",
+        "is_complex",
+        "is_conj",
+        "is_contiguous",
+        "is_distributed",
+        "is_floating_point",
+        "is_inference",
+        "is_neg",
+        "is_pinned",
+        "is_same_size",
+        "is_set_to",
+        "is_shared",
+        "is_signed",
+        "is_storage",
+        "is_tensor",
+        "ndimension",
+        "nelement",
+        "numel",
+        "q_per_channel_axis",
+        "q_scale",
+        "q_zero_point",
+        "qscheme",
+        "size",
+        "sparse_dim",
+        "storage",
+        "storage_offset",
+        "storage_type",
+        "stride",
+        "untyped_storage",
+    }
+)
+"""Functions that answer about a tensor and neither read its data nor make a tensor."""
+
+RENDERINGS: Final = frozenset({"__repr__", "__str__", "__format__"})
+"""What printing calls. Nothing that happens inside them is recorded."""
+
+@cache
+def quiet_functions() -> frozenset[Any]:
+    """The functions whose calls are passed on without a record."""
+    names = METADATA_QUERIES | RENDERINGS
+    return frozenset(
+        function
+        for functions in overrides.get_overridable_functions().values()
+        for function in functions
+        if getattr(function, "__name__", "") in names
+    )

@@ -1,0 +1,66 @@
+"""What a recorded function is called, and how its call reads."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from types import GetSetDescriptorType
+from typing import Any
+
+from torch import overrides
+
+
+@lru_cache(maxsize=4096)
+def public_name(function: Any) -> str:
+    """``torch.Tensor.view``, ``torch.nn.functional.linear``, ``aten.addmm``."""
+    name = overrides.resolve_name(function)
+    if isinstance(name, str):
+        return name.removesuffix(".default")
+    if isinstance(function, GetSetDescriptorType) or hasattr(function, "__objclass__"):
+        return f"torch.Tensor.{function.__name__}"
+    module = getattr(function, "__module__", None)
+    own = getattr(function, "__qualname__", None) or getattr(function, "__name__", None)
+    if own is None:
+        return type(function).__name__
+    return f"{module}.{own}" if module else str(own)
+
+
+def short_name(function: Any) -> str:
+    """The last part of a name, as a call of it would be written."""
+    name = public_name(function)
+    parts = name.split(".")
+    if len(parts) > 2 and parts[0] == "aten":
+        return ".".join(parts[1:])
+    return parts[-1]
+
+
+def form_of(function: Any, arguments: tuple[str, ...], operator: str | None) -> str:
+    """The call with ``{0}``, ``{1}`` where its tensors stand."""
+    name = short_name(function)
+    if operator is not None and len(arguments) == 2:
+        left, right = arguments[::-1] if name.startswith("__r") else arguments
+        return f"{left} {operator} {right}"
+    if operator is not None and len(arguments) == 1:
+        return f"{operator}{arguments[0]}"
+    if name == "__getitem__" and len(arguments) == 2:
+        return f"{arguments[0]}[{arguments[1]}]"
+    if name == "__setitem__" and len(arguments) == 3:
+        return f"{arguments[0]}[{arguments[1]}] = {arguments[2]}"
+    if isinstance(function, GetSetDescriptorType):
+        return f"{arguments[0]}.{name}"
+    return f"{name}({', '.join(arguments)})"
+
+
+def label_of(function: Any, arguments: tuple[str, ...], operator: str | None) -> str:
+    """The call without its tensors."""
+    if operator is not None:
+        return operator
+    name = short_name(function)
+    if isinstance(function, GetSetDescriptorType):
+        return name
+    if name in ("__getitem__", "__setitem__") and len(arguments) > 1:
+        index = arguments[1] if "{" not in arguments[1].replace("{{", "") else "…"
+        index = index.replace("{{", "{").replace("}}", "}")
+        return f"[{index}]" if name == "__getitem__" else f"[{index}] ="
+    plain = [text for text in arguments if "{" not in text.replace("{{", "")]
+    shown = ", ".join(plain).replace("{{", "{").replace("}}", "}")
+    return f"{name}({shown})"

@@ -1,0 +1,392 @@
+"""One recording of a program: starts and stops it, and keeps what was seen."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from threading import get_ident
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+from torch.nn import Module
+
+from shapetrace._errors import AlreadyTracingError
+from shapetrace.events.model import Trace
+from shapetrace.recorder import patches
+from shapetrace.recorder.assignments import Assignments
+from shapetrace.recorder.callsite import Activation, CodeKinds, Site
+from shapetrace.recorder.describe import Raw
+from shapetrace.recorder.kinds import quiet_functions
+from shapetrace.recorder.modules import ModuleBook, is_compiled, owns_parameters
+from shapetrace.recorder.records import KernelVariant, ModuleVariant, OpVariant, VariableNote
+from shapetrace.recorder.rest import Rest, signature_of
+from shapetrace.recorder.snapshot import take_snapshot
+from shapetrace.recorder.stacks import (
+    enter_dispatch_mode,
+    enter_function_mode,
+    leave_dispatch_mode,
+    leave_function_mode,
+)
+from shapetrace.recorder.thread_state import LiveCall, ThreadState
+from shapetrace.recorder.trampolines import Trampolines
+from shapetrace.recorder.watch_importlib_bootstrap import (
+    DispatchMode,
+    FunctionMode,
+    PassingMode,
+)
+
+MOST_INTERNED = 1 << 16
+MOST_VARIABLE_SHAPES = 16
+"""Different values of one variable at one place that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecorderOptions:
+    """What to record, and until when."""
+
+    level: str = "torch"
+    """``torch``: calls as the program wrote them. ``aten``: the kernels below them as well."""
+    passes: int | None = None
+    """Stop after this many outermost forward passes; None for no end."""
+    through_step: bool = False
+    """With ``passes``: go on until the next pass would begin, so that loss, backward and optimizer
+    are recorded too."""
+    settle_after: int | None = None
+    """Rest after this many forward passes that brought nothing new; None never to rest."""
+    expand_fused: bool = False
+    """Look into modules for which torch would take a fused path, at the price of not taking it."""
+
+
+class Recorder:
+    """Records what one program does with torch from ``start`` to ``stop``."""
+
+    def __init__(
+        self,
+        options: RecorderOptions,
+        model: Module | None = None,
+        on_complete: Callable[[], None] | None = None,
+    ) -> None:
+        self.options = options
+        self.kinds = CodeKinds()
+        self.boundary: CodeType | None = None
+        """The code of our module call."""
+        self.trampolines = Trampolines(self.kinds)
+        self.quiet = quiet_functions()
+        self.book = ModuleBook(model)
+        self.rest = Rest(options.settle_after)
+        self.states: dict[int, ThreadState] = {}
+        """By the identity of the thread."""
+        self.nowhere = Activation(_nowhere.__code__, None, None, True)
+        """Stands in where a call has no frame that could be shown."""
+        self.ops: list[OpVariant] = []
+        self.kernels: list[KernelVariant] = []
+        self.modules: list[ModuleVariant] = []
+        self.variables: list[VariableNote] = []
+        self.notes: dict[tuple[str, str], int] = {}
+        """What was not looked at, by reason and place."""
+        self.passes_seen = 0
+        self.started_at = time.time()
+        self.active = False
+        self.complete = False
+        self._on_complete = on_complete
+        self._idle: list[ThreadState] = []
+        self._numbers = itertools.count(1)
+        self._interned: dict[Any, Any] = {}
+        self._assignments: dict[int, tuple[CodeType, Assignments]] = {}
+        self._variable_shapes: dict[Any, set[Raw]] = {}
+        self._loose_kernels: dict[int, tuple[Site, dict[Any, KernelVariant]]] = {}
+        self._changes = 0
+        self._changes_before_pass = 0
+        self._faults = 0
+        self._pid = os.getpid()
+        self._pass_signature: Any = None
+        self._lock = threading.Lock()
+
+    # Beginning and end
+
+    def start(self, frame: FrameType | None = None) -> None:
+        """Begin to record on this thread, and on others as they are started or call modules."""
+        with self._lock:
+            if self.active:
+                return
+            patches.install(self)
+            self.active = True
+            self.started_at = time.time()
+        state = self.adopt_thread(None)
+        state.stays = True
+        if frame is not None:
+            state.live[id(frame)] = state.locate(frame)
+
+    def stop(self) -> None:
+        """End the recording and leave nothing behind. May be called again, and on any thread."""
+        with self._lock:
+            if not self.active:
+                return
+            self.active = False
+            patches.remove(self)
+        own = self.states.get(get_ident())
+        for state in [*self.states.values(), *self._idle]:
+            if state is own:
+                self._leave_modes(state)
+            elif state.function_mode is not None:
+                # Another thread's stack cannot be reached from here; its mode turns harmless.
+                state.function_mode.__class__ = PassingMode
+                if state.dispatch_mode is not None:
+                    state.dispatch_mode.quiet = True
+            state.stack.clear()
+            state.live.clear()
+        self.states.clear()
+        self._idle.clear()
+        self.trampolines.forget()
+
+    def stop_in_child(self) -> None:
+        """Let a forked child go on as if nobody was watching."""
+        self._lock = threading.Lock()
+        self.complete = True
+        self.stop()
+
+    def snapshot(self) -> Trace:
+        """What was seen so far, as events."""
+        return take_snapshot(self)
+
+    def counters(self) -> tuple[int, int]:
+        """How many calls and how many forward passes were seen so far."""
+        seen = sum(variant.count for variant in list(self.ops))
+        return seen, self.passes_seen
+
+    # Threads
+
+    def adopt_thread(self, state: ThreadState | None) -> ThreadState:
+        """Put the modes on this thread's stacks."""
+        if state is None:
+            state = self.states.get(get_ident())
+        if state is None:
+            try:
+                # Reusing a finished thread's state keeps short-lived threads from adding up.
+                state = self._idle.pop()
+            except IndexError:
+                thread = threading.current_thread()
+                name = None if thread is threading.main_thread() else thread.name
+                state = ThreadState(self, name)
+            self.states[get_ident()] = state
+        if not state.entered:
+            state.function_mode = FunctionMode(state)
+            enter_function_mode(state.function_mode)
+            if self.options.level == "aten":
+                state.dispatch_mode = DispatchMode(state)
+                enter_dispatch_mode(state.dispatch_mode)
+            state.entered = True
+        return state
+
+    def release_thread(self, state: ThreadState, over: bool = False) -> None:
+        """Take the modes off this thread again, unless it is one that stays watched."""
+        if self.active and not over and state.stays and not self.rest.asleep:
+            return
+        self._leave_modes(state)
+        if not state.stays or over:
+            self.states.pop(get_ident(), None)
+            state.stack.clear()
+            state.live.clear()
+            if self.active and len(self._idle) < 64:
+                state.stays = False
+                self._idle.append(state)
+
+    def _leave_modes(self, state: ThreadState) -> None:
+        if state.function_mode is not None:
+            if not leave_function_mode(state.function_mode) and state.entered and not state.aside:
+                # It is in the middle of a call, and torch will put it back on the stack.
+                state.function_mode.__class__ = PassingMode
+            if state.dispatch_mode is not None:
+                leave_dispatch_mode(state.dispatch_mode)
+        state.function_mode = state.dispatch_mode = None
+        state.entered = False
+
+    def modes_again(self) -> Callable[[], None] | None:
+        """Put the modes back on where a call of torch's took them off, and return how to undo it."""
+        state = self.states.get(get_ident())
+        if state is None or not state.entered or state.aside:
+            return None
+        mode = state.function_mode
+        if leave_function_mode(mode):
+            enter_function_mode(mode)
+            return None
+        enter_function_mode(mode)
+
+        def undo() -> None:
+            leave_function_mode(mode)
+
+        return undo
+
+    # Passes
+
+    def before_outermost(self, module: Module) -> bool:
+        """Called before an outermost module call; True when the recording has just ended."""
+        passes = self.options.passes
+        if passes is not None and self.passes_seen >= passes and owns_parameters(module):
+            self._finish()
+            return True
+        return False
+
+    def begin_pass(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Remember what an outermost call looks like, for resting."""
+        if self.rest.needs_signatures:
+            self._pass_signature = signature_of(module, args, kwargs)
+            self._changes_before_pass = self._changes
+
+    def after_outermost(self, state: ThreadState, call: LiveCall, failed: bool = False) -> None:
+        """Called after an outermost module call."""
+        if not call.variant.record.parameters or not self.active:
+            return
+        self.passes_seen += 1
+        new = self._changes != self._changes_before_pass
+        if self.rest.after_pass(new, self._pass_signature, self.passes_seen):
+            self._leave_modes(state)
+        passes = self.options.passes
+        if passes is not None and self.passes_seen >= passes and not self.options.through_step:
+            self._finish(silent=failed)
+
+    def wants_to_look(
+        self, state: ThreadState | None, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> bool:
+        """Whether an outermost call on a thread whose modes are off is to be recorded."""
+        if not self.active or is_compiled(module):
+            return False
+        if not self.rest.asleep:
+            return True
+        return self.rest.wants_to_look(signature_of(module, args, kwargs))
+
+    def wake(self) -> None:
+        """Look at everything again from the next pass on."""
+        self.rest.wake()
+
+    def _finish(self, silent: bool = False) -> None:
+        self.complete = True
+        self.stop()
+        if self._on_complete is not None and not silent:
+            self._on_complete()
+
+    # Stepping aside
+
+    def reason_to_step_aside(
+        self, state: ThreadState, call: LiveCall, module: Module, args: Any, kwargs: Any
+    ) -> contextlib.AbstractContextManager[None] | None:
+        """How to run a module call that watching would change; None for all others."""
+        if is_compiled(module):
+            return self._aside(state, call, "torch.compile region")
+        fused = call.variant.record.fused
+        if fused is not None and not self.options.expand_fused and fused(module, args, kwargs):
+            return self._aside(state, call, "fused fast path")
+        return None
+
+    @contextlib.contextmanager
+    def _aside(self, state: ThreadState, call: LiveCall, reason: str) -> Iterator[None]:
+        record = call.variant.record
+        call.variant.note = reason
+        self.note(reason, record.path or record.class_name)
+        self.step_aside(state)
+        try:
+            yield
+        finally:
+            self.step_back(state)
+
+    def step_aside(self, state: ThreadState) -> None:
+        """Take the function mode off for a while."""
+        state.aside += 1
+        if state.aside == 1:
+            leave_function_mode(state.function_mode)
+            if state.dispatch_mode is not None:
+                leave_dispatch_mode(state.dispatch_mode)
+
+    def step_back(self, state: ThreadState) -> None:
+        """Put the function mode on again."""
+        state.aside -= 1
+        if state.aside == 0 and state.entered and self.active:
+            enter_function_mode(state.function_mode)
+            if state.dispatch_mode is not None:
+                enter_dispatch_mode(state.dispatch_mode)
+
+    # What was seen
+
+    def next_id(self) -> int:
+        """A number for a new op or module call; a smaller one was seen earlier."""
+        return next(self._numbers)
+
+    def changed(self) -> None:
+        """Note that something new was seen."""
+        self._changes += 1
+
+    def add_op(self, variant: OpVariant) -> None:
+        """Keep a new op variant."""
+        self.ops.append(variant)
+        self._changes += 1
+
+    def add_kernel(self, variant: KernelVariant) -> None:
+        """Keep a new kernel variant."""
+        self.kernels.append(variant)
+        self._changes += 1
+
+    def add_module(self, variant: ModuleVariant) -> None:
+        """Keep a new module variant."""
+        self.modules.append(variant)
+        self._changes += 1
+
+    def note(self, reason: str, where: str) -> None:
+        """Count something that was not looked at."""
+        key = (reason, where)
+        self.notes[key] = self.notes.get(key, 0) + 1
+
+    def note_variable(self, activation: Activation, name: str, offset: int | None, raw: Raw) -> None:
+        """Keep a value of a variable, once."""
+        key = (id(activation.module), id(activation.code), name, offset)
+        shapes = self._variable_shapes.setdefault(key, set())
+        if raw in shapes or len(shapes) >= MOST_VARIABLE_SHAPES:
+            return
+        raw = self.intern(raw)
+        shapes.add(raw)
+        self.variables.append(VariableNote(activation, name, offset, raw))
+
+    def kernels_of(self, site: Site) -> dict[Any, KernelVariant]:
+        """The kernels that ran at a site without a recorded op above them."""
+        return self._loose_kernels.setdefault(id(site), (site, {}))[1]
+
+    def assignments_of(self, code: CodeType) -> Assignments:
+        """The stores of a function, read once."""
+        known = self._assignments.get(id(code))
+        if known is None:
+            known = self._assignments[id(code)] = (code, Assignments(code))
+        return known[1]
+
+    def intern(self, value: Any) -> Any:
+        """An equal value that is shared by all who have one."""
+        if len(self._interned) > MOST_INTERNED:
+            self._interned.clear()
+        try:
+            return self._interned.setdefault(value, value)
+        except TypeError:  # symbolic sizes cannot be hashed
+            return value
+
+    def fault(self, error: BaseException) -> None:
+        """Note a fault of ours. The program must not notice."""
+        self._faults += 1
+        self.note("fault in Shapetrace", f"{type(error).__name__}: {error}"[:300])
+        if os.environ.get("SHAPETRACE_DEBUG"):
+            sys.excepthook(type(error), error, error.__traceback__)
+
+
+def _nowhere() -> None:
+    """Its code stands for a place that cannot be named."""
+
+
+def refuse_second(running: Recorder | None) -> None:
+    """Raise when there is a recording already."""
+    if running is not None:
+        raise AlreadyTracingError(
+            "a recording is running already; leave it before starting another one"
+        )

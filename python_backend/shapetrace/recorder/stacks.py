@@ -1,0 +1,67 @@
+"""Entering and leaving torch's mode stacks in the middle of a program.
+
+A plain push would put our mode above one that the program is about to leave, and a plain pop would
+take whatever is on top: both corrupt a ``with torch.device("meta")`` around us. So the stack is
+rebuilt with ours at the bottom, and ours is taken out by identity.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._device import DeviceContext
+from torch.utils._python_dispatch import _pop_mode as _pop_dispatch_mode
+from torch.utils._python_dispatch import _push_mode as _push_dispatch_mode
+
+
+def _pop_all_functions() -> list[Any]:
+    count = torch._C._len_torch_function_stack()
+    return [torch._C._pop_torch_function_stack() for _ in range(count)][::-1]
+
+
+def enter_function_mode(mode: Any) -> None:
+    """Put a function mode at the bottom, above the default device's own, which insists on it."""
+    modes = _pop_all_functions()
+    position = 1 if modes and isinstance(modes[0], DeviceContext) else 0
+    modes.insert(position, mode)
+    for each in modes:
+        torch._C._push_on_torch_function_stack(each)
+
+
+def leave_function_mode(mode: Any) -> bool:
+    """Take a function mode out, wherever it is; False where it is not on this thread's stack."""
+    if not _holds_function_mode(mode):
+        return False
+    for each in _pop_all_functions():
+        if each is not mode:
+            torch._C._push_on_torch_function_stack(each)
+    return True
+
+
+def _holds_function_mode(mode: Any) -> bool:
+    count = torch._C._len_torch_function_stack()
+    return any(torch._C._get_function_stack_at(index) is mode for index in range(count))
+
+
+def _pop_all_dispatchers() -> list[Any]:
+    count = torch._C._len_torch_dispatch_stack()
+    return [_pop_dispatch_mode() for _ in range(count)][::-1]
+
+
+def enter_dispatch_mode(mode: Any) -> None:
+    """Put a dispatch mode at the bottom of the program's own."""
+    modes = [mode, *_pop_all_dispatchers()]
+    for each in modes:
+        _push_dispatch_mode(each)
+
+
+def leave_dispatch_mode(mode: Any) -> bool:
+    """Take a dispatch mode out, wherever it is; False where it is not on this thread's stack."""
+    count = torch._C._len_torch_dispatch_stack()
+    if not any(torch._C._get_dispatch_stack_at(index) is mode for index in range(count)):
+        return False
+    for each in _pop_all_dispatchers():
+        if each is not mode:
+            _push_dispatch_mode(each)
+    return True

@@ -1,0 +1,406 @@
+"""The frames of ours that stand on the program's stack while its own code runs.
+
+The file is named so on purpose: the ``warnings`` and ``logging`` modules pass over frames whose file
+name contains both ``importlib`` and ``_bootstrap`` when they count ``stacklevel``, as they must for
+the import system. Here that keeps every warning and log record at the place the program meant.
+
+Each frame takes itself out of the traceback of an exception that goes through it: a bare ``raise``
+does not add the frame that raises, so it is enough to drop the entries there are.
+
+- the function mode sees a call as the program wrote it,
+- the dispatch mode sees the kernels below it,
+- the module call stands in for ``nn.Module.__call__``,
+- the thread and engine wrappers put the modes on threads and into backward passes.
+
+Nothing here may raise of its own: whatever goes wrong in a recording is noted and the program goes on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from sys import _getframe
+from threading import get_ident
+from types import CodeType
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from torch import Tensor, compiler
+from torch.compiler import is_dynamo_compiling
+from torch.nn import Module, Parameter
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from shapetrace.recorder.arguments import collect
+from shapetrace.recorder.callsite import HANDLE_TORCH_FUNCTION, OWN_DIRECTORY, api_caller
+from shapetrace.recorder.describe import CPU, describe_tensor, describe_value
+from shapetrace.recorder.kinds import GETTER_TYPE, TENSOR_GETTERS
+from shapetrace.recorder.thread_state import ThreadState, site_of
+from shapetrace.recorder.tracebacks import without_our_frames
+
+if TYPE_CHECKING:
+    from shapetrace.recorder.session import Recorder
+
+_NO_KEYWORDS: Final[dict[str, Any]] = {}
+_PLAIN: Final = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device})
+_STRIDED: Final = torch.strided
+
+
+class Running:
+    """Says which recording is running, if any."""
+
+    def __init__(self) -> None:
+        self.recorder: Recorder | None = None
+
+
+class PassingMode(TorchFunctionMode):
+    """What a function mode turns into when it may no longer be taken from its thread's stack."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        return func(*args, **(kwargs or _NO_KEYWORDS))
+
+
+class FunctionMode(TorchFunctionMode):
+    """Records each torch call of one thread with its place, its inputs and its output."""
+
+    def __init__(self, state: ThreadState) -> None:
+        self.state = state
+        self.live = state.live
+        self.quiet = state.recorder.quiet
+        self.trampolines = state.recorder.trampolines
+
+    # Long and flat on purpose: a call of a helper here costs every op of every program.
+    def __torch_function__(  # noqa: C901, PLR0912, PLR0915
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        function = func
+        if type(func) is GETTER_TYPE:
+            # A getter's bound __get__ is made anew for each read; the attribute itself is not.
+            function = func.__self__
+            if function.__name__ not in TENSOR_GETTERS or func.__name__ != "__get__":
+                try:
+                    return func(*args)
+                except BaseException as error:
+                    error.__traceback__ = without_our_frames(error.__traceback__)
+                    raise
+        elif func in self.quiet:
+            return _pass_on_quietly(self.state, func, args, kwargs or _NO_KEYWORDS)
+        variant = None
+        trampoline = call_plainly
+        try:
+            frame = _getframe(1)
+            if frame.f_code is HANDLE_TORCH_FUNCTION:
+                body = frame.f_back
+                if body.f_code is getattr(func, "__code__", None):  # type: ignore[union-attr]
+                    frame = body.f_back  # type: ignore[union-attr, assignment]
+                else:
+                    frame = api_caller(body, func)  # type: ignore[arg-type]
+            activation = self.live.get(id(frame))
+            if activation is None or activation.code is not frame.f_code:
+                frame, activation = self.state.find(frame, func)  # type: ignore[arg-type]
+            site = activation.sites.get(frame.f_lasti)
+            if site is None:
+                site = site_of(activation, frame.f_lasti)
+            trampoline = site.trampoline
+            if trampoline is None:
+                trampoline = site.trampoline = self.trampolines.at(frame)
+            described = []
+            for value in args:
+                kind = type(value)
+                if kind is Tensor or kind is Parameter:
+                    if value.layout is _STRIDED:
+                        try:
+                            described.append(
+                                (
+                                    value.shape,
+                                    value.dtype,
+                                    CPU if value.is_cpu else value.device,
+                                    value.requires_grad,
+                                    None if value.is_contiguous() else value.stride(),
+                                    kind,
+                                )
+                            )
+                        except Exception:
+                            described.append(describe_tensor(value))
+                    else:
+                        described.append(describe_tensor(value))
+                elif kind is tuple or kind is list:
+                    for item in value:
+                        if type(item) is not int:
+                            collect(value, described)
+                            break
+                elif kind not in _PLAIN:
+                    collect(value, described)
+            if kwargs:
+                for value in kwargs.values():
+                    if type(value) not in _PLAIN:
+                        collect(value, described)
+            inputs = tuple(described)
+            variant = site.last
+            if variant is None or variant.function is not function or variant.inputs != inputs:
+                variant = self.state.draft(frame, site, function, args, kwargs, inputs)
+            frame = body = None  # type: ignore[assignment]
+        except Exception as fault:
+            self.state.recorder.fault(fault)
+        try:
+            if self.state.dispatch_mode is None:
+                result = trampoline(func, args, kwargs or _NO_KEYWORDS)
+            else:
+                result = _run_with_kernels(self.state, variant, trampoline, func, args, kwargs)
+        except BaseException as error:
+            if variant is not None:
+                _note_failure(self.state, variant, error)
+            error.__traceback__ = without_our_frames(error.__traceback__)
+            raise
+        if variant is None:
+            return result
+        try:
+            kind = type(result)
+            if kind is Tensor and result.layout is _STRIDED:
+                try:
+                    output: Any = (
+                        result.shape,
+                        result.dtype,
+                        CPU if result.is_cpu else result.device,
+                        result.requires_grad,
+                        None if result.is_contiguous() else result.stride(),
+                        kind,
+                    )
+                except Exception:
+                    output = describe_tensor(result)
+            elif function is not func and not isinstance(result, Tensor):
+                return result  # the gradient there is none of
+            else:
+                output = describe_value(result)
+            if variant.output != output:
+                variant = self.state.with_output(variant, output)
+            variant.count += 1
+            site.last = variant
+        except Exception as fault:
+            self.state.recorder.fault(fault)
+        return result
+
+
+def _run_with_kernels(
+    state: ThreadState, variant: Any, trampoline: Any, function: Any, args: Any, kwargs: Any
+) -> Any:
+    """Make a call whose kernels are recorded for it."""
+    outer, state.current = state.current, variant
+    try:
+        return trampoline(function, args, kwargs or _NO_KEYWORDS)
+    finally:
+        state.current = outer
+
+
+def call_plainly(function: Any, args: Any, kwargs: Any) -> Any:
+    """Make a call whose place could not be found."""
+    return function(*args, **kwargs)
+
+
+def _note_failure(state: ThreadState, variant: Any, error: BaseException) -> None:
+    try:
+        failed = state.failed(variant, error)
+        failed.count += 1
+        failed.site.last = failed
+    except Exception as fault:
+        state.recorder.fault(fault)
+
+
+def _pass_on_quietly(state: ThreadState, function: Any, args: Any, kwargs: Any) -> Any:
+    """Make a call in which nothing is recorded, kernels included: a tensor that is being printed."""
+    mode = state.dispatch_mode
+    outer = mode is not None and mode.quiet
+    try:
+        if mode is not None:
+            mode.quiet = True
+        return function(*args, **kwargs)
+    except BaseException as error:
+        error.__traceback__ = without_our_frames(error.__traceback__)
+        raise
+    finally:
+        if mode is not None:
+            mode.quiet = outer
+
+
+class DispatchMode(TorchDispatchMode):
+    """Records the aten operators that run below a torch call."""
+
+    def __init__(self, state: ThreadState) -> None:
+        super().__init__()
+        self.state = state
+        self.quiet = False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        keywords = kwargs or _NO_KEYWORDS
+        if self.quiet or _asked_by_us(_getframe(1).f_code):
+            return func(*args, **keywords)
+        inputs: Any = None
+        try:
+            described: list[Any] = []
+            collect(args, described)
+            collect(keywords, described)
+            inputs = tuple(described)
+        except Exception as fault:
+            self.state.recorder.fault(fault)
+        try:
+            result = func(*args, **keywords)
+        except BaseException as error:
+            error.__traceback__ = without_our_frames(error.__traceback__)
+            raise
+        try:
+            if inputs is not None:
+                self.state.add_kernel(func, args, keywords, inputs, describe_value(result))
+        except Exception as fault:
+            self.state.recorder.fault(fault)
+        return result
+
+
+def _asked_by_us(code: CodeType) -> bool:
+    return code.co_filename.startswith(OWN_DIRECTORY) and code is not call_plainly.__code__
+
+
+def make_module_call(original: Callable[..., Any], running: Running) -> Any:
+    """A stand-in for ``nn.Module.__call__`` that tells the recorder of each call."""
+
+    def __call__(module: Module, /, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+        if is_dynamo_compiling() or compiler._is_compiling_flag:
+            return original(module, *args, **kwargs)
+        recorder = running.recorder
+        if recorder is None:
+            return _call_unwatched(original, module, args, kwargs)
+        state = recorder.states.get(get_ident())
+        if state is None or not state.entered:
+            if state is None or not state.resting:
+                return _call_from_outside(recorder, state, __call__, original, module, args, kwargs)
+            return _call_unwatched(original, module, args, kwargs)
+        if state.aside:
+            return _call_unwatched(original, module, args, kwargs)
+        call = None
+        aside = None
+        try:
+            if not state.stack:
+                if recorder.before_outermost(module):
+                    return _call_unwatched(original, module, args, kwargs)
+                recorder.begin_pass(module, args, kwargs)
+            call = state.enter(module, args, kwargs, _getframe(1))
+            if call.special or module._compiled_call_impl is not None:
+                aside = recorder.reason_to_step_aside(state, call, module, args, kwargs)
+        except Exception as fault:
+            recorder.fault(fault)
+        try:
+            if aside is None:
+                result = original(module, *args, **kwargs)
+            else:
+                with aside:
+                    result = original(module, *args, **kwargs)
+        except BaseException as error:
+            _leave_failed(recorder, state, call, error)
+            error.__traceback__ = without_our_frames(error.__traceback__)
+            raise
+        if call is not None:
+            try:
+                state.leave(call, result)
+            except Exception as fault:
+                recorder.fault(fault)
+            if not state.stack:
+                recorder.after_outermost(state, call)
+        return result
+
+    __call__.__qualname__ = "Module.__call__"
+    __call__.__module__ = original.__module__
+    return __call__
+
+
+def _call_unwatched(original: Any, module: Any, args: Any, kwargs: Any) -> Any:
+    try:
+        return original(module, *args, **kwargs)
+    except BaseException as error:
+        error.__traceback__ = without_our_frames(error.__traceback__)
+        raise
+
+
+def _call_from_outside(
+    recorder: Recorder,
+    state: ThreadState | None,
+    watched: Any,
+    original: Any,
+    module: Any,
+    args: Any,
+    kwargs: Any,
+) -> Any:
+    """An outermost module call on a thread whose modes are off: a new thread, or one at rest."""
+    looking = False
+    try:
+        looking = recorder.wants_to_look(state, module, args, kwargs)
+        if looking:
+            state = recorder.adopt_thread(state)
+    except Exception as fault:
+        recorder.fault(fault)
+    if state is None:
+        return _call_unwatched(original, module, args, kwargs)
+    if not looking:
+        state.resting += 1
+    try:
+        return watched(module, *args, **kwargs) if looking else original(module, *args, **kwargs)
+    except BaseException as error:
+        error.__traceback__ = without_our_frames(error.__traceback__)
+        raise
+    finally:
+        if looking:
+            recorder.release_thread(state)
+        else:
+            state.resting -= 1
+
+
+def _leave_failed(recorder: Recorder, state: ThreadState, call: Any, error: BaseException) -> None:
+    if call is None:
+        return
+    try:
+        state.leave_failed(call, error)
+    except Exception as fault:
+        recorder.fault(fault)
+    if not state.stack:
+        recorder.after_outermost(state, call, failed=True)
+
+
+def make_thread_main(original: Any, running: Running) -> Any:
+    """A stand-in for ``Thread._bootstrap_inner`` that has the thread watched from its start."""
+
+    def _bootstrap_inner(thread: threading.Thread) -> None:
+        recorder = running.recorder
+        if recorder is None or getattr(thread, "shapetrace_hidden", False):
+            original(thread)
+            return
+        state = recorder.adopt_thread(None)
+        try:
+            original(thread)
+        finally:
+            recorder.release_thread(state)
+
+    return _bootstrap_inner
+
+
+def make_engine_run(original: Any, running: Running) -> Any:
+    """A stand-in for autograd's engine that has the program's own code in it watched.
+
+    ``Tensor.backward`` is itself a call the function mode sees, so the mode is off inside it; yet
+    hooks, custom backwards and checkpoints run there.
+    """
+
+    def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
+        recorder = running.recorder
+        again = None if recorder is None else recorder.modes_again()
+        try:
+            return original(*args, **kwargs)
+        except BaseException as error:
+            error.__traceback__ = without_our_frames(error.__traceback__)
+            raise
+        finally:
+            if again is not None:
+                again()
+
+    return _engine_run_backward

@@ -1,0 +1,178 @@
+"""Recordings as users hold them: one that runs, and one that was saved."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Trace, Variable
+
+if TYPE_CHECKING:
+    from shapetrace.recorder.session import Recorder
+
+DEFAULT_WIDTH = 100
+LEVELS = ("torch", "aten")
+
+
+class Recording:
+    """A trace with its parts at hand; printing it shows the tree."""
+
+    @property
+    def trace(self) -> Trace:
+        """Everything that was seen, as events."""
+        raise NotImplementedError
+
+    @property
+    def run(self) -> Run:
+        """The program that ran."""
+        return self.trace.run
+
+    @property
+    def modules(self) -> tuple[ModuleCall, ...]:
+        """The module calls, in the order in which they were first seen."""
+        return self.trace.modules
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """The torch calls, in the order in which they were first seen."""
+        return self.trace.ops
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """The places on the stacks that ops and module calls refer to."""
+        return self.trace.frames
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The values that names were given."""
+        return self.trace.variables
+
+    @property
+    def coverage(self) -> tuple[Coverage, ...]:
+        """What ran and was not looked at."""
+        return self.trace.coverage
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trace to a file, whole or not at all."""
+        from shapetrace.events import codec
+
+        codec.save(self.trace, path)
+
+    def render(self, view: str = "tree", width: int = DEFAULT_WIDTH, color: bool = False) -> str:
+        """The trace as text: tree, listing, table, markdown or json."""
+        from shapetrace.views import ViewOptions, render
+
+        return render(self.trace, view, ViewOptions(width=width), color=color)
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def __repr__(self) -> str:
+        trace = self.trace
+        return f"<{type(self).__name__}: {len(trace.modules)} module calls, {len(trace.ops)} ops>"
+
+
+class SavedRecording(Recording):
+    """A trace that was read from a file."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    @property
+    def trace(self) -> Trace:
+        """Everything that was seen, as events."""
+        return self._trace
+
+
+class LiveRecording(Recording):
+    """Records while its ``with`` block runs, and keeps what it saw."""
+
+    def __init__(self, model: Any, options: dict[str, Any]) -> None:
+        self._model = model
+        self._options = options
+        self._recorder: Recorder | None = None
+        self._trace: Trace | None = None
+
+    def start(self, depth: int = 1) -> Self:
+        """Begin to record; ``depth`` says how far out the frame to be shown outermost is."""
+        from shapetrace.recorder.session import Recorder, RecorderOptions
+
+        recorder = Recorder(RecorderOptions(**self._options), self._model)
+        recorder.start(sys._getframe(depth))
+        self._recorder, self._trace = recorder, None
+        self._model = None  # kept by the recorder, weakly
+        return self
+
+    def stop(self) -> None:
+        """End the recording; what was seen stays."""
+        if self._recorder is None:
+            return
+        self._recorder.stop()
+        self._trace = self._recorder.snapshot()
+        self._recorder = None
+
+    def wake(self) -> None:
+        """Look at everything again, where the recording had settled."""
+        if self._recorder is not None:
+            self._recorder.wake()
+
+    def __enter__(self) -> Self:
+        return self.start(depth=2)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def trace(self) -> Trace:
+        """Everything that was seen so far, as events."""
+        if self._recorder is not None:
+            return self._recorder.snapshot()
+        if self._trace is None:
+            raise RuntimeError("nothing was recorded yet; use it as `with shapetrace.trace() as trace:`")
+        return self._trace
+
+
+def trace(
+    model: Any = None,
+    *,
+    level: str = "torch",
+    passes: int | None = None,
+    settle_after: int | None = None,
+    expand_fused: bool = False,
+) -> LiveRecording:
+    """Record what the ``with`` block does with torch.
+
+    Args:
+        model: the module that dotted paths begin at; else the outermost module called.
+        level: ``torch`` for calls as they were written, ``aten`` for the kernels below them as well.
+        passes: stop recording after this many outermost forward passes.
+        settle_after: rest after this many forward passes that brought nothing new.
+        expand_fused: look into modules for which torch would take a fused path, at the price that
+            it does not take it.
+    """
+    if level not in LEVELS:
+        raise ValueError(f"level must be one of {', '.join(LEVELS)}, not {level!r}")
+    for name, value in (("passes", passes), ("settle_after", settle_after)):
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise ValueError(f"{name} must be a whole number from 1 on, not {value!r}")
+    options = {
+        "level": level,
+        "passes": passes,
+        "settle_after": settle_after,
+        "expand_fused": expand_fused,
+    }
+    return LiveRecording(model, options)
+
+
+def load(path: str | os.PathLike[str]) -> SavedRecording:
+    """Read a trace from a file."""
+    from shapetrace.events import codec
+
+    return SavedRecording(codec.load(path))

@@ -1,0 +1,1 @@
+"""Where traces go: each sink owns a resource, and opens, writes and closes it."""
