@@ -135,7 +135,9 @@ class LiveRecording(Recording):
         if self._recorder is not None:
             return self._recorder.snapshot()
         if self._trace is None:
-            raise RuntimeError("nothing was recorded yet; use it as `with shapetrace.trace() as trace:`")
+            raise RuntimeError(
+                "nothing was recorded yet; use it as `with shapetrace.trace() as trace:`"
+            )
         return self._trace
 
 
@@ -151,16 +153,18 @@ def trace(
 
     Args:
         model: the module that dotted paths begin at; else the outermost module called.
-        level: ``torch`` for calls as they were written, ``aten`` for the kernels below them as well.
+        level: ``torch`` for calls as they were written, ``aten`` for the kernels below as well.
         passes: stop recording after this many outermost forward passes.
         settle_after: rest after this many forward passes that brought nothing new.
         expand_fused: look into modules for which torch would take a fused path, at the price that
             it does not take it.
+
     """
     if level not in LEVELS:
         raise ValueError(f"level must be one of {', '.join(LEVELS)}, not {level!r}")
-    for name, value in (("passes", passes), ("settle_after", settle_after)):
-        if value is not None and (not isinstance(value, int) or value < 1):
+    limits: dict[str, Any] = {"passes": passes, "settle_after": settle_after}
+    for name, value in limits.items():
+        if value is not None and not (type(value) is int and value >= 1):
             raise ValueError(f"{name} must be a whole number from 1 on, not {value!r}")
     options = {
         "level": level,

@@ -47,7 +47,8 @@ class Ending:
         self._end_process = end_process
         self._clock = clock
         self._raised: weakref.ref[TraceComplete] | None = None
-        self._in_main_thread = True
+        """None where it was not raised in the main thread."""
+        self._is_asked_for = False
         self._deadline = 0.0
         self._asked_at = 0.0
         self._interrupted = False
@@ -56,7 +57,7 @@ class Ending:
     @property
     def is_asked_for(self) -> bool:
         """Whether the program is to end."""
-        return self._raised is not None
+        return self._is_asked_for
 
     @property
     def has_interrupted(self) -> bool:
@@ -65,12 +66,19 @@ class Ending:
 
     def raise_in_program(self) -> NoReturn:
         """Begin: called on the program's thread."""
-        end = TraceComplete(0)
-        self._raised = weakref.ref(end)
-        self._in_main_thread = threading.current_thread() is threading.main_thread()
+        self._is_asked_for = True
         self._asked_at = self._clock()
         self._deadline = self._asked_at + PATIENCE_SECONDS
-        raise end
+        if threading.current_thread() is not threading.main_thread():
+            # Threads end silently by this very class, and by none derived from it.
+            raise SystemExit(0)
+        end = TraceComplete(0)
+        self._raised = weakref.ref(end)
+        try:
+            raise end
+        finally:
+            # The traceback holds this frame: the exception would keep itself alive.
+            del end
 
     def main_is_over(self) -> None:
         """The main program has ended: the rest is up to exit handlers and other threads."""
@@ -91,11 +99,9 @@ class Ending:
     def _is_lost(self, now: float) -> bool:
         """Whether the exception can no longer end the main program."""
         if self._raised is None:
-            return False
-        if self._in_main_thread:
-            # As long as it is on its way, the interpreter holds it.
-            return self._raised() is None
-        return now - self._asked_at >= SECONDS_FOR_OTHER_THREAD
+            return now - self._asked_at >= SECONDS_FOR_OTHER_THREAD
+        # As long as it is on its way, the interpreter holds it.
+        return self._raised() is None
 
 
 def interrupt_main_thread() -> bool:

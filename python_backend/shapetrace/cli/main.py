@@ -48,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _show(chosen)
         if program is None:
             run_parser.error("name a program to run: a script, or -m and a module")
+        if chosen.stop_after_trace and chosen.passes is None:
+            run_parser.error("--stop-after-trace needs a number of passes to stop after")
         return run.run(chosen, program)
     except ShapetraceError as error:
         Terminal().note(str(error))

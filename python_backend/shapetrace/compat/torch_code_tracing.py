@@ -145,7 +145,7 @@ def _traces(recorded: model.Trace) -> Iterator[Trace]:
         if stack is None:
             stack = tuple(_stack_frame(frames[id], sources) for id in op.stack if id in frames)
             stacks[op.stack] = stack
-        call = filled_form(op)
+        call = filled_form(op).removeprefix("aten.")
         if op.error is not None:
             yield Trace(call, stack, op.count, error_text(op))
         else:

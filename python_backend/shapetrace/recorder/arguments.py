@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
 import torch
@@ -16,18 +17,19 @@ MOST_DEPTH: Final = 3
 _MOST_LISTED: Final = 8
 
 _PLAIN: Final = frozenset({int, float, bool, str, type(None), complex, bytes})
+_FUNCTIONS: Final = (FunctionType, BuiltinFunctionType)
 _TORCH_WORDS: Final = (torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 
 def collect(value: Any, into: list[Raw], depth: int = 0) -> None:
     """Describe the tensors in an argument that is not a plain tensor itself."""
-    if isinstance(value, Tensor):
+    if issubclass(type(value), Tensor):
         into.append(describe_tensor(value))
         return
     if depth >= MOST_DEPTH or len(into) >= MOST_TENSORS:
         return
     kind = type(value)
-    if isinstance(value, tuple | list):
+    if issubclass(kind, tuple | list):
         for item in value:
             if type(item) not in _PLAIN and len(into) < MOST_TENSORS:
                 collect(item, into, depth + 1)
@@ -37,19 +39,19 @@ def collect(value: Any, into: list[Raw], depth: int = 0) -> None:
                 collect(item, into, depth + 1)
     elif kind is slice:
         for item in (value.start, value.stop, value.step):
-            if isinstance(item, Tensor):
+            if issubclass(type(item), Tensor):
                 into.append(describe_tensor(item))
 
 
 def tensors_of(value: Any, into: list[Tensor], depth: int = 0) -> None:
     """The tensors of an argument themselves, in the order in which ``collect`` describes them."""
-    if isinstance(value, Tensor):
+    if issubclass(type(value), Tensor):
         into.append(value)
         return
     if depth >= MOST_DEPTH or len(into) >= MOST_TENSORS:
         return
     kind = type(value)
-    if isinstance(value, tuple | list):
+    if issubclass(kind, tuple | list):
         for item in value:
             if type(item) not in _PLAIN and len(into) < MOST_TENSORS:
                 tensors_of(item, into, depth + 1)
@@ -58,7 +60,9 @@ def tensors_of(value: Any, into: list[Tensor], depth: int = 0) -> None:
             if len(into) < MOST_TENSORS:
                 tensors_of(item, into, depth + 1)
     elif kind is slice:
-        into.extend(part for part in (value.start, value.stop, value.step) if isinstance(part, Tensor))
+        into.extend(
+            part for part in (value.start, value.stop, value.step) if issubclass(type(part), Tensor)
+        )
 
 
 class _Writer:
@@ -68,30 +72,33 @@ class _Writer:
         self.tensors = 0
 
     def text(self, value: Any, depth: int = 0) -> str:
-        if isinstance(value, Tensor):
+        if issubclass(type(value), Tensor):
             return self._placeholder()
         kind = type(value)
         if kind in _PLAIN:
             return _escaped(plain_text(value))
-        if isinstance(value, _TORCH_WORDS):
-            return str(value) if not isinstance(value, torch.device) else f"'{value}'"
+        if kind in _TORCH_WORDS:
+            return str(value) if kind is not torch.device else f"'{value}'"
         if value is Ellipsis:
             return "..."
         if kind is slice:
             return self._slice(value)
         if depth >= MOST_DEPTH:
             return "…"
-        if isinstance(value, tuple | list):
-            return self._sequence(value, isinstance(value, list), depth)
+        if issubclass(kind, tuple | list):
+            return self._sequence(value, issubclass(kind, list), depth)
         if kind is dict:
-            pairs = (f"{_escaped(str(key))}: {self.text(item, depth + 1)}" for key, item in value.items())
+            pairs = (
+                f"{_escaped(str(key))}: {self.text(item, depth + 1)}" for key, item in value.items()
+            )
             return "{{" + ", ".join(pairs) + "}}"
-        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+        if issubclass(kind, torch.SymInt | torch.SymFloat | torch.SymBool):
             return _escaped(str(value))
-        if isinstance(value, type):
-            return value.__name__
-        name = getattr(value, "__name__", None)
-        return name if type(name) is str else kind.__name__
+        if issubclass(kind, type):
+            return str(value.__name__)
+        if kind in _FUNCTIONS:
+            return str(value.__name__)
+        return kind.__name__  # nothing of the program's own is asked for its name or its repr
 
     def _placeholder(self) -> str:
         if self.tensors >= MOST_TENSORS:
@@ -102,7 +109,7 @@ class _Writer:
     def _sequence(self, value: Any, square: bool, depth: int) -> str:
         items = []
         for index, item in enumerate(value):
-            if index >= _MOST_LISTED and not isinstance(item, Tensor):
+            if index >= _MOST_LISTED and not issubclass(type(item), Tensor):
                 items.append("…")
                 break
             items.append(self.text(item, depth + 1))
@@ -121,7 +128,7 @@ def _escaped(text: str) -> str:
 
 
 def argument_texts(function: Any, args: Any, kwargs: Any) -> tuple[str, ...]:
-    """Each argument as text, tensors as ``{0}``, ``{1}``; keywords left at their default are left out."""
+    """Each argument as text, tensors as ``{0}``, ``{1}``; keywords at their default left out."""
     writer = _Writer()
     if getattr(function, "__name__", "") in ("__getitem__", "__setitem__") and len(args) > 1:
         return (writer.text(args[0]), _index_text(writer, args[1]), *map(writer.text, args[2:]))
@@ -146,7 +153,9 @@ def _is_default(defaults: dict[str, Any], name: str, value: Any) -> bool:
     if name not in defaults:
         return False
     default = defaults[name]
-    return value is default or (type(value) in _PLAIN and type(value) is type(default) and value == default)
+    return value is default or (
+        type(value) in _PLAIN and type(value) is type(default) and value == default
+    )
 
 
 @lru_cache(maxsize=1024)

@@ -30,7 +30,7 @@ BOUNDARY: Final = 3
 FORWARD: Final = 4
 """A method called forward, which may have been called without going through the module's call."""
 HANDLER: Final = 5
-"""A ``__torch_function__`` of another mode, which passes the program's calls on to ours."""
+"""A ``__torch_function__`` of another mode (a device's too), which passes calls on to ours."""
 
 TORCH_DIRECTORY: Final = os.path.dirname(os.path.realpath(torch.__file__)) + os.sep
 OWN_DIRECTORY: Final = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
@@ -89,7 +89,7 @@ class CodeKinds:
             return HIDDEN
         if code.co_name == "forward" and code.co_argcount > 0:
             return FORWARD
-        if code.co_name == "__torch_function__" and kind == PROGRAM:
+        if code.co_name == "__torch_function__":
             return HANDLER
         return kind
 

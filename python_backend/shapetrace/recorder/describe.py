@@ -123,24 +123,28 @@ def describe_value(value: Any, depth: int = 0) -> Raw:
         return (OTHER, kind.__name__)  # a number that changes from call to call is nothing new
     if kind in _PLAIN:
         return (OTHER, plain_text(value))
-    if isinstance(value, Tensor):
+    if issubclass(type(value), Tensor):
         return describe_tensor(value)
     if depth >= MOST_DEPTH:
         return (OTHER, kind.__name__)
     if kind in _SEQUENCES:
         return _describe_items(kind.__name__, None, value, len(value), depth)
-    if isinstance(value, tuple):
+    if issubclass(kind, tuple):
         fields = getattr(value, "_fields", None)
         keys = tuple(map(str, fields)) if fields and len(fields) == len(value) else None
         return _describe_items(_public_name(kind), keys, tuple.__iter__(value), len(value), depth)
-    if isinstance(value, dict):
+    if issubclass(kind, dict):
         # Not through the class's own items(): it may be the program's code.
         keys = tuple(map(_key_text, islice(dict.keys(value), MOST_ITEMS)))
         return _describe_items(kind.__name__, keys, dict.values(value), dict.__len__(value), depth)
-    if isinstance(value, list):
-        return _describe_items(kind.__name__, None, list.__iter__(value), list.__len__(value), depth)
+    if issubclass(kind, list):
+        return _describe_items(
+            kind.__name__, None, list.__iter__(value), list.__len__(value), depth
+        )
     if dataclasses.is_dataclass(value):
-        return _describe_attributes(value, [field.name for field in dataclasses.fields(value)], depth)
+        return _describe_attributes(
+            value, [field.name for field in dataclasses.fields(value)], depth
+        )
     return (OTHER, kind.__name__)
 
 
@@ -167,7 +171,9 @@ def _public_name(kind: type) -> str:
 
 
 def _key_text(key: Any) -> str:
-    return key if type(key) is str else plain_text(key) if type(key) in _PLAIN else type(key).__name__
+    return (
+        key if type(key) is str else plain_text(key) if type(key) in _PLAIN else type(key).__name__
+    )
 
 
 def plain_text(value: Any) -> str:

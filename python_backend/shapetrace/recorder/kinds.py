@@ -6,9 +6,10 @@ from functools import cache
 from types import MethodWrapperType
 from typing import Any, Final
 
+import torch
 from torch import overrides
 
-GETTER_TYPE: Final = MethodWrapperType
+GETTER_TYPE: Final[Any] = MethodWrapperType
 """What torch hands a function mode for an attribute read or write: a bound ``__get__``."""
 
 TENSOR_GETTERS: Final = frozenset({"T", "mT", "H", "mH", "real", "imag", "data", "grad"})
@@ -18,9 +19,12 @@ METADATA_QUERIES: Final = frozenset(
     {
         "__hash__",
         "__len__",
+        "_is_view",
+        "_set_grad_enabled",
         "data_ptr",
         "dense_dim",
         "dim",
+        "device",
         "dim_order",
         "element_size",
         "get_device",
@@ -56,18 +60,20 @@ METADATA_QUERIES: Final = frozenset(
         "untyped_storage",
     }
 )
-"""Functions that answer about a tensor and neither read its data nor make a tensor."""
+"""Functions that ask or set something and neither read a tensor's data nor make a tensor."""
 
 RENDERINGS: Final = frozenset({"__repr__", "__str__", "__format__"})
 """What printing calls. Nothing that happens inside them is recorded."""
+
 
 @cache
 def quiet_functions() -> frozenset[Any]:
     """The functions whose calls are passed on without a record."""
     names = METADATA_QUERIES | RENDERINGS
+    overridable = overrides.get_overridable_functions().values()
+    functions = (function for functions in overridable for function in functions)
     return frozenset(
         function
-        for functions in overrides.get_overridable_functions().values()
-        for function in functions
+        for function in (*functions, torch.device, torch._C._set_grad_enabled)
         if getattr(function, "__name__", "") in names
     )

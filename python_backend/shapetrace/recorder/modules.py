@@ -34,10 +34,10 @@ class ModuleBook:
         path = self._path(site, module)
         for record in records.values():
             # A module made anew for each call, or a replica of one, is the same to the reader.
-            if record.path == path and record.kind is type(module):
-                if record.reference() is None or _is_temporary(path):
-                    self._rebind(records, record, module)
-                    return record
+            same = record.path == path and record.kind is type(module)
+            if same and (record.reference() is None or _is_temporary(path)):
+                self._rebind(records, record, module)
+                return record
         made = records[id(module)] = self._make(site, module, path)
         return made
 
@@ -69,7 +69,7 @@ class ModuleBook:
         )
 
     def _path(self, site: Site, module: Module) -> str:
-        """The dotted path from the model that was given, or else from the outermost module called."""
+        """The dotted path from the model that was given, or from the outermost module called."""
         model = None if self._model is None else self._model()
         outermost = _outermost(site)
         for root in (model, outermost):
@@ -138,7 +138,9 @@ def _parameters(module: Module) -> Any:
             if parameter is not None and id(parameter) not in seen:
                 seen.add(id(parameter))
                 yield parameter
-        stack.extend(child for child in current.__dict__.get("_modules", {}).values() if child is not None)
+        stack.extend(
+            child for child in current.__dict__.get("_modules", {}).values() if child is not None
+        )
 
 
 def owns_parameters(module: Module) -> bool:
@@ -180,5 +182,3 @@ def _forward_names(kind: type) -> tuple[str, ...]:
 def is_compiled(module: Module) -> bool:
     """Whether calling this module enters code that torch.compile made."""
     return module._compiled_call_impl is not None or type(module).__name__ == "OptimizedModule"
-
-

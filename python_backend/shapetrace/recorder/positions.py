@@ -78,7 +78,11 @@ class Positions:
             if name == "COPY" and instruction.arg == 1:
                 # ``a = b = value`` and ``(a := value)``: stored here, and used again after.
                 after = self._store(listed, index + 1, path, into)
-                if after > index + 1 and listed[after].opname in _STORES if after < len(listed) else False:
+                if (
+                    after > index + 1 and listed[after].opname in _STORES
+                    if after < len(listed)
+                    else False
+                ):
                     return self._store(listed, after, path, into)
                 return after
             return index

@@ -1,7 +1,7 @@
 """What has been recorded so far: op and module variants, and how they widen.
 
-A *variant* stands for all calls from one site with one signature. Past ``MOST_VARIANTS`` signatures
-a site keeps one *wide* variant whose sizes are ranges, so that a shape that grows for ever (a cache,
+A *variant* stands for all calls from one site with one signature. Past ``MOST_VARIANTS`` of them a
+site keeps one *wide* variant whose sizes are ranges, so that a shape that grows for ever (a cache,
 a sequence) costs nothing.
 """
 
@@ -18,6 +18,10 @@ MOST_VARIANTS: Final = 16
 
 ERROR: Final = "error"
 """Marks an output that is an exception: ``(ERROR, type name, message)``."""
+
+
+MOST_MESSAGE: Final = 2000
+"""Characters of an error's message that are kept."""
 
 
 class Range:
@@ -193,7 +197,7 @@ class ModuleVariant:
         self.call = record.calls[0] + 1
         self.count = 0
         self.output: Raw | None = None
-        self.error: tuple[str, str] | None = None
+        self.error: tuple[str, ...] | None = None
         self.note: str | None = None
         self.wide = False
         self.implicit = False
@@ -224,6 +228,15 @@ class VariableNote:
         self.offset = offset
         """The storing instruction; None for a parameter of the function."""
         self.raw = raw
+
+
+def describe_error(error: BaseException) -> tuple[str, str, str]:
+    """An exception as a raw output. Its class may fail to give a message."""
+    try:
+        message = str(error)[:MOST_MESSAGE]
+    except Exception:
+        message = ""
+    return (ERROR, type(error).__name__, message)
 
 
 def widen(known: Raw, seen: Raw) -> Raw:

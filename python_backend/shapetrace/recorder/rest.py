@@ -1,8 +1,8 @@
 """When to stop looking because nothing new is seen, and when to look again.
 
 A recording settles after some forward passes that brought nothing new. From then on only the
-outermost module calls are noticed. A pass is looked at again when it is the first of another module,
-when anything about its inputs is new, and otherwise once in ``SAMPLE_EVERY`` passes.
+outermost module calls are noticed. A pass is looked at again when it is the first of another
+module, when anything about its inputs is new, and otherwise once in ``SAMPLE_EVERY`` passes.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from threading import get_ident
 from types import CodeType, FrameType
 from typing import Any
 
-import torch
 from torch.nn import Module
 
 from shapetrace._errors import AlreadyTracingError
@@ -209,7 +208,7 @@ class Recorder:
         state.entered = False
 
     def modes_again(self) -> Callable[[], None] | None:
-        """Put the modes back on where a call of torch's took them off, and return how to undo it."""
+        """Put the modes back on where a call of torch's took them off; returns how to undo it."""
         state = self.states.get(get_ident())
         if state is None or not state.entered or state.aside:
             return None
@@ -253,7 +252,11 @@ class Recorder:
             self._finish(silent=failed)
 
     def wants_to_look(
-        self, state: ThreadState | None, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        state: ThreadState | None,
+        module: Module,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> bool:
         """Whether an outermost call on a thread whose modes are off is to be recorded."""
         if not self.active or is_compiled(module):
@@ -342,7 +345,9 @@ class Recorder:
         key = (reason, where)
         self.notes[key] = self.notes.get(key, 0) + 1
 
-    def note_variable(self, activation: Activation, name: str, offset: int | None, raw: Raw) -> None:
+    def note_variable(
+        self, activation: Activation, name: str, offset: int | None, raw: Raw
+    ) -> None:
         """Keep a value of a variable, once."""
         key = (id(activation.module), id(activation.code), name, offset)
         shapes = self._variable_shapes.setdefault(key, set())

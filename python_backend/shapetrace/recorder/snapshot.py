@@ -31,7 +31,7 @@ from shapetrace.events.model import (
 from shapetrace.recorder.callsite import Site, user_site
 from shapetrace.recorder.describe import CONTAINER, OTHER, Raw
 from shapetrace.recorder.naming import form_of, label_of, public_name
-from shapetrace.recorder.positions import Positions
+from shapetrace.recorder.positions import Position, Positions
 from shapetrace.recorder.records import ERROR, KernelVariant, ModuleVariant, OpVariant, Range
 
 if TYPE_CHECKING:
@@ -153,9 +153,7 @@ class _Snapshot:
         place = user_site(site)
         frame = None if place is None else self._frame(place)
         names = variant.names or ()
-        inputs = tuple(
-            self._named(raw, names, index) for index, raw in enumerate(variant.inputs)
-        )
+        inputs = tuple(self._named(raw, names, index) for index, raw in enumerate(variant.inputs))
         outputs, result = self._outputs(variant.output)
         return ModuleCall(
             id=variant.id,
@@ -177,7 +175,7 @@ class _Snapshot:
             outputs=outputs,
             result=result,
             parameters=record.parameters,
-            error=None if variant.error is None else ErrorInfo(*variant.error),
+            error=_error(None if variant.error is None else (ERROR, *variant.error)),
             note=variant.note,
         )
 
@@ -258,7 +256,7 @@ class _Snapshot:
             activation = note.activation
             code = activation.code
             if note.offset is None:
-                position = (code.co_firstlineno, None, None, None)
+                position: Position = (code.co_firstlineno, None, None, None)
             else:
                 position = self._positions.at(code, note.offset)
             events.append(
@@ -312,7 +310,9 @@ class _Snapshot:
 
     def _coverage(self) -> tuple[Coverage, ...]:
         recorder = self._recorder
-        notes = [Coverage(reason, where, count) for (reason, where), count in recorder.notes.items()]
+        notes = [
+            Coverage(reason, where, count) for (reason, where), count in recorder.notes.items()
+        ]
         if recorder.rest.missed:
             where = f"not looked at since pass {recorder.rest.slept_at}"
             notes.append(Coverage("settled", where, recorder.rest.missed))
@@ -320,7 +320,7 @@ class _Snapshot:
 
     def _run(self) -> Run:
         recorder = self._recorder
-        started = datetime.datetime.fromtimestamp(recorder.started_at, datetime.timezone.utc)
+        started = datetime.datetime.fromtimestamp(recorder.started_at, datetime.UTC)
         return Run(
             argv=tuple(sys.argv),
             python=platform.python_version(),
@@ -365,7 +365,7 @@ def _item(raw: Raw, path: tuple[int, ...]) -> Raw | None:
 
 
 def _is_return_type(raw: Raw) -> bool:
-    """Whether a container with named items is a tuple of torch's own, such as ``max(dim)`` gives."""
+    """Whether a container with named items is a tuple of torch's own, as ``max(dim)`` gives."""
     return hasattr(torch.return_types, raw[1])
 
 

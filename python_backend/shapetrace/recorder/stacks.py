@@ -7,12 +7,13 @@ rebuilt with ours at the bottom, and ours is taken out by identity.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import torch
-from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _pop_mode as _pop_dispatch_mode
 from torch.utils._python_dispatch import _push_mode as _push_dispatch_mode
+
+_NO_CONTEXT: Final = object()
 
 
 def _pop_all_functions() -> list[Any]:
@@ -21,9 +22,13 @@ def _pop_all_functions() -> list[Any]:
 
 
 def enter_function_mode(mode: Any) -> None:
-    """Put a function mode at the bottom, above the default device's own, which insists on it."""
+    """Put a function mode at the bottom, above the default device's own, which insists on it.
+
+    ``with torch.device(...)`` puts the same kind of mode on the stack, but takes off whatever is on
+    top when it is left; so ours must be below that one.
+    """
     modes = _pop_all_functions()
-    position = 1 if modes and isinstance(modes[0], DeviceContext) else 0
+    position = 1 if modes and modes[0] is _default_device_context() else 0
     modes.insert(position, mode)
     for each in modes:
         torch._C._push_on_torch_function_stack(each)
@@ -37,6 +42,12 @@ def leave_function_mode(mode: Any) -> bool:
         if each is not mode:
             torch._C._push_on_torch_function_stack(each)
     return True
+
+
+def _default_device_context() -> Any:
+    """The mode that ``torch.set_default_device`` put on this thread's stack, if any."""
+    default = getattr(torch, "_GLOBAL_DEVICE_CONTEXT", None)
+    return getattr(default, "device_context", None) or _NO_CONTEXT
 
 
 def _holds_function_mode(mode: Any) -> bool:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 from torch._C import DisableTorchFunction
 from torch.nn import Module
 
-from shapetrace.recorder.arguments import argument_texts, tensors_of
-from shapetrace.recorder.assignments import ENTRY
+from shapetrace.recorder.arguments import argument_texts
 from shapetrace.recorder.callsite import (
     BOUNDARY,
     CALL_IMPL,
@@ -24,28 +23,21 @@ from shapetrace.recorder.callsite import (
     Site,
     api_caller,
 )
-from shapetrace.recorder.describe import Raw, describe_tensor, describe_value, holds_tensor
-from shapetrace.recorder.modules import find_parameter
+from shapetrace.recorder.describe import Raw, describe_tensor, describe_value
+from shapetrace.recorder.names import forget_locals, input_names
 from shapetrace.recorder.records import (
-    ERROR,
     MOST_VARIANTS,
     KernelVariant,
     ModuleRecord,
     ModuleVariant,
     OpVariant,
+    describe_error,
     widen,
     widen_all,
 )
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
-
-_OPTIMIZED: Final = 0x01
-"""The code flag of functions whose locals are fast; a module's or class's body has none."""
-_SNAPSHOT_STAYS: Final = sys.version_info < (3, 13)
-"""Until 3.13 reading a frame's locals leaves a dictionary behind that keeps the values alive."""
-
-Names = dict[int, str]
 
 
 class LiveCall:
@@ -85,8 +77,8 @@ class ThreadState:
         """Whether the thread is watched as long as it runs, not only during module calls."""
         self.aside = 0
         """How many regions we stepped around are running."""
-        self.in_compiled = False
-        """Whether one of them is a region that torch.compile made."""
+        self.compiled_by: int | None = None
+        """What entered the region made by torch.compile that is running."""
         self.resting = 0
         """How many module calls are running that are not looked at because nothing is new."""
         self.current: OpVariant | None = None
@@ -104,7 +96,11 @@ class ThreadState:
         if outer is not None:
             if outer.f_code is CALL_IMPL:
                 boundary = outer.f_back.f_back  # type: ignore[union-attr]
-                if boundary is not None and boundary.f_code is self.recorder.boundary and self.stack:
+                if (
+                    boundary is not None
+                    and boundary.f_code is self.recorder.boundary
+                    and self.stack
+                ):
                     call = self.stack[-1]
                     callees = call.variant.callees
                     activation = None if callees is None else callees.get(id(frame.f_code))
@@ -273,7 +269,7 @@ class ThreadState:
             if len(variants) >= MOST_VARIANTS:
                 return self._wide_op(site, function, inputs, args, kwargs)
         with DisableTorchFunction():
-            names = self._input_names(frame, site, args, kwargs)
+            names = input_names(self, frame, site, args, kwargs)
             texts = self.recorder.intern(argument_texts(function, args, kwargs))
         intern = self.recorder.intern
         described = intern(tuple(map(intern, inputs)))
@@ -342,7 +338,7 @@ class ThreadState:
 
     def failed(self, variant: OpVariant, error: BaseException) -> OpVariant:
         """The variant of a call that raised."""
-        return self.with_output(variant, (ERROR, type(error).__name__, message_of(error)))
+        return self.with_output(variant, describe_error(error))
 
     # Kernels
 
@@ -405,7 +401,7 @@ class ThreadState:
             variant = self._find_module(record, inputs, keywords, frame, args, kwargs)
         variant.count += 1
         record.calls[0] += 1
-        call = variant.idle
+        call: LiveCall | None = variant.idle
         if call is None:
             call = LiveCall(variant, record.special)
         else:
@@ -432,7 +428,7 @@ class ThreadState:
         if len(record.variants) >= most:
             return self._wide_module(record, inputs, keywords)
         with DisableTorchFunction():
-            names = self._input_names(frame, record.site, args, kwargs)
+            names = input_names(self, frame, record.site, args, kwargs)
         return self._add_module(record, inputs, keywords, names)
 
     def _wide_module(
@@ -487,7 +483,7 @@ class ThreadState:
     def leave_failed(self, call: LiveCall, error: BaseException) -> None:
         """Note that a module call raised."""
         if call.variant.error is None:
-            call.variant.error = (type(error).__name__, message_of(error))
+            call.variant.error = describe_error(error)[1:]
             self.recorder.changed()
         self.drop(call)
 
@@ -499,82 +495,6 @@ class ThreadState:
                 self.live.pop(over.frame, None)
             if over is call:
                 break
-
-    # Names
-
-    def _input_names(
-        self, frame: FrameType, site: Site, args: Any, kwargs: Any
-    ) -> tuple[str | None, ...] | None:
-        """What the program calls each input tensor; notes the frame's new variables on the way."""
-        tensors: list[Tensor] = []
-        tensors_of(args if type(args) in (tuple, list) else tuple(args), tensors)
-        if kwargs:
-            tensors_of(kwargs, tensors)
-        local: Names = {}
-        if not site.activation.in_torch:
-            local = self.note_locals(frame, site)
-        names = tuple(local.get(id(tensor)) or self._parameter_name(tensor) for tensor in tensors)
-        return self.recorder.intern(names) if any(names) else None
-
-    def _parameter_name(self, tensor: Tensor) -> str | None:
-        for call in reversed(self.stack[-2:]):
-            name = None if call.module is None else find_parameter(call.module, tensor)
-            if name is not None:
-                path = call.variant.record.path
-                return f"{path}.{name}" if path else name
-        return None
-
-    def note_locals(self, frame: FrameType, site: Site) -> Names:
-        """Note the tensors that a function's locals hold, at the stores that put them there."""
-        code = frame.f_code
-        if not code.co_flags & _OPTIMIZED:
-            return {}
-        names: Names = {}
-        values = frame.f_locals
-        try:
-            activation = site.activation
-            assignments = self.recorder.assignments_of(code)
-            call = self.stack[-1] if self.stack else None
-            if call is not None and self.live.get(id(frame)) is not activation:
-                call = None
-            before = None
-            since: int | None = None
-            if call is not None:
-                if call.seen is not None and call.seen_in == id(frame):
-                    before, since = call.seen, call.seen_at
-                call.seen = {}
-                call.seen_at = site.offset
-                call.seen_in = id(frame)
-            for name in assignments.names:
-                if name not in values:
-                    continue
-                value = values[name]
-                if call is not None and call.seen is not None:
-                    call.seen[name] = id(value)
-                is_tensor = isinstance(value, Tensor)
-                if is_tensor:
-                    names.setdefault(id(value), name)
-                elif not isinstance(value, tuple | list | dict):
-                    continue
-                changed = before is not None and before.get(name) != id(value)
-                if before is not None and not changed:
-                    continue
-                store = assignments.store(name, site.offset, since if changed else None)
-                if store is None:
-                    continue
-                raw = describe_value(value)
-                if holds_tensor(raw):
-                    offset = None if store == ENTRY else store
-                    self.recorder.note_variable(activation, name, offset, raw)
-        finally:
-            forget_locals(frame, values)
-        return names
-
-
-def forget_locals(frame: FrameType, values: Any) -> None:
-    """Let go of the values that reading a function's locals copied into its frame."""
-    if _SNAPSHOT_STAYS and frame.f_code.co_flags & _OPTIMIZED:
-        values.clear()
 
 
 def site_of(activation: Activation, offset: int) -> Site:
@@ -591,13 +511,3 @@ def callees_of(site: Site) -> dict[int, Activation]:
     if callees is None:
         callees = site.callees = {}
     return callees
-
-
-def message_of(error: BaseException) -> str:
-    """The message of an exception, which its class may fail to give."""
-    try:
-        return str(error)[:2000]
-    except Exception:
-        return ""
-
-

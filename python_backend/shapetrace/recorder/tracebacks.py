@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import CodeType, TracebackType
 from typing import Final
 
@@ -33,7 +34,7 @@ def without_our_frames(traceback: TracebackType | None) -> TracebackType | None:
         entry = entry.tb_next
     if not kept:
         return None
-    for previous, following in zip(kept, kept[1:], strict=False):
+    for previous, following in itertools.pairwise(kept):
         if previous.tb_next is not following:
             previous.tb_next = following
     if kept[-1].tb_next is not None:

@@ -1,8 +1,9 @@
 """The frames of ours that stand on the program's stack while its own code runs.
 
-The file is named so on purpose: the ``warnings`` and ``logging`` modules pass over frames whose file
-name contains both ``importlib`` and ``_bootstrap`` when they count ``stacklevel``, as they must for
-the import system. Here that keeps every warning and log record at the place the program meant.
+The file is named so on purpose: the ``warnings`` and ``logging`` modules pass over frames whose
+file name contains both ``importlib`` and ``_bootstrap`` when they count ``stacklevel``, as they
+must for the import system. Here that keeps every warning and log record at the place the program
+meant.
 
 Each frame takes itself out of the traceback of an exception that goes through it: a bare ``raise``
 does not add the frame that raises, so it is enough to drop the entries there are.
@@ -12,7 +13,8 @@ does not add the frame that raises, so it is enough to drop the entries there ar
 - the module call stands in for ``nn.Module.__call__``,
 - the thread and engine wrappers put the modes on threads and into backward passes.
 
-Nothing here may raise of its own: whatever goes wrong in a recording is noted and the program goes on.
+Nothing here may raise of its own: whatever goes wrong in a recording is noted, and the program goes
+on.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ from shapetrace.recorder.arguments import collect
 from shapetrace.recorder.callsite import HANDLE_TORCH_FUNCTION, OWN_DIRECTORY, api_caller
 from shapetrace.recorder.describe import CPU, describe_tensor, describe_value
 from shapetrace.recorder.kinds import GETTER_TYPE, TENSOR_GETTERS
+from shapetrace.recorder.records import describe_error
+from shapetrace.recorder.stacks import enter_function_mode, leave_function_mode
 from shapetrace.recorder.thread_state import ThreadState, site_of
 from shapetrace.recorder.tracebacks import without_our_frames
 
@@ -56,9 +60,7 @@ class Running:
 class PassingMode(TorchFunctionMode):
     """What a function mode turns into when it may no longer be taken from its thread's stack."""
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return func(*args, **(kwargs or _NO_KEYWORDS))
 
 
@@ -72,9 +74,7 @@ class FunctionMode(TorchFunctionMode):
         self.trampolines = state.recorder.trampolines
 
     # Long and flat on purpose: a call of a helper here costs every op of every program.
-    def __torch_function__(  # noqa: C901, PLR0912, PLR0915
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         function = func
         if type(func) is GETTER_TYPE:
             # A getter's bound __get__ is made anew for each read; the attribute itself is not.
@@ -88,6 +88,7 @@ class FunctionMode(TorchFunctionMode):
         elif func in self.quiet:
             return _pass_on_quietly(self.state, func, args, kwargs or _NO_KEYWORDS)
         variant = None
+        site: Any = None
         trampoline = call_plainly
         try:
             frame = _getframe(1)
@@ -99,7 +100,7 @@ class FunctionMode(TorchFunctionMode):
                     frame = api_caller(body, func)  # type: ignore[arg-type]
             activation = self.live.get(id(frame))
             if activation is None or activation.code is not frame.f_code:
-                frame, activation = self.state.find(frame, func)  # type: ignore[arg-type]
+                frame, activation = self.state.find(frame, func)
             site = activation.sites.get(frame.f_lasti)
             if site is None:
                 site = site_of(activation, frame.f_lasti)
@@ -209,7 +210,7 @@ def _note_failure(state: ThreadState, variant: Any, error: BaseException) -> Non
 
 
 def _pass_on_quietly(state: ThreadState, function: Any, args: Any, kwargs: Any) -> Any:
-    """Make a call in which nothing is recorded, kernels included: a tensor that is being printed."""
+    """Make a call in which nothing is recorded, kernels included, such as printing a tensor."""
     mode = state.dispatch_mode
     outer = mode is not None and mode.quiet
     try:
@@ -224,39 +225,53 @@ def _pass_on_quietly(state: ThreadState, function: Any, args: Any, kwargs: Any) 
             mode.quiet = outer
 
 
-class DispatchMode(TorchDispatchMode):
+class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records the aten operators that run below a torch call."""
 
+    supports_higher_order_operators = True
+    """Or else torch refuses to run ``cond`` and its like."""
+
     def __init__(self, state: ThreadState) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.state = state
         self.quiet = False
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         keywords = kwargs or _NO_KEYWORDS
         if self.quiet or _asked_by_us(_getframe(1).f_code):
             return func(*args, **keywords)
+        function_mode = self.state.function_mode
+        # It is on in backward passes only, and is not to see the calls made here.
+        was_on = leave_function_mode(function_mode)
         inputs: Any = None
         try:
-            described: list[Any] = []
-            collect(args, described)
-            collect(keywords, described)
-            inputs = tuple(described)
-        except Exception as fault:
-            self.state.recorder.fault(fault)
-        try:
-            result = func(*args, **keywords)
-        except BaseException as error:
-            error.__traceback__ = without_our_frames(error.__traceback__)
-            raise
-        try:
-            if inputs is not None:
-                self.state.add_kernel(func, args, keywords, inputs, describe_value(result))
-        except Exception as fault:
-            self.state.recorder.fault(fault)
-        return result
+            try:
+                described: list[Any] = []
+                collect(args, described)
+                collect(keywords, described)
+                inputs = tuple(described)
+            except Exception as fault:
+                self.state.recorder.fault(fault)
+            try:
+                result = func(*args, **keywords)
+            except BaseException as error:
+                try:
+                    if inputs is not None:
+                        failed = describe_error(error)
+                        self.state.add_kernel(func, args, keywords, inputs, failed)
+                except Exception as fault:
+                    self.state.recorder.fault(fault)
+                error.__traceback__ = without_our_frames(error.__traceback__)
+                raise
+            try:
+                if inputs is not None:
+                    self.state.add_kernel(func, args, keywords, inputs, describe_value(result))
+            except Exception as fault:
+                self.state.recorder.fault(fault)
+            return result
+        finally:
+            if was_on and self.state.entered:
+                enter_function_mode(function_mode)
 
 
 def _asked_by_us(code: CodeType) -> bool:

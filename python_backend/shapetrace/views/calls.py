@@ -126,7 +126,7 @@ def module_title(call: ModuleCall) -> str:
 
 
 def _argument_text(name: str, value: Value) -> str:
-    if not name:
+    if not name or name.startswith("*"):
         return printable(value_text(value))
     mark = "=" if isinstance(value, Other) else ": "
     return printable(f"{name}{mark}{value_text(value)}")

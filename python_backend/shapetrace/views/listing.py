@@ -51,6 +51,7 @@ from shapetrace.views.summary import closing, header
 
 _GUIDE = "│ "
 _CALL = "⬇️ "
+_FLOW_INDENTATION = "   "
 _LEAST_BODY = 40
 """Columns that a line keeps however deep it stands."""
 
@@ -148,10 +149,15 @@ class _ListingWriter:
         marks = module_marks(call, parent)
         if marks:
             title.append((f"  {marks}", "count"))
-        if not self._folding.is_told_by(inside, call):
-            room = self._room(_depths(chain.steps)[-1]) - line_cells(title) - 2
-            title.append((f"  {_flow(call, room)}", "shape"))
+        depth_here = _depths(chain.steps)[-1]
+        flow = "" if self._folding.is_told_by(inside, call) else _flow(call)
+        is_beside = line_cells(title) + 2 + cells(flow) <= self._room(depth_here)
+        if flow and is_beside:
+            title.append((f"  {flow}", "shape"))
         depth = self._enter(self._chains[call.id].steps, title)
+        if flow and not is_beside:
+            room = self._room(depth_here) - len(_FLOW_INDENTATION)
+            self._write(depth_here, ((_FLOW_INDENTATION + _flow(call, room), "shape"),))
         if call.error is not None:
             passes_by = any(node.event.error == call.error for node in inside)
             text = printable(call.error.type) if passes_by else error_text(call)
@@ -177,7 +183,7 @@ class _ListingWriter:
         if op.error is None:
             result = ((" -> ", "detail"), (outcome(op, max(room // 2, 16)), "shape"))
         form = cut_to_cells(filled_form(op), room - line_cells(result))
-        self._write(depth, (("# ", "detail"), (form, "detail"), *result, (tail, "count")))
+        self._write(depth, (("# ", "detail"), (form, None), *result, (tail, "count")))
         if op.error is not None:
             text = f"✗ {error_text(op)}"
             for part in textwrap.wrap(text, self._room(depth), subsequent_indent="  "):
@@ -236,8 +242,8 @@ class _ListingWriter:
         excerpt = self._sources.excerpt(step.frame)
         texts = _source_spans(excerpt, step.frame)
         place = f"# {short_path(step.file, self._options.base)}:{excerpt.numbers[0]}"
-        if excerpt.lines is not None and not excerpt.same:
-            place += " (changed since)"
+        if excerpt.doubt:
+            place += f" ({excerpt.doubt})"
         function = printable(step.function)
         width = self._room(depth) + cells(_GUIDE) * depth
         guide = _guide(depth)
@@ -282,13 +288,15 @@ def _guide(depth: int) -> Span:
     return (_GUIDE * depth, "guide")
 
 
-def _flow(call: ModuleCall, room: int) -> str:
+def _flow(call: ModuleCall, room: int | None = None) -> str:
     """``(f32[2,5]) -> f32[2,3]``: what went in and, unless it failed, what came out."""
-    if call.error is not None:
-        return f"({module_inputs(call, room - 2)})"
-    most = max(room // 2, room - cells(f"({module_inputs(call)}) -> "))
-    result = f"-> {outcome(call, max(most, 8))}"
-    return f"({module_inputs(call, max(room - cells(result) - 3, 8))}) {result}"
+    inputs = module_inputs(call)
+    result = "" if call.error is not None else f" -> {outcome(call)}"
+    if room is not None and cells(inputs) + 2 + cells(result) > room:
+        if result:
+            result = f" -> {outcome(call, max(room // 2, room - cells(inputs) - 2) - 4)}"
+        inputs = module_inputs(call, room - cells(result) - 2)
+    return f"({inputs}){result}"
 
 
 def _source_spans(excerpt: Excerpt, frame: Frame) -> list[list[Span]]:

@@ -31,8 +31,8 @@ class Excerpt:
     """Without their common indentation; None where the source cannot be had."""
     indentation: int = 0
     """How many bytes of UTF-8 were taken from the beginning of each line."""
-    same: bool = True
-    """Whether this is known to be the source that ran."""
+    doubt: str = ""
+    """Why this may not be the source that ran; empty where it is known to be."""
 
 
 class Sources:
@@ -66,25 +66,32 @@ class Sources:
             CUT if number is None else file.lines[number - 1][len(indentation) :]
             for number in numbers
         )
-        return Excerpt(numbers, tuple(shown), len(indentation.encode()), file.same)
+        return Excerpt(numbers, tuple(shown), len(indentation.encode()), file.doubt)
 
     def _load(self, path: str) -> _SourceFile | None:
         data = self._read_source(path)
         if data is None:
             return None
-        same = hashlib.sha256(data).hexdigest() == self._digests.get(path)
         text = _decoded(data)
-        return None if text is None else _SourceFile(text, same)
+        return None if text is None else _SourceFile(text, self._doubt(path, data))
+
+    def _doubt(self, path: str, data: bytes) -> str:
+        if path.startswith("<"):
+            return ""  # typed into a shell, which keeps it as it was
+        digest = self._digests.get(path)
+        if digest is None:
+            return "may have changed since"
+        return "" if hashlib.sha256(data).hexdigest() == digest else "changed since"
 
 
 class _SourceFile:
     """The lines of one file, and which of them are one statement."""
 
-    def __init__(self, text: str, same: bool) -> None:
+    def __init__(self, text: str, doubt: str) -> None:
         self.lines = text.split("\n")
-        self.same = same
+        self.doubt = doubt
         self._statements: dict[int, tuple[int, int]] = {}
-        if same:
+        if not doubt:
             for start, end in _statement_ranges(text, self.lines):
                 self._statements.update(dict.fromkeys(range(start, end + 1), (start, end)))
 

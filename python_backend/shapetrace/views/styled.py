@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from shapetrace.views.shapes import CUT
@@ -86,9 +87,7 @@ def first_line(text: str) -> str:
 
 def cells(text: str) -> int:
     """How many columns of a terminal a text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(map(_character_cells, text))
+    return len(text) if text.isascii() else _cells_of_any(text)
 
 
 def line_cells(line: Iterable[Span]) -> int:
@@ -151,6 +150,12 @@ def join_right(left: Sequence[Span], right: Sequence[Span], width: int) -> Line 
     return (*left, (" " * gap, "padding"), *right)
 
 
+@lru_cache(maxsize=1024)
+def _cells_of_any(text: str) -> int:
+    return sum(map(_character_cells, text))
+
+
+@lru_cache(maxsize=4096)
 def _character_cells(character: str) -> int:
     if character == "\ufe0f":
         # Asks for the picture form of the character before it, which is one column wider.

@@ -11,21 +11,21 @@ from shapetrace.views.styled import Line, Span, Style, StyledText, line_text
 
 _COLORS: dict[Style, str] = {
     "heading": "bold",
-    "guide": "bright_black",
+    "guide": "dim",
     "path": "bold magenta",
     "class": "magenta",
-    "detail": "bright_black",
+    "detail": "dim",
     "call": "cyan",
-    "role": "bright_black",
-    "shape": "blue",
+    "role": "dim",
+    "shape": "bright_blue",
     "name": "green",
     "count": "yellow",
-    "location": "bright_black",
-    "note": "italic bright_black",
+    "location": "dim",
+    "note": "dim italic",
     "error": "bold red",
-    "source": "default",
     "expression": "cyan",
 }
+"""Colours of the terminal's own palette, so that they suit light and dark ones."""
 
 _PLAIN_GLYPHS = {
     "⬇️": "v",

@@ -1,0 +1,135 @@
+"""Which package may import which, and a reader of the source that tells who does not keep to it."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+BACKEND = Path(__file__).parents[3] / "python_backend"
+
+ALLOWED: dict[str, set[str]] = {
+    "events": set(),
+    "views": {"events"},
+    "transport": {"events"},
+    "sinks": {"events", "transport"},
+    "recorder": {"events", "sinks.base"},
+    "instrument": set(),
+    "variables": {"events", "sinks.base", "instrument"},
+    "capture": {"events", "sinks.base", "instrument"},
+    "agent": {"recorder", "variables", "capture", "sinks.editor", "views.shapes"},
+    "server": {"events", "views", "transport"},
+    "compat": {"events", "views", "variables", "capture", "recording"},
+    "cli": {"*"},
+}
+"""What of ours each package may import, beside itself and the two modules below."""
+
+SHARED = {"_errors", "_log"}
+"""Modules beside the packages that every package may import. The others there may import all."""
+
+OUTSIDE: dict[str, set[str]] = {
+    "views": {"rich"},
+    "recorder": {"torch"},
+    "instrument": {"torch"},
+    "variables": {"numpy", "torch"},
+    "capture": {"h5py", "numpy", "torch"},
+    "agent": {"_pydevd_bundle", "debugpy", "pydevd", "torch"},
+    "server": {"lsprotocol", "pygls"},
+}
+"""What each package may import that is neither ours nor the standard library's."""
+
+IN_ONE_MODULE = {"h5py", "rich"}
+"""Optional libraries: one module uses each, and the rest works without it."""
+
+HEAVY = {"torch", "numpy", "rich", "h5py", "pygls"}
+"""What nothing may import before it is needed."""
+
+
+def violations(backend: Path) -> list[str]:
+    """The imports in a backend folder that break the rule, each as one line."""
+    root = backend / "shapetrace"
+    found: list[str] = []
+    users: dict[str, list[str]] = {}
+    for path in sorted(root.rglob("*.py")):
+        module = ".".join(path.relative_to(root).with_suffix("").parts)
+        package = module.partition(".")[0] if path.parent != root else None
+        if package is not None and package not in ALLOWED:
+            found.append(f"{module}: no rule says what {package} may import")
+            continue
+        for imported in sorted(set(_imports(path, root))):
+            if not _may_import(package, imported):
+                found.append(f"{module}: must not import {imported}")
+            outside = imported.partition(".")[0]
+            if outside in IN_ONE_MODULE and module not in users.setdefault(outside, []):
+                users[outside].append(module)
+    for outside, modules in sorted(users.items()):
+        if len(modules) > 1:
+            found.append(f"{outside}: more than one module imports it: {', '.join(modules)}")
+    for path in sorted((backend / "pydevd_plugins").rglob("*.py")):
+        for imported in sorted(set(_imports(path, root))):
+            if imported.startswith("shapetrace") and not _is_in(imported, {"shapetrace.agent"}):
+                found.append(f"{path.stem}: must not import {imported}")
+    return found
+
+
+def imported_early(backend: Path, modules: list[str]) -> list[str]:
+    """The heavy libraries that importing these modules imports, in a Python of its own."""
+    program = (
+        f"import sys; sys.path.insert(0, {str(backend)!r})\n"
+        + "".join(f"import {module}\n" for module in modules)
+        + f"print(*sorted({HEAVY!r} & sys.modules.keys()))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    return result.stdout.split()
+
+
+def modules_of(backend: Path, package: str) -> list[str]:
+    """The modules of a package by their full names, and the package itself."""
+    root = backend / "shapetrace"
+    paths = sorted((root / package).rglob("*.py"))
+    names = [".".join(path.relative_to(backend).with_suffix("").parts) for path in paths]
+    return [name.removesuffix(".__init__") for name in names if not name.endswith("__main__")]
+
+
+def _may_import(package: str | None, imported: str) -> bool:
+    library, _, inside = imported.partition(".")
+    if library != "shapetrace":
+        permitted = OUTSIDE.get(package, set()) if package else set()
+        return library in sys.stdlib_module_names or library in permitted
+    if package is None or "*" in ALLOWED[package]:
+        return True
+    return _is_in(inside, ALLOWED[package] | SHARED | {package})
+
+
+def _is_in(module: str, places: set[str]) -> bool:
+    return any(module == place or module.startswith(f"{place}.") for place in places)
+
+
+def _imports(path: Path, root: Path) -> Iterator[str]:
+    """The full names of all modules that a file imports anywhere in it."""
+    here = ["shapetrace", *path.relative_to(root).parent.parts] if root in path.parents else []
+    for node in ast.walk(ast.parse(path.read_text("utf-8"), str(path))):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names)
+            case ast.ImportFrom(module=source, names=names, level=level):
+                base = ".".join([*here[: len(here) - level + 1], *filter(None, [source])])
+                base = base if level else str(source)
+                for alias in names:
+                    full = f"{base}.{alias.name}"
+                    yield full if _is_ours(full, root) else base
+            case ast.Call(
+                func=ast.Name(id="__import__" | "import_module")
+                | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield name
+
+
+def _is_ours(module: str, root: Path) -> bool:
+    path = root.parent.joinpath(*module.split("."))
+    return root in path.parents and (path.with_suffix(".py").exists() or path.is_dir())

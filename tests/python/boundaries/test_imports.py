@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.python.boundaries.rule import (
+    ALLOWED,
+    BACKEND,
+    OUTSIDE,
+    imported_early,
+    modules_of,
+    violations,
+)
+
+LIGHT = sorted(
+    package
+    for package in ALLOWED
+    if "torch" not in OUTSIDE.get(package, set()) and (BACKEND / "shapetrace" / package).is_dir()
+)
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Path:
+    """A backend folder that keeps to the rule, for a test to break."""
+    for package in ALLOWED:
+        folder = tmp_path / "shapetrace" / package
+        folder.mkdir(parents=True)
+        (folder / "__init__.py").touch()
+    for module in ("__init__", "_errors", "sinks/base", "sinks/editor", "views/shapes"):
+        (tmp_path / "shapetrace" / f"{module}.py").write_text("import os.path\n")
+    (tmp_path / "pydevd_plugins").mkdir()
+    return tmp_path
+
+
+def test_every_package_imports_only_what_it_may() -> None:
+    assert violations(BACKEND) == []
+
+
+@pytest.mark.parametrize("package", LIGHT)
+def test_importing_a_package_loads_no_heavy_library(package: str) -> None:
+    assert imported_early(BACKEND, modules_of(BACKEND, package)) == []
+
+
+def test_importing_shapetrace_loads_no_heavy_library() -> None:
+    assert imported_early(BACKEND, ["shapetrace"]) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "expected"),
+    [
+        (
+            "events/tree",
+            "import shapetrace.views",
+            ["events.tree: must not import shapetrace.views"],
+        ),
+        ("events/tree", "from shapetrace import views", ["shapetrace.views"]),
+        ("events/tree", "from ..views import shapes", ["shapetrace.views.shapes"]),
+        ("events/tree", "def f():\n    import torch.nn", ["events.tree: must not import torch.nn"]),
+        ("events/tree", "import importlib\nimportlib.import_module('rich')", ["import rich"]),
+        (
+            "events/tree",
+            "from shapetrace import trace",
+            ["events.tree: must not import shapetrace"],
+        ),
+        ("views/tree", "import torch", ["views.tree: must not import torch"]),
+        ("views/tree", "from shapetrace.recorder.session import Recorder", ["recorder.session"]),
+        ("views/tree", "from shapetrace.sinks.base import Sink", ["shapetrace.sinks.base"]),
+        ("recorder/mode", "from shapetrace.sinks import editor", ["shapetrace.sinks.editor"]),
+        ("recorder/mode", "import numpy", ["recorder.mode: must not import numpy"]),
+        ("sinks/file", "import shapetrace.recorder", ["must not import shapetrace.recorder"]),
+        ("transport/frame", "import shapetrace.sinks", ["must not import shapetrace.sinks"]),
+        ("variables/follow", "import shapetrace.recorder", ["import shapetrace.recorder"]),
+        ("capture/path", "import shapetrace.variables", ["must not import shapetrace.variables"]),
+        ("instrument/code", "import shapetrace.events", ["must not import shapetrace.events"]),
+        ("agent/start", "from shapetrace.views import tree", ["must not import shapetrace.views"]),
+        ("server/app", "import shapetrace.agent", ["server.app: must not import shapetrace.agent"]),
+        ("server/app", "import torch", ["server.app: must not import torch"]),
+        ("compat/tracy_nn", "import shapetrace.cli", ["must not import shapetrace.cli"]),
+        ("cli/run", "import torch", ["cli.run: must not import torch"]),
+        ("recording", "import torch", ["recording: must not import torch"]),
+        ("later/new", "import os", ["later.new: no rule says what later may import"]),
+    ],
+)
+def test_a_planted_import_is_found(
+    planted: Path, module: str, source: str, expected: list[str]
+) -> None:
+    assert violations(planted) == []
+    path = planted / "shapetrace" / f"{module}.py"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(source)
+    found = violations(planted)
+    assert len(found) == len(expected)
+    assert all(end in line for line, end in zip(found, expected, strict=True)), found
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("events/tree", "from shapetrace._errors import TraceFileError\nimport shapetrace.events"),
+        ("events/tree", "from . import model\nfrom .. import _errors"),
+        ("sinks/file", "import shapetrace.transport, shapetrace.events"),
+        ("recorder/mode", "import torch\nfrom shapetrace.sinks.base import Sink"),
+        ("agent/start", "from shapetrace.views import shapes\nimport shapetrace.sinks.editor"),
+        ("cli/run", "import shapetrace\nfrom shapetrace.recorder import mode"),
+        ("recording", "from shapetrace.recorder import mode"),
+        ("views/colour", "def f():\n    import rich"),
+    ],
+)
+def test_an_import_that_is_allowed_is_not_reported(planted: Path, module: str, source: str) -> None:
+    (planted / "shapetrace" / f"{module}.py").write_text(source)
+    assert violations(planted) == []
+
+
+def test_an_optional_library_is_imported_by_one_module(planted: Path) -> None:
+    for name in ("colour", "tree"):
+        (planted / "shapetrace" / "views" / f"{name}.py").write_text("import rich")
+    assert violations(planted) == [
+        "rich: more than one module imports it: views.colour, views.tree"
+    ]
+
+
+def test_the_plugin_hands_over_to_the_agent_only(planted: Path) -> None:
+    plugin = planted / "pydevd_plugins" / "pydevd_plugin_shapetrace.py"
+    plugin.write_text("import shapetrace.agent.pane\nfrom _pydevd_bundle import x\n")
+    assert violations(planted) == []
+    plugin.write_text("import shapetrace.recorder\n")
+    assert violations(planted) == ["pydevd_plugin_shapetrace: must not import shapetrace.recorder"]
+
+
+def test_a_heavy_library_imported_early_is_found(planted: Path) -> None:
+    (planted / "torch.py").touch()
+    (planted / "rich.py").touch()
+    (planted / "shapetrace" / "views" / "shapes.py").write_text("import torch\n")
+    (planted / "shapetrace" / "views" / "late.py").write_text("def f():\n    import rich\n")
+    assert imported_early(planted, modules_of(planted, "events")) == []
+    assert imported_early(planted, modules_of(planted, "views")) == ["torch"]

@@ -1,0 +1,447 @@
+"""Assignments whose value is not what the calls on their line suggest.
+
+Each program has a ``main`` that is run with ``x`` and ``y`` f32[2,3], ``b`` f32[3], ``w`` f32[3,4].
+"""
+
+TRAPS = {
+    "sum adds in steps": """
+        def main():
+            total = sum([b, x])
+            return total
+    """,
+    "reduce multiplies in steps": """
+        import functools
+        def main():
+            product = functools.reduce(torch.matmul, [x, w, w.T])
+            return product
+    """,
+    "map makes a list of results": """
+        def main():
+            totals = list(map(torch.sum, [x, y]))
+            first = totals[0]
+            return first
+    """,
+    "map over modules": """
+        layer = nn.Linear(3, 4)
+        def main():
+            results = list(map(layer, [x, y]))
+            first = results[0]
+            return first
+    """,
+    "a key function": """
+        def main():
+            largest = max([b, b * 2], key=torch.sum)
+            ordered = sorted([x, y], key=torch.mean)
+            z = largest + ordered[0]
+            return z
+    """,
+    "any and all": """
+        def main():
+            some = any(map(torch.is_nonzero, b))
+            z = x * some
+            return z
+    """,
+    "a default that is computed but not taken": """
+        def main():
+            table = {"k": b}
+            z = table.setdefault("k", x * 2)
+            q = table.get("k", x.sum())
+            return z + q
+    """,
+    "a name with two sources": """
+        def pick(flag):
+            z = x
+            if flag:
+                z = b
+            q = z * 2
+            return q
+        def main():
+            pick(True)
+            pick(False)
+            pick(True)
+            z = b
+    """,
+    "an assignment that does not happen": """
+        def fail(t):
+            raise ValueError
+        def main():
+            z = b
+            try:
+                z = fail(x)
+            except ValueError:
+                pass
+            q = z * 2
+            return q
+    """,
+    "an assignment whose operator raises": """
+        def main():
+            z = b
+            for other in (y, w):
+                try:
+                    z = x * other
+                except RuntimeError:
+                    pass
+                q = z + 1
+            return q
+    """,
+    "a name that a loop binds": """
+        def main():
+            z = x
+            for z in (b, w):
+                q = z * 2
+            return q
+    """,
+    "a comprehension's name is another": """
+        def main():
+            z = x
+            rows = [z * 2 for z in (b, b)]
+            q = z + 1
+            return q
+    """,
+    "a walrus in a comprehension": """
+        def main():
+            last = x
+            rows = [last := t * 2 for t in (w, b)]
+            q = last + 1
+            return q
+    """,
+    "a closure that changes a name": """
+        def main():
+            z = x
+            def change():
+                nonlocal z
+                z = b * 2
+                return z
+            q = change()
+            r = z * 2
+            return r
+    """,
+    "a global that changes": """
+        def change():
+            global x
+            x = b * 2
+        def main():
+            z = x
+            change()
+            z = x
+            q = z + 1
+            return q
+    """,
+    "an alias that grows in place": """
+        def main():
+            z = x.clone()
+            alias = z
+            alias.unsqueeze_(0)
+            q = z * 2
+            alias = z.squeeze_(0)
+            return q
+    """,
+    "a name deleted and bound again": """
+        def main():
+            z = x * 2
+            del z
+            z = identity(b)
+            q = z + 1
+            return q
+        def identity(t):
+            return t
+    """,
+    "names swapped": """
+        def main():
+            p, q = x, b
+            p, q = q, p
+            r = p + q
+            return r
+    """,
+    "recursion with shapes that change": """
+        def halve(t):
+            if t.shape[0] < 2:
+                return t
+            half = t[: t.shape[0] // 2]
+            rest = halve(half)
+            z = rest * 2
+            return z
+        def main():
+            z = halve(torch.ones(8, 2))
+            return z
+    """,
+    "a generator that is sent values": """
+        def steps():
+            t = x
+            while True:
+                t = yield t * 2
+                u = t + 1
+        def main():
+            stream = steps()
+            z = next(stream)
+            z = stream.send(b)
+            z = stream.send(w)
+            return z
+    """,
+    "two tasks that take turns": """
+        import asyncio
+        async def work(t, times):
+            for _ in range(times):
+                t = await stretch(t)
+                u = t * 2
+            return u
+        async def stretch(t):
+            await asyncio.sleep(0)
+            return torch.cat([t, t])
+        async def both():
+            p, q = await asyncio.gather(work(b, 3), work(x, 2))
+            return p
+        def main():
+            z = asyncio.run(both())
+            return z
+    """,
+    "a mode that changes results": """
+        from torch.overrides import TorchFunctionMode
+        class Summed(TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                result = func(*args, **(kwargs or {}))
+                return result.sum() if isinstance(result, torch.Tensor) else result
+        def main():
+            with Summed():
+                z = x.relu()
+            q = z + 1
+            return q
+    """,
+    "a mode that looks at results": """
+        from torch.overrides import TorchFunctionMode
+        class Check(TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                result = func(*args, **(kwargs or {}))
+                if isinstance(result, torch.Tensor):
+                    assert not torch.isnan(result).any()
+                return result
+        def main():
+            with Check():
+                z = x.relu()
+                q = F.relu(z)
+            return q
+    """,
+    "a subclass that changes results": """
+        class Summed(torch.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                result = super().__torch_function__(func, types, args, kwargs or {})
+                is_tensor = isinstance(result, torch.Tensor)
+                return result.as_subclass(torch.Tensor)[..., None] if is_tensor else result
+        def main():
+            z = torch.neg(torch.ones(2).as_subclass(Summed))
+            q = z + 1
+            return q
+    """,
+    "vmap shows its function less": """
+        layer = nn.Linear(3, 4)
+        def main():
+            z = torch.vmap(torch.sum)(x)
+            q = torch.vmap(layer)(x)
+            r = torch.vmap(lambda t: t * 2)(x)
+            return r
+    """,
+    "a gradient is not the function's value": """
+        def main():
+            z = torch.func.grad(torch.sum)(x)
+            q = torch.func.vjp(torch.sum, x)[1](torch.tensor(1.0))[0]
+            return q
+    """,
+    "a hook that changes a module's output": """
+        layer = nn.Linear(3, 4)
+        layer.register_forward_hook(lambda module, args, output: output.sum())
+        def main():
+            z = layer(x)
+            return z
+    """,
+    "a module that calls others": """
+        def main():
+            stack = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 4))
+            z = stack(x)
+            q = nn.ModuleList([nn.Linear(4, 6)])[0](z)
+            return q
+    """,
+    "a module that hides its call": """
+        class Total(nn.Linear):
+            def __call__(self, t):
+                return super().__call__(t).sum()
+        layer = Total(3, 4)
+        def main():
+            z = layer(x)
+            return z
+    """,
+    "functions of torch in several steps": """
+        def main():
+            norm = nn.utils.clip_grad_norm_([nn.Parameter(x)], 1.0)
+            vector = nn.utils.parameters_to_vector([x, w])
+            line = torch.nn.functional.normalize(x, dim=0)
+            drawn = nn.init.orthogonal_(torch.empty(3, 5))
+            z = vector.sum() + norm
+            return z
+    """,
+    "a tensor unpacked": """
+        def main():
+            p, q = x
+            first, *rest = x.T
+            (r, s), t = x, y
+            z = p + r
+            return z
+    """,
+    "containers of tensors": """
+        def main():
+            pair = x, b
+            z, q = pair
+            p = q, r = pair[0], pair[1]
+            s = z + q
+            return s
+    """,
+    "a list that grows later": """
+        def main():
+            parts = []
+            for t in (x, y):
+                parts.append(t * 2)
+            z = torch.cat(parts)
+            return z
+    """,
+    "a dict that is changed later": """
+        def main():
+            table = {"first": x}
+            z = table["first"] * 2
+            table["first"] = b
+            q = table["first"] * 2
+            return z + q
+    """,
+    "a forward whose decorator changes its result": """
+        def summed(function):
+            def wrapper(*args):
+                return function(*args).sum()
+            return wrapper
+        class Layer(nn.Linear):
+            @summed
+            def forward(self, t):
+                z = F.linear(t, self.weight)
+                q = z
+                return q
+        layer = Layer(3, 4)
+        def main():
+            z = layer(x)
+            return z
+    """,
+    "a forward called again by another": """
+        class Base(nn.Linear):
+            def forward(self, t):
+                z = super().forward(t)
+                return z
+        class Layer(Base):
+            def forward(self, t):
+                z = super().forward(t)
+                z = keep(z).sum()
+                return z
+        def keep(t):
+            return t
+        layer = Layer(3, 4)
+        def main():
+            z = layer(x)
+            q = Layer(3, 2)(x) + z
+            return q
+    """,
+    "a plain function that makes no call": """
+        def choose(t):
+            return b
+        def main():
+            for flag in (False, True, False):
+                z = x
+                if flag:
+                    z = choose(z)
+                q = z * 2
+            return q
+    """,
+    "a name rebound to what it is": """
+        def main():
+            z = x * 2
+            z = z + y if z is None else z
+            q = z + 1
+            z = z if q is None else keep(b)
+            r = z + 1
+            return r
+        def keep(t):
+            return t
+    """,
+    "tensors that come and go at the same address": """
+        def grow(t):
+            return torch.cat([t, t])
+        def shrink(t):
+            return t[:1]
+        def main():
+            z = torch.ones(1)
+            for step in range(6):
+                z = grow(z)
+                if step % 3 == 2:
+                    z = shrink(z)
+                q = z * 2
+            return q
+    """,
+    "an item of a module's results": """
+        layer = nn.LSTM(3, 4)
+        def main():
+            z = layer(x)[0]
+            q = layer(x)[1][0]
+            r = x.max(dim=1)[0]
+            s = x.max(dim=1).indices
+            return s
+    """,
+    "values that are not tensors": """
+        def main():
+            n = x.sum().item()
+            flag = bool((x > 9).any())
+            size = x.T.shape
+            listed = (x * 2).tolist()
+            array = x.numpy()
+            z = x * n
+            return z
+    """,
+    "the same call many times with other shapes": """
+        def grow(t):
+            return torch.cat([t, b])
+        def main():
+            z = b
+            for step in range(40):
+                z = grow(z)
+                q = z * 2
+                r = q.sum() + z[:1]
+            return z
+    """,
+    "an operator that returns another tensor": """
+        class Wrapped:
+            def __init__(self, t):
+                self.t = t
+            def __matmul__(self, other):
+                return (self.t @ other).sum()
+            def __getattr__(self, name):
+                return getattr(self.t, name)
+        def main():
+            box = Wrapped(x)
+            z = box @ w
+            q = box.T
+            return q
+    """,
+    "a property that computes": """
+        class Box:
+            @property
+            def total(self):
+                product = x @ w
+                return product.sum()
+        def main():
+            z = Box().total
+            q = z + 1
+            return q
+    """,
+    "a function with the name of an operation": """
+        def relu(t):
+            return torch.relu(t).sum()
+        def main():
+            z = relu(x)
+            q = z * x
+            return q
+    """,
+}

@@ -1,0 +1,54 @@
+"""Random programs: the trace has the calls that the reference has, and claims nothing wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import shapetrace
+from tests.python.unit.recorder.random_programs import programs
+from tests.support.reference.calls import calls_of_trace, difference
+from tests.support.reference.claims import judge
+from tests.support.reference.lines import LineWatch, watch_lines
+from tests.support.reference.programs import observed_by_reference, run_file, starting_names
+
+DETERMINED = settings(
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=300,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("random") / "program.py"
+
+
+def watched(path: Path) -> LineWatch:
+    """Run a program and watch its assignments."""
+    names = starting_names(path)
+    with watch_lines([str(path)]) as watch:
+        run_file(path, names)
+    return watch
+
+
+def traced(path: Path) -> Any:
+    """Run a program under the recorder."""
+    names = starting_names(path)
+    with shapetrace.trace() as recording:
+        run_file(path, names)
+    return recording.trace
+
+
+@DETERMINED
+@given(program=programs())
+def test_trace_equals_reference_and_claims_nothing_wrong(program: str, path: Path) -> None:
+    path.write_text(program, encoding="utf-8")
+    trace = traced(path)
+    assert difference(observed_by_reference(path), calls_of_trace(trace)) == "", program
+    assert judge(trace, watched(path), (str(path),)).wrong == (), program

@@ -1,0 +1,286 @@
+"""A torch function mode that notes every call, slowly and without cleverness."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from itertools import islice
+from types import CodeType, FrameType, MethodWrapperType
+from typing import Any
+from unittest import mock
+
+import torch
+from torch.overrides import TorchFunctionMode, handle_torch_function, resolve_name
+
+from tests.support.reference.calls import Call, TensorFacts
+
+TENSOR_GETTERS = frozenset({"T", "mT", "H", "mH", "real", "imag", "data", "grad"})
+"""The attributes whose value is a tensor that the program goes on to use."""
+
+METADATA_QUERIES = frozenset(
+    {
+        "__hash__",
+        "__len__",
+        "data_ptr",
+        "dense_dim",
+        "dim",
+        "dim_order",
+        "element_size",
+        "get_device",
+        "has_names",
+        "is_coalesced",
+        "is_complex",
+        "is_conj",
+        "is_contiguous",
+        "is_distributed",
+        "is_floating_point",
+        "is_inference",
+        "is_neg",
+        "is_pinned",
+        "is_same_size",
+        "is_set_to",
+        "is_shared",
+        "is_signed",
+        "is_storage",
+        "is_tensor",
+        "ndimension",
+        "nelement",
+        "numel",
+        "q_per_channel_axis",
+        "q_scale",
+        "q_zero_point",
+        "qscheme",
+        "size",
+        "sparse_dim",
+        "storage",
+        "storage_offset",
+        "storage_type",
+        "stride",
+        "untyped_storage",
+    }
+)
+"""Functions that ask what a tensor is and neither yield a tensor nor read its numbers."""
+
+RENDERINGS = frozenset({"__repr__", "__str__", "__format__"})
+"""Functions that turn a tensor into text."""
+
+TORCH_DIRECTORY = os.path.dirname(os.path.realpath(torch.__file__)) + os.sep
+SUPPORT_DIRECTORY = os.path.dirname(os.path.realpath(__file__)) + os.sep
+
+
+def _shapetrace_directory() -> str:
+    specification = find_spec("shapetrace")
+    assert specification is not None
+    assert specification.submodule_search_locations
+    return os.path.realpath(specification.submodule_search_locations[0]) + os.sep
+
+
+NOT_THE_PROGRAM = (TORCH_DIRECTORY, SUPPORT_DIRECTORY, _shapetrace_directory())
+
+
+class ReferenceMode(TorchFunctionMode):
+    """Notes every torch call that reaches it, in the order in which they begin."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._notes: list[Call | None] = []
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: object,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Call the function between two looks at its tensors."""
+        kwargs = kwargs or {}
+        place = len(self._notes)
+        self._notes.append(None)
+        inputs = tuple(facts_in((args, kwargs)))
+        frame = sys._getframe(1)
+        try:
+            with self._also_in_backward(func):
+                result = func(*args, **kwargs)
+        except BaseException as error:
+            self._notes[place] = _call(func, frame, inputs, (), type(error).__name__)
+            raise
+        self._notes[place] = _call(func, frame, inputs, result, None)
+        return result
+
+    @property
+    def calls(self) -> list[Call]:
+        """What was noted, without what is left out on purpose."""
+        return [call for call in self._notes if call is not None]
+
+    @contextmanager
+    def _also_in_backward(self, func: Callable[..., Any]) -> Iterator[None]:
+        """Enter again where autograd runs: a mode is off during the calls it is handed."""
+        if func not in (torch.Tensor.backward, torch.autograd.backward, torch.autograd.grad):
+            yield
+            return
+        autograd: Any = torch.autograd
+        run_engine = autograd._engine_run_backward
+
+        def run_watched(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return run_engine(*args, **kwargs)
+
+        with mock.patch.object(autograd, "_engine_run_backward", run_watched):
+            yield
+
+    def count(self) -> Counter[Call]:
+        """Count equal calls, in order of first appearance."""
+        return Counter(self.calls)
+
+
+def _call(
+    func: Callable[..., Any],
+    frame: FrameType,
+    inputs: tuple[TensorFacts, ...],
+    result: object,
+    error: str | None,
+) -> Call | None:
+    if is_left_out(func, result):
+        return None
+    direct, program_frame = who_called(func, frame)
+    if program_frame is None:
+        return None
+    code = program_frame.f_code
+    line, end_line, column, end_column = position(code, program_frame.f_lasti)
+    return Call(
+        name=name_of(func),
+        file=code.co_filename,
+        line=line or program_frame.f_lineno,
+        end_line=end_line,
+        column=column,
+        end_column=end_column,
+        direct=direct,
+        inputs=inputs,
+        outputs=tuple(facts_in(result)),
+        error=error,
+    )
+
+
+def facts_in(value: object) -> Iterator[TensorFacts]:
+    """Yield the tensors in arguments or results, in order."""
+    if isinstance(value, torch.Tensor):
+        sizes: tuple[object, ...] = tuple(value.shape)
+        shape = tuple(size if isinstance(size, int) else str(size) for size in sizes)
+        yield TensorFacts(shape, str(value.dtype).removeprefix("torch."))
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from facts_in(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from facts_in(item)
+    elif isinstance(value, slice):
+        yield from facts_in((value.start, value.stop, value.step))
+
+
+def name_of(func: Callable[..., Any]) -> str:
+    """Return the public name of a torch function, or of the attribute that a getter reads."""
+    accessor = accessed_attribute(func)
+    if accessor is not None:
+        return f"torch.Tensor.{accessor}"
+    known = resolve_name(func)
+    if known is not None:
+        return str(known)
+    return f"{func.__module__}.{func.__qualname__}"
+
+
+def accessed_attribute(func: Callable[..., Any]) -> str | None:
+    """Return the attribute that a getter, setter or deleter is for; None for a function."""
+    if not isinstance(func, MethodWrapperType):
+        return None
+    if func.__name__ not in {"__get__", "__set__", "__delete__"}:
+        return None
+    descriptor: Any = func.__self__
+    named = getattr(descriptor, "fget", descriptor)
+    return str(named.__name__)
+
+
+def is_left_out(func: Callable[..., Any], result: object) -> bool:
+    """Say whether a call is none that a reader of the program would call an operation."""
+    attribute = accessed_attribute(func)
+    if attribute is not None:
+        yields_tensor = func.__name__ == "__get__" and isinstance(result, torch.Tensor)
+        return not (yields_tensor and attribute in TENSOR_GETTERS)
+    return func.__name__ in METADATA_QUERIES | RENDERINGS
+
+
+def who_called(func: Callable[..., Any], frame: FrameType) -> tuple[bool, FrameType | None]:
+    """Return whether the program itself made the call, and its innermost frame.
+
+    ``frame`` is the one that called the mode. Between it and the program there may be torch's own
+    detours, which do not make the call any less the program's: ``handle_torch_function`` under a
+    torch function written in Python, and other modes that pass on the very call they were handed.
+    """
+    caller: FrameType | None = frame
+    while caller is not None:
+        if caller.f_code is handle_torch_function.__code__:
+            caller = _caller_of_python_function(func, caller.f_back)
+        elif _passes_on(caller, func):
+            caller = caller.f_back
+        else:
+            break
+    direct = caller is not None and is_program(caller)
+    while caller is not None and not is_program(caller):
+        caller = caller.f_back
+    return direct, caller
+
+
+def _caller_of_python_function(
+    func: Callable[..., Any], frame: FrameType | None
+) -> FrameType | None:
+    """Return the frame that called the Python function which ``frame`` is a part of.
+
+    Some are written as several: ``meshgrid`` calls ``_meshgrid``, and ``unique`` chooses between
+    variants of itself. Then the outermost is the function itself, or a ``boolean_dispatch``.
+    """
+    own_code = getattr(func, "__code__", None)
+    choose = torch.nn.functional.max_pool2d.__code__
+    function = frame
+    candidate = frame
+    while candidate is not None and is_torch(candidate) and not _is_module_call(candidate):
+        if candidate.f_code in {own_code, choose}:
+            function = candidate
+            break
+        candidate = candidate.f_back
+    caller = None if function is None else function.f_back
+    while caller is not None and caller.f_code is choose:
+        caller = caller.f_back
+    return caller
+
+
+def _passes_on(frame: FrameType, func: Callable[..., Any]) -> bool:
+    """Say whether a frame is another mode's, handed the same function as it now calls."""
+    if frame.f_code.co_name != "__torch_function__":
+        return False
+    handed = frame.f_code.co_varnames[1]
+    return frame.f_locals.get(handed) is func
+
+
+def _is_module_call(frame: FrameType) -> bool:
+    return frame.f_code is torch.nn.Module._call_impl.__code__
+
+
+def is_torch(frame: FrameType) -> bool:
+    """Say whether a frame runs code of the installed torch."""
+    return os.path.realpath(frame.f_code.co_filename).startswith(TORCH_DIRECTORY)
+
+
+def is_program(frame: FrameType) -> bool:
+    """Say whether a frame runs code of the program that is looked at."""
+    return not os.path.realpath(frame.f_code.co_filename).startswith(NOT_THE_PROGRAM)
+
+
+def position(
+    code: CodeType, instruction: int
+) -> tuple[int | None, int | None, int | None, int | None]:
+    """Return line, end line, column and end column of the instruction at a byte offset."""
+    line, end_line, column, end_column = next(islice(code.co_positions(), instruction // 2, None))
+    return line, end_line, column, end_column
