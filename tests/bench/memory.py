@@ -20,7 +20,7 @@ Sites = Callable[[torch.Tensor], None]
 """A function that makes one call on each of its lines."""
 
 SITES = 100
-LINES_IN_A_FUNCTION = 500
+LINES_IN_A_FUNCTION = 100
 MEGABYTE = 1_000_000
 
 
@@ -56,7 +56,7 @@ def repeated_calls(quick: bool) -> Result:
 
 def distinct_records(quick: bool) -> Result:
     """What one more record costs, where every call is at a place of its own."""
-    first, rest = (1_000, 4_000) if quick else (2_000, 20_000)
+    first, rest = (1_000, 5_000) if quick else (2_000, 20_000)
     lines = ["x + 1", "torch.cat([x, y], dim=1)", "F.linear(x, w, b)", "x.view(4, 8)"]
     functions = _functions([lines[i % len(lines)] for i in range(first + rest)])
     x = torch.ones(4, 8)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
 from textwrap import dedent, indent
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -30,6 +30,16 @@ PRELUDE = (
     "import warnings, logging, threading, sys, contextlib\n"
 )
 """One line, so that the second line of a program is the first of its text."""
+
+
+class Traced(Protocol):
+    """Traces a program, given as text."""
+
+    def __call__(self, text: str, **options: object) -> Trace: ...
+
+
+class Harmless(Traced, Protocol):
+    """The same, and fails where tracing makes a difference."""
 
 
 @dataclass(frozen=True)
@@ -63,10 +73,16 @@ class Outcome:
         )
 
 
-def _first_difference(one: object, other: object) -> str:
+def _first_difference(one: object, other: object, place: str = "") -> str:
+    """Where two nests of plain values begin to differ, and how."""
     if isinstance(one, str) and isinstance(other, str):
-        return "\n".join(unified_diff(one.splitlines(), other.splitlines(), lineterm="", n=1))
-    return f"{one!r} became {other!r}"[:2000]
+        lines = unified_diff(one.splitlines(), other.splitlines(), lineterm="", n=1)
+        return "\n".join([place, *lines])
+    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+        for index, (item, others) in enumerate(zip(one, other, strict=False)):
+            if item != others:
+                return _first_difference(item, others, f"{place}[{index}]")
+    return f"{place} {one!r} became {other!r}"[:2000]
 
 
 @dataclass(frozen=True)
@@ -145,18 +161,21 @@ def tensor_bits(tensor: torch.Tensor) -> tuple[object, ...]:
 
 def check_harmless(program: Program, **options: Any) -> Trace:
     """Run a program without us, traced, and without us again; fail where they differ."""
+    traces: list[Trace] = []
+    outcomes: list[Outcome] = []
     torch.set_warn_always(True)
     try:
-        program.run()  # what happens once in a process happens here
-        before = program.run()
-        traced, trace = program.traced(**options)
-        after = program.run()
+        # What happens once in a process happens in the first run.
+        for watched in (False, False, True, False):
+            with ExitStack() as recording:
+                outcomes.append(program.run(recording, options if watched else None, traces))
     finally:
         torch.set_warn_always(False)
+    _, before, traced, after = outcomes
     assert not before.differences(after), f"not as before: {before.differences(after)}"
     assert not before.differences(traced), f"traced: {before.differences(traced)}"
-    assert not faults_of(trace), faults_of(trace)
-    return trace
+    assert not faults_of(traces[0]), faults_of(traces[0])
+    return traces[0]
 
 
 def faults_of(trace: Trace) -> list[str]:
@@ -230,3 +249,8 @@ def names_of(trace: Trace) -> list[str]:
 def paths_of(trace: Trace) -> list[str]:
     """The paths of the module calls, in order."""
     return [call.path for call in trace.modules]
+
+
+def unindented(text: str) -> str:
+    """An expected outline as it is written in a test."""
+    return dedent(text).removeprefix("\n")

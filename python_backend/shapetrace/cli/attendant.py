@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import _thread
 import os
+import time
 from collections.abc import Callable
+
+NAP_SECONDS = 0.0005
+MOST_NAPS = 20
 
 
 class Attendant:
@@ -24,7 +28,8 @@ class Attendant:
         # the second when it does.
         self._wanted = _thread.allocate_lock()
         self._running = _thread.allocate_lock()
-        os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork)
 
     def start(self) -> None:
         """Begin; the first call is made at once."""
@@ -48,10 +53,17 @@ class Attendant:
     def _end(self) -> None:
         if self._ident is None or self._ident == _thread.get_ident():
             return
+        is_running = self._running.locked()
+        threads = _thread._count()
         if self._wanted.locked():
             self._wanted.release()
         with self._running:
             self._ident = None
+        for _ in range(MOST_NAPS):
+            if not is_running or _thread._count() < threads:
+                break
+            # It has done its last step, and leaves the interpreter when it is let run.
+            time.sleep(NAP_SECONDS)
 
     def _run(self) -> None:
         try:
@@ -60,6 +72,9 @@ class Attendant:
                 wait = self._step()
             if wait is None:
                 self._stopped = True
+        except Exception:
+            # Nothing that it does is worth an error in the program's output.
+            self._stopped = True
         finally:
             self._running.release()
 

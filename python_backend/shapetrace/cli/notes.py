@@ -31,7 +31,7 @@ def completion_text(ops: int, passes: int, file: str | None) -> str:
 
 def missing_text(trace: Trace, wanted_passes: int | None) -> str | None:
     """What the user asked for and did not get; None where nothing is missing."""
-    ops = sum(op.count for op in trace.ops if op.level == "torch")
+    ops = _ops(trace)
     passes = trace.run.passes
     if not ops and not passes:
         return "nothing to trace: no tensor operation ran"
@@ -42,16 +42,19 @@ def missing_text(trace: Trace, wanted_passes: int | None) -> str | None:
     return None
 
 
-def written_text(trace: Trace, file: str) -> str:
-    """Said when a trace file has been written."""
-    ops = sum(op.count for op in trace.ops if op.level == "torch")
-    return f"wrote {file}: {_passes(trace.run.passes)}, {counted(ops, 'op')}"
+def recorded_text(trace: Trace) -> str:
+    """How much was recorded: ``3 forward passes, 12,345 ops``."""
+    return f"{_passes(trace.run.passes)}, {counted(_ops(trace), 'op')}"
 
 
 def on_one_line(error: BaseException) -> str:
     """An error in one line: its class and what it says."""
     message = " ".join(str(error).split())
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _ops(trace: Trace) -> int:
+    return sum(op.count for op in trace.ops if op.level == "torch")
 
 
 def _passes(number: int) -> str:

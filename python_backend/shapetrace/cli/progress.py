@@ -47,8 +47,13 @@ class Progress:
         now = self._clock()
         if self._is_complete():
             return self._step_after(now)
+        ops, passes = self._counters()
+        if not ops and not self._shown:
+            # The program is still loading its data; there is no recording to speak of.
+            self._started = now
+            self._next_line = now + QUIET_SECONDS
         if now >= self._next_line:
-            self._show(progress_text(*self._counters(), now - self._started))
+            self._show(progress_text(ops, passes, now - self._started))
             self._next_line = now + (POLL_SECONDS if self._is_terminal else LOG_SECONDS)
         return POLL_SECONDS
 

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from shapetrace.sinks.file import FileSink
 
 DESCRIPTION = """\
-Run a program as python would, and show the shape of every tensor in its forward pass.
+Run a program as python would, and show the shape of every tensor in its
+forward pass.
 
-The program sees its own arguments, prints what it prints, and ends with its own exit code; the
-trace follows on stdout when it has ended. Exit code 2 is ours: a program that is not there, a
-file that cannot be written."""
+The program sees its own arguments, prints what it prints, and ends with its
+own exit code; the trace follows on stdout when it has ended. Exit code 2 is
+ours: a program that is not there, a file that cannot be written."""
 
 EXAMPLES = """\
 examples:
@@ -30,14 +31,15 @@ examples:
   python -m shapetrace run --view listing -m package.module
   python -m shapetrace run --view none -o run.json train.py
 
-Recording ends before the second forward pass begins, so that the loss, the backward pass and the
-optimizer's step are in the trace; the program runs on. With --stop-after-trace it ends where the
-pass returned, by SystemExit: finally blocks and exit handlers run. A program that does not end by
-that is interrupted as by Ctrl-C, then ended as it is.
+Recording ends before the second forward pass begins, so that the loss, the
+backward pass and the optimizer's step are in the trace; the program goes on.
+With --stop-after-trace it ends where the pass returned, by SystemExit, so
+that finally blocks and exit handlers run. A program that swallows that is
+interrupted as by Ctrl-C, and ended without them after some seconds more.
 
-Ctrl-C shows what was recorded so far, and so do sys.exit, os._exit and os.exec. SIGTERM kills the
-program at once as it always does, unless the program handles it: a file named by -o is there if
-recording had ended by then."""
+Ctrl-C ends the program and shows what was recorded so far. SIGTERM kills it
+at once, as it does under python: the file named by -o is there if recording
+had ended by then."""
 
 
 def add_parser(

@@ -186,6 +186,8 @@ class TracedRun:
         missing = self._why_not_recorded or notes.missing_text(trace, self._recording.passes)
         if missing is not None:
             self._terminal.note(missing)
+        elif self._sink is None and self._view.view == "none":
+            self._terminal.note(f"recorded {notes.recorded_text(trace)}")
         return is_written and is_shown
 
     def _trace(self) -> Trace:
@@ -220,7 +222,7 @@ class TracedRun:
             reason = str(error) if isinstance(error, TraceFileError) else notes.on_one_line(error)
             self._terminal.note(reason)
             return False
-        self._terminal.note(notes.written_text(trace, self._sink.name))
+        self._terminal.note(f"wrote {self._sink.name}: {notes.recorded_text(trace)}")
         return True
 
     def _show(self, trace: Trace) -> bool:

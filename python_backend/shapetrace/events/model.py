@@ -137,6 +137,9 @@ class ModuleCall:
     error: ErrorInfo | None = None
     note: str | None = None
     """Why nothing inside it was looked at, where that is so."""
+    direct: bool = True
+    """Whether the program itself made the call, so that the outputs are its expression's value;
+    False where torch did, as ``nn.Sequential`` does for its children."""
     extra: JsonObject = field(default_factory=_no_extra, hash=False)
 
 

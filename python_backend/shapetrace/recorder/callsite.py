@@ -37,6 +37,9 @@ OWN_DIRECTORY: Final = os.path.dirname(os.path.dirname(os.path.realpath(__file__
 
 HANDLE_TORCH_FUNCTION: Final[CodeType] = overrides.handle_torch_function.__code__
 
+CHOOSE: Final[CodeType] = torch.nn.functional.max_pool2d.__code__
+"""What ``boolean_dispatch`` makes: ``F.max_pool2d``, ``torch.unique``."""
+
 CALL_IMPL: Final[CodeType] = Module._call_impl.__code__
 """torch's module call where there are no hooks, which is the frame that calls forward."""
 
@@ -127,7 +130,16 @@ class Activation:
 class Site:
     """An instruction of an activation, with what was called from it."""
 
-    __slots__ = ("activation", "callees", "last", "modules", "offset", "trampoline", "variants")
+    __slots__ = (
+        "activation",
+        "asks_for_truth",
+        "callees",
+        "last",
+        "modules",
+        "offset",
+        "trampoline",
+        "variants",
+    )
 
     def __init__(self, activation: Activation, offset: int) -> None:
         self.activation = activation
@@ -141,6 +153,8 @@ class Site:
         self.modules: Any = None
         """The modules called from here; made by ``modules`` when there is one."""
         self.trampoline: Any = None
+        self.asks_for_truth = False
+        """Whether a tensor was asked here if it is true, as ``max`` asks after comparing two."""
 
 
 def api_caller(frame: FrameType, function: Any) -> FrameType:
@@ -151,13 +165,18 @@ def api_caller(frame: FrameType, function: Any) -> FrameType:
     """
     code = getattr(function, "__code__", None)
     candidate: FrameType | None = frame
+    outermost = frame
     for _ in range(4):
         if candidate is None:
             break
-        if candidate.f_code is code:
-            return candidate.f_back or candidate
+        if candidate.f_code is code or candidate.f_code is CHOOSE:
+            outermost = candidate
+            break
         candidate = candidate.f_back
-    return frame.f_back or frame
+    caller = outermost.f_back
+    while caller is not None and caller.f_code is CHOOSE:
+        caller = caller.f_back  # functions that choose between variants of themselves
+    return caller or outermost
 
 
 def user_site(site: Site) -> Site | None:

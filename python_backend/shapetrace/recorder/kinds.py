@@ -66,14 +66,30 @@ RENDERINGS: Final = frozenset({"__repr__", "__str__", "__format__"})
 """What printing calls. Nothing that happens inside them is recorded."""
 
 
+RESHAPING: Final = frozenset(
+    {
+        "as_strided_",
+        "resize_",
+        "resize_as_",
+        "set_",
+        "squeeze_",
+        "swapaxes_",
+        "swapdims_",
+        "t_",
+        "transpose_",
+        "unsqueeze_",
+    }
+)
+"""Methods that change a tensor's own shape, so that what it was stored with is no longer known."""
+
+
 @cache
 def quiet_functions() -> frozenset[Any]:
     """The functions whose calls are passed on without a record."""
     names = METADATA_QUERIES | RENDERINGS
     overridable = overrides.get_overridable_functions().values()
-    functions = (function for functions in overridable for function in functions)
-    return frozenset(
-        function
-        for function in (*functions, torch.device, torch._C._set_grad_enabled)
-        if getattr(function, "__name__", "") in names
-    )
+    functions = [function for functions in overridable for function in functions]
+    # These are no functions that one may override, and yet torch hands them over.
+    functions += [torch.device, torch._C._set_grad_enabled]
+    functions += [getattr(torch.Tensor, name) for name in names if hasattr(torch.Tensor, name)]
+    return frozenset(each for each in functions if getattr(each, "__name__", "") in names)

@@ -82,8 +82,10 @@ def note_locals(state: ThreadState, frame: FrameType, site: Site) -> Names:
             )  # not isinstance: an object of the program's may answer for __class__
             if issubclass(kind, Tensor):
                 names.setdefault(id(value), name)
-            elif not issubclass(kind, tuple | list | dict):
-                continue
+            elif not issubclass(kind, tuple):
+                continue  # a list or dict may have changed since it was stored
+            if id(value) in state.reshaped:
+                continue  # and so has a tensor whose own shape was changed in place
             changed = before is not None and before.get(name) != id(value)
             if before is not None and not changed:
                 continue

@@ -53,6 +53,7 @@ class OpVariant:
         "names",
         "next",
         "output",
+        "passed_on",
         "site",
         "thread",
         "wide",
@@ -78,6 +79,8 @@ class OpVariant:
         self.output: Raw | None = None
         self.count = 0
         self.wide = False
+        self.passed_on = False
+        """Whether a mode of the program's own handed the call over, and may change its result."""
         self.next: OpVariant | None = None
         """Another variant with the same inputs and another output."""
         self.kernels: dict[Any, KernelVariant] | None = None

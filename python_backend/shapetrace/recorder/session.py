@@ -121,7 +121,9 @@ class Recorder:
         state = self.adopt_thread(None)
         state.stays = True
         if frame is not None:
-            state.live[id(frame)] = state.locate(frame)
+            here = state.locate(frame)
+            # Without a caller: who runs the one that records (a notebook, a test) is of no interest.
+            state.live[id(frame)] = Activation(here.code, None, None, here.in_torch)
 
     def stop(self) -> None:
         """End the recording and leave nothing behind. May be called again, and on any thread."""

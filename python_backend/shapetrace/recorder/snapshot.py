@@ -28,9 +28,10 @@ from shapetrace.events.model import (
     Value,
     Variable,
 )
+from shapetrace.recorder.callees import Callees
 from shapetrace.recorder.callsite import Site, user_site
 from shapetrace.recorder.describe import CONTAINER, OTHER, Raw
-from shapetrace.recorder.naming import form_of, label_of, public_name
+from shapetrace.recorder.naming import form_of, label_of, public_name, short_name
 from shapetrace.recorder.positions import Position, Positions
 from shapetrace.recorder.records import ERROR, KernelVariant, ModuleVariant, OpVariant, Range
 
@@ -49,6 +50,7 @@ class _Snapshot:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._positions = Positions()
+        self._callees = Callees()
         self._frames: dict[tuple[int, int], Frame] = {}
         self._stacks: dict[int, tuple[int, ...]] = {}
         self._tensors: dict[Any, Tensor] = {}
@@ -177,7 +179,20 @@ class _Snapshot:
             parameters=record.parameters,
             error=_error(None if variant.error is None else (ERROR, *variant.error)),
             note=variant.note,
+            direct=self._is_direct(variant),
         )
+
+    def _is_direct(self, call: OpVariant | ModuleVariant) -> bool:
+        """Whether what a call returned is the value of the expression at its place."""
+        site = call.site
+        if site.activation.in_torch:
+            return False
+        name = ""
+        if isinstance(call, OpVariant):
+            if call.passed_on or (site.asks_for_truth and short_name(call.function) != "__bool__"):
+                return False
+            name = short_name(call.function)
+        return not self._callees.calls_back(site.activation.code, site.offset, name)
 
     def _named(self, raw: Raw, names: tuple[str | None, ...], index: int) -> Value:
         return self.value(raw, names[index] if index < len(names) else None)
@@ -186,8 +201,11 @@ class _Snapshot:
         site = variant.site
         place = user_site(site) or site
         frame = self._frame(place)
-        direct = place is site and not site.activation.in_torch
-        operator = self._positions.operator(site.activation.code, site.offset) if direct else None
+        direct = self._is_direct(variant)
+        in_program = not site.activation.in_torch
+        operator = (
+            self._positions.operator(site.activation.code, site.offset) if in_program else None
+        )
         names = variant.names or (None,) * len(variant.inputs)
         outputs, result = self._outputs(variant.output)
         module = site.activation.module
@@ -271,7 +289,7 @@ class _Snapshot:
         calls: list[OpVariant | ModuleVariant] = [*self._recorder.ops, *self._recorder.modules]
         for call in calls:
             site = call.site
-            if call.output is None or call.output[0] is ERROR or site.activation.in_torch:
+            if call.output is None or call.output[0] is ERROR or not self._is_direct(call):
                 continue
             if isinstance(call, ModuleVariant) and call.implicit:
                 continue

@@ -24,6 +24,7 @@ from shapetrace.recorder.callsite import (
     api_caller,
 )
 from shapetrace.recorder.describe import Raw, describe_tensor, describe_value
+from shapetrace.recorder.kinds import RESHAPING
 from shapetrace.recorder.names import forget_locals, input_names
 from shapetrace.recorder.records import (
     MOST_VARIANTS,
@@ -38,6 +39,10 @@ from shapetrace.recorder.records import (
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
+
+
+MOST_RESHAPED = 4096
+"""Tensors changed in place that are remembered; past that, a claim may be made about one."""
 
 
 class LiveCall:
@@ -81,6 +86,10 @@ class ThreadState:
         """What entered the region made by torch.compile that is running."""
         self.resting = 0
         """How many module calls are running that are not looked at because nothing is new."""
+        self.reshaped: set[int] = set()
+        """Identities of tensors whose own shape was changed in place since they were stored."""
+        self.passed_on = False
+        """Whether the call just found came through a handler that may change its result."""
         self.current: OpVariant | None = None
         """The op whose kernels are now being run."""
 
@@ -138,6 +147,7 @@ class ThreadState:
             forget_locals(frame, values)
             if not passed_on:
                 break
+            self.passed_on |= not self.kinds.is_torch(frame.f_code)
             frame = frame.f_back
             if frame.f_code is HANDLE_TORCH_FUNCTION and frame.f_back is not None:
                 frame = api_caller(frame.f_back, function)
@@ -268,6 +278,9 @@ class ThreadState:
                 return known
             if len(variants) >= MOST_VARIANTS:
                 return self._wide_op(site, function, inputs, args, kwargs)
+        name = getattr(function, "__name__", "")
+        if name in RESHAPING and len(self.reshaped) < MOST_RESHAPED:
+            self.reshaped.add(id(args[0]))
         with DisableTorchFunction():
             names = input_names(self, frame, site, args, kwargs)
             texts = self.recorder.intern(argument_texts(function, args, kwargs))
@@ -276,6 +289,8 @@ class ThreadState:
         variant = OpVariant(
             self.recorder.next_id(), site, function, described, texts, names, self.thread
         )
+        site.asks_for_truth |= name == "__bool__"
+        variant.passed_on, self.passed_on = self.passed_on, False
         if variants is not None:
             variants[function, described] = variant
         self.recorder.add_op(variant)

@@ -6,10 +6,15 @@ import itertools
 from types import CodeType, TracebackType
 from typing import Final
 
+from torch._ops import OpOverload
+
 from shapetrace.recorder.callsite import HANDLE_TORCH_FUNCTION, OWN_DIRECTORY
 
 TRAMPOLINE_NAME: Final = "<shapetrace call>"
 """The qualified name of a trampoline's code, which otherwise looks like the program's own."""
+
+
+_OPERATOR_CALL: Final = OpOverload.__call__.__code__
 
 
 def is_ours(code: CodeType) -> bool:
@@ -17,17 +22,35 @@ def is_ours(code: CodeType) -> bool:
     return code.co_qualname == TRAMPOLINE_NAME or code.co_filename.startswith(OWN_DIRECTORY)
 
 
+def take_out_our_frames(error: BaseException) -> None:
+    """Clean the traceback of an exception, of those it came from, and of those it groups."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        each = waiting.pop()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        each.__traceback__ = without_our_frames(each.__traceback__)
+        waiting += (each.__cause__, each.__context__)
+        if isinstance(each, BaseExceptionGroup):
+            waiting += each.exceptions
+
+
 def without_our_frames(traceback: TracebackType | None) -> TracebackType | None:
     """The traceback as it would be without us. Entries are unlinked in place.
 
     A Python-level torch function that a mode sees runs twice, once to hand the call over and once
-    to do the work; the first run and the hand-over are taken out too.
+    to do the work; the first run and the hand-over are taken out too. An operator that our dispatch
+    mode calls is called by Python where C++ would have called it.
     """
     kept: list[TracebackType] = []
     entry = traceback
+    after_ours = False
     while entry is not None:
         code = entry.tb_frame.f_code
-        if not is_ours(code):
+        was_ours, after_ours = after_ours, is_ours(code)
+        if not after_ours and not (was_ours and code is _OPERATOR_CALL):
             if kept and kept[-1].tb_frame.f_code is HANDLE_TORCH_FUNCTION:
                 _drop_first_run(kept, code)
             kept.append(entry)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from inspect import unwrap
 from sys import _getframe
 from threading import get_ident
 from types import CodeType
@@ -34,13 +35,13 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from shapetrace.recorder.arguments import collect
-from shapetrace.recorder.callsite import HANDLE_TORCH_FUNCTION, OWN_DIRECTORY, api_caller
+from shapetrace.recorder.callsite import CHOOSE, HANDLE_TORCH_FUNCTION, OWN_DIRECTORY, api_caller
 from shapetrace.recorder.describe import CPU, describe_tensor, describe_value
 from shapetrace.recorder.kinds import GETTER_TYPE, TENSOR_GETTERS
 from shapetrace.recorder.records import describe_error
 from shapetrace.recorder.stacks import enter_function_mode, leave_function_mode
 from shapetrace.recorder.thread_state import ThreadState, site_of
-from shapetrace.recorder.tracebacks import without_our_frames
+from shapetrace.recorder.tracebacks import take_out_our_frames, without_our_frames
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
@@ -94,8 +95,12 @@ class FunctionMode(TorchFunctionMode):
             frame = _getframe(1)
             if frame.f_code is HANDLE_TORCH_FUNCTION:
                 body = frame.f_back
-                if body.f_code is getattr(func, "__code__", None):  # type: ignore[union-attr]
-                    frame = body.f_back  # type: ignore[union-attr, assignment]
+                outer = body.f_back  # type: ignore[union-attr]
+                if (
+                    body.f_code is getattr(func, "__code__", None)  # type: ignore[union-attr]
+                    and outer.f_code is not CHOOSE  # type: ignore[union-attr]
+                ):
+                    frame = outer  # type: ignore[assignment]
                 else:
                     frame = api_caller(body, func)  # type: ignore[arg-type]
             activation = self.live.get(id(frame))
@@ -142,7 +147,7 @@ class FunctionMode(TorchFunctionMode):
             variant = site.last
             if variant is None or variant.function is not function or variant.inputs != inputs:
                 variant = self.state.draft(frame, site, function, args, kwargs, inputs)
-            frame = body = None  # type: ignore[assignment]
+            frame = body = outer = None  # type: ignore[assignment]
         except Exception as fault:
             self.state.recorder.fault(fault)
         try:
@@ -274,6 +279,10 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 enter_function_mode(function_mode)
 
 
+# torch wraps the handler in two frames that keep Dynamo out; it is never on while ours is here.
+DispatchMode.__torch_dispatch__ = unwrap(DispatchMode.__torch_dispatch__)  # type: ignore[method-assign]
+
+
 def _asked_by_us(code: CodeType) -> bool:
     return code.co_filename.startswith(OWN_DIRECTORY) and code is not call_plainly.__code__
 
@@ -314,7 +323,7 @@ def make_module_call(original: Callable[..., Any], running: Running) -> Any:
                     result = original(module, *args, **kwargs)
         except BaseException as error:
             _leave_failed(recorder, state, call, error)
-            error.__traceback__ = without_our_frames(error.__traceback__)
+            take_out_our_frames(error)
             raise
         if call is not None:
             try:
@@ -334,7 +343,7 @@ def _call_unwatched(original: Any, module: Any, args: Any, kwargs: Any) -> Any:
     try:
         return original(module, *args, **kwargs)
     except BaseException as error:
-        error.__traceback__ = without_our_frames(error.__traceback__)
+        take_out_our_frames(error)
         raise
 
 
@@ -362,7 +371,7 @@ def _call_from_outside(
     try:
         return watched(module, *args, **kwargs) if looking else original(module, *args, **kwargs)
     except BaseException as error:
-        error.__traceback__ = without_our_frames(error.__traceback__)
+        take_out_our_frames(error)
         raise
     finally:
         if looking:
@@ -412,7 +421,7 @@ def make_engine_run(original: Any, running: Running) -> Any:
         try:
             return original(*args, **kwargs)
         except BaseException as error:
-            error.__traceback__ = without_our_frames(error.__traceback__)
+            take_out_our_frames(error)
             raise
         finally:
             if again is not None:

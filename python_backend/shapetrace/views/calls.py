@@ -20,6 +20,9 @@ _OPERATORS = frozenset(
     for assigned in ("", "=")
 ) | {"==", "!=", "<", "<=", ">", ">="}
 
+_NUMBERS = frozenset(("int", "float", "complex"))
+"""What stands for a number, whose value may differ from call to call."""
+
 _TWO_SIDED_NAMES = frozenset(
     ("matmul", "mm", "bmm", "mv", "dot", "add", "sub", "mul", "div", "true_divide", "pow")
 )
@@ -128,7 +131,7 @@ def module_title(call: ModuleCall) -> str:
 def _argument_text(name: str, value: Value) -> str:
     if not name or name.startswith("*"):
         return printable(value_text(value))
-    mark = "=" if isinstance(value, Other) else ": "
+    mark = "=" if isinstance(value, Other) and value.text not in _NUMBERS else ": "
     return printable(f"{name}{mark}{value_text(value)}")
 
 

@@ -81,7 +81,7 @@ class Folding:
             return False
         op = ops[0].event
         cause = self._cause(ops[0], module)
-        return cause is not None and isinstance(op, Op) 
+        return cause is not None and isinstance(op, Op) and outcome(module) == outcome(op)
 
     def _cause(self, node: Node, module: ModuleCall | None) -> _Cause | None:
         """The library that made an op and the place that it did it for; None for other things."""

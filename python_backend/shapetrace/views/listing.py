@@ -33,7 +33,7 @@ from shapetrace.views.calls import (
 )
 from shapetrace.views.folding import Entry, Fold, Folding
 from shapetrace.views.options import ViewOptions
-from shapetrace.views.places import is_standard_library, short_path
+from shapetrace.views.places import function_text, is_comprehension, is_standard_library, short_path
 from shapetrace.views.statements import Excerpt, Sources
 from shapetrace.views.styled import (
     Line,
@@ -202,10 +202,13 @@ class _ListingWriter:
         for frame in self._frames_of(event, shared):
             if _is_passed_over(frame, event) and not self._options.verbose:
                 continue
+            lines = self._sources.excerpt(frame).numbers
+            source = _Source(frame.file, lines, function_text(frame.function), frame)
             if steps and isinstance(steps[-1], _Source):
-                steps.append(_Called(frame.function, caller))
-            excerpt = self._sources.excerpt(frame)
-            steps.append(_Source(frame.file, excerpt.numbers, frame.function, frame))
+                if is_comprehension(frame.function) and source == steps[-1]:
+                    continue
+                steps.append(_Called(source.function, caller))
+            steps.append(source)
             caller = frame.id
         return _Chain(tuple(steps), event.stack)
 
@@ -232,7 +235,7 @@ class _ListingWriter:
                     self._write_source(step, depths[position])
                     self._nearest = position
             elif is_new and isinstance(step, _Called):
-                self._write(depths[position], ((_CALL, "call"), (printable(step.function), "call")))
+                self._write(depths[position], ((_CALL, "call"), (step.function, "call")))
             elif is_new and title is not None and position == len(steps) - 1:
                 self._write(depths[position], title)
         self._open = steps
@@ -244,16 +247,15 @@ class _ListingWriter:
         place = f"# {short_path(step.file, self._options.base)}:{excerpt.numbers[0]}"
         if excerpt.doubt:
             place += f" ({excerpt.doubt})"
-        function = printable(step.function)
         width = self._room(depth) + cells(_GUIDE) * depth
         guide = _guide(depth)
-        for spelled in (f"{place} in {function}:", f"{place}:"):
+        for spelled in (f"{place} in {step.function}:", f"{place}:"):
             line = join_right((guide, *texts[0]), ((spelled, "location"),), width)
             if line is not None:
                 self._lines.append(line)
                 break
         else:
-            self._write(depth, ((f"{place} in {function}:", "location"),))
+            self._write(depth, ((f"{place} in {step.function}:", "location"),))
             self._write(depth, texts[0])
         for spans in texts[1:]:
             self._write(depth, spans)

@@ -37,6 +37,7 @@ from shapetrace.views.shapes import cut_end
 from shapetrace.views.styled import StyledText, printable, unstyled
 from shapetrace.views.summary import (
     SEPARATOR,
+    counted,
     coverage_text,
     human_number,
     program_text,
@@ -150,7 +151,7 @@ class _Report:
             self._add_table(_OP_TITLES, map(self._op_cells, ops), _MOST_CHARACTERS)
             self._add("\n</details>")
         if left_out:
-            self._add(f"\n… and the ops of {left_out} more modules.")
+            self._add(f"\n… and the ops of {counted(left_out, 'more module')}.")
 
     def _op_cells(self, entry: Op | Fold) -> list[str]:
         if isinstance(entry, Fold):
@@ -177,7 +178,7 @@ class _Report:
             else:
                 self._add(_table_row([cell.replace("|", "\\|") for cell in row]))
         if left_out:
-            self._add(f"\n… and {left_out} more rows.")
+            self._add(f"\n… and {counted(left_out, 'more row')}.")
 
     def _is_full(self, most_characters: int) -> bool:
         return self._size > most_characters and not self._options.verbose

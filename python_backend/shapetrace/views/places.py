@@ -10,6 +10,7 @@ _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
 _STANDARD_LIBRARY = re.compile(
     r"[/\\](?:lib(?:64)?[/\\]python3\.\d+t?|Python3\d+[/\\]Lib)[/\\]|^<frozen "
 )
+_COMPREHENSION = re.compile(r"(?:\.<locals>\.<(?:listcomp|setcomp|dictcomp|genexpr)>)+\Z")
 
 
 def short_path(file: str, base: str | None) -> str:
@@ -49,6 +50,17 @@ def place_text(file: str | None, line: int | None, base: str | None) -> str:
     return path if line is None else f"{path}:{line}"
 
 
+def function_text(qualified_name: str) -> str:
+    """A function's name for reading: ``Net.forward`` also for a comprehension in it."""
+    name = _COMPREHENSION.sub("", qualified_name)
+    return printable(name.replace(".<locals>.", "."))
+
+
+def is_comprehension(qualified_name: str) -> bool:
+    """Whether a function is a comprehension, which older Pythons run as one."""
+    return _COMPREHENSION.search(qualified_name) is not None
+
+
 def place_spans(
     file: str | None, line: int | None, function: str | None, base: str | None, width: int
 ) -> tuple[Span, ...]:
@@ -56,6 +68,6 @@ def place_spans(
     place = place_text(file, line, base)
     if not place:
         return ()
-    if function and cells(function) + 2 + cells(place) <= width:
-        return ((f"{printable(function)}  ", "detail"), (place, "location"))
+    if function and cells(function_text(function)) + 2 + cells(place) <= width:
+        return ((f"{function_text(function)}  ", "detail"), (place, "location"))
     return ((cut_middle(place, width), "location"),)

@@ -44,13 +44,13 @@ def run_facts(trace: Trace) -> list[str]:
     if run.rank is not None and run.world_size is not None:
         facts.append(f"rank {run.rank} of {run.world_size}")
     if run.passes:
-        facts.append(_counted(run.passes, "forward pass", "forward passes"))
+        facts.append(counted(run.passes, "forward pass", "forward passes"))
     if trace.modules:
-        facts.append(_counted(total_calls(trace.modules), "module call"))
-    facts.append(_counted(total_calls(op for op in trace.ops if op.level == "torch"), "op"))
+        facts.append(counted(total_calls(trace.modules), "module call"))
+    facts.append(counted(total_calls(op for op in trace.ops if op.level == "torch"), "op"))
     kernels = total_calls(op for op in trace.ops if op.level != "torch")
     if kernels:
-        facts.append(_counted(kernels, "kernel"))
+        facts.append(counted(kernels, "kernel"))
     return facts
 
 
@@ -58,7 +58,8 @@ def closing(trace: Trace, options: ViewOptions) -> list[Line]:
     """What ran and was not looked at, and that nothing ran where nothing did."""
     lines: list[Line] = []
     if not trace.modules and not trace.ops:
-        lines.append((("Nothing was recorded: no tensor operation ran while tracing.", "note"),))
+        reason = "." if trace.coverage else ": no tensor operation ran while tracing."
+        lines.append(((f"Nothing was recorded{reason}", "note"),))
     if trace.coverage:
         lines += [(), (("Not looked at:", "note"),)]
         lines += [_coverage_line(entry, options) for entry in trace.coverage]
@@ -70,6 +71,11 @@ def coverage_text(entry: Coverage, base: str | None) -> str:
     where = short_path(entry.where, base) if entry.where[:1] in ("/", "\\") else entry.where
     parts = [printable(entry.reason), printable(where), count_text(entry.count)]
     return "  ".join(part for part in parts if part)
+
+
+def counted(number: int, singular: str, plural: str | None = None) -> str:
+    """``1 op``, ``33 ops``."""
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
 def human_number(number: int) -> str:
@@ -87,7 +93,3 @@ def human_number(number: int) -> str:
 
 def _coverage_line(entry: Coverage, options: ViewOptions) -> Line:
     return ((cut_to_cells(f"  {coverage_text(entry, options.base)}", options.columns), "note"),)
-
-
-def _counted(number: int, singular: str, plural: str | None = None) -> str:
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"

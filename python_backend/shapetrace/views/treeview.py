@@ -30,7 +30,7 @@ from shapetrace.views.calls import (
 )
 from shapetrace.views.folding import Entry, Fold, Folding
 from shapetrace.views.options import ViewOptions
-from shapetrace.views.places import place_spans
+from shapetrace.views.places import function_text, place_spans
 from shapetrace.views.styled import (
     Line,
     Span,
@@ -210,8 +210,8 @@ class _TreeWriter:
     def _place(self, call: Op | ModuleCall, taken: int) -> tuple[Span, ...]:
         """The place of a call, at most as wide as what ``taken`` columns leave."""
         left = max(self._options.columns - taken - 2, _LONGEST_PLACE)
-        function = call.function
-        if taken == 0 or function is None or function.endswith((".forward", "<module>")):
+        function = None if call.function is None else function_text(call.function)
+        if taken == 0 or (function or "").endswith((".forward", "<module>")):
             function = None
         return place_spans(call.file, call.line, function, self._options.base, left)
 

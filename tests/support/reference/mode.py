@@ -16,6 +16,7 @@ from unittest import mock
 import torch
 from torch.overrides import TorchFunctionMode, handle_torch_function, resolve_name
 
+from tests.support.reference.callbacks import was_called_back
 from tests.support.reference.calls import Call, TensorFacts
 
 TENSOR_GETTERS = frozenset({"T", "mT", "H", "mH", "real", "imag", "data", "grad"})
@@ -25,8 +26,11 @@ METADATA_QUERIES = frozenset(
     {
         "__hash__",
         "__len__",
+        "_is_view",
+        "_set_grad_enabled",
         "data_ptr",
         "dense_dim",
+        "device",
         "dim",
         "dim_order",
         "element_size",
@@ -63,7 +67,7 @@ METADATA_QUERIES = frozenset(
         "untyped_storage",
     }
 )
-"""Functions that ask what a tensor is and neither yield a tensor nor read its numbers."""
+"""Functions that ask or set something and neither yield a tensor nor read its numbers."""
 
 RENDERINGS = frozenset({"__repr__", "__str__", "__format__"})
 """Functions that turn a tensor into text."""
@@ -218,16 +222,21 @@ def who_called(func: Callable[..., Any], frame: FrameType) -> tuple[bool, FrameT
     ``frame`` is the one that called the mode. Between it and the program there may be torch's own
     detours, which do not make the call any less the program's: ``handle_torch_function`` under a
     torch function written in Python, and other modes that pass on the very call they were handed.
+    What the program's own mode passed on is not direct: it may hand back something else. Nor is
+    what ``sum`` or ``map`` called.
     """
     caller: FrameType | None = frame
+    may_differ = False
     while caller is not None:
         if caller.f_code is handle_torch_function.__code__:
             caller = _caller_of_python_function(func, caller.f_back)
         elif _passes_on(caller, func):
+            may_differ |= is_program(caller)
             caller = caller.f_back
         else:
             break
-    direct = caller is not None and is_program(caller)
+    direct = caller is not None and is_program(caller) and not may_differ
+    direct = direct and not was_called_back(caller, func)
     while caller is not None and not is_program(caller):
         caller = caller.f_back
     return direct, caller

@@ -10,7 +10,9 @@ from typing import Any
 import torch
 
 import shapetrace
+from shapetrace.events.model import Trace
 from tests.support.reference.calls import Call, calls_of_trace
+from tests.support.reference.lines import LineWatch, watch_lines
 from tests.support.reference.mode import ReferenceMode
 
 STATEMENT_WORDS = frozenset({"for", "while", "with", "if", "elif", "assert"})
@@ -37,8 +39,24 @@ def run_file(path: Path, names: dict[str, Any]) -> None:
     exec(compile(path.read_bytes(), str(path), "exec"), names)
 
 
+def traced(path: Path) -> Trace:
+    """Run a file under the recorder."""
+    names = starting_names(path)
+    with shapetrace.trace() as recording:
+        run_file(path, names)
+    return recording.trace
+
+
+def watched(path: Path) -> LineWatch:
+    """Run a file while watching its assignments."""
+    names = starting_names(path)
+    with watch_lines([str(path)]) as watch:
+        run_file(path, names)
+    return watch
+
+
 def observed_by_reference(path: Path) -> Counter[Call]:
-    """Run a file under the reference mode."""
+    """Count the calls that the reference mode sees in a file."""
     names = starting_names(path)
     with ReferenceMode() as mode:
         run_file(path, names)
@@ -46,11 +64,8 @@ def observed_by_reference(path: Path) -> Counter[Call]:
 
 
 def observed_by_recorder(path: Path) -> Counter[Call]:
-    """Run a file under the recorder."""
-    names = starting_names(path)
-    with shapetrace.trace() as trace:
-        run_file(path, names)
-    return calls_of_trace(trace.trace)
+    """Count the calls that the recorder sees in a file."""
+    return calls_of_trace(traced(path))
 
 
 def segment(path: Path, call: Call) -> str:

@@ -80,3 +80,8 @@ def by_both(
 def without_addresses(text: str) -> str:
     """Text with the addresses of objects taken out."""
     return re.sub(r"0x[0-9a-f]+", "0x", text)
+
+
+def without_progress(text: str) -> str:
+    """What is on stderr without the lines that a slow machine adds."""
+    return re.sub(r"shapetrace: record(ing: .* s|ed .* shows the trace)\n", "", text)

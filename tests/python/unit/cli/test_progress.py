@@ -45,7 +45,7 @@ class Recording:
 def test_one_line_on_a_terminal_is_written_over() -> None:
     screen = Screen(is_terminal=True)
     recording = Recording(screen)
-    assert recording.at(0, 0, 0) == 1.0
+    assert recording.at(0, 1, 0) == 1.0
     assert recording.at(1, 900, 2) == 1.0
     assert screen.new() == ""
     recording.at(2, 1234567, 3000)
@@ -64,13 +64,23 @@ def test_a_log_gets_a_line_now_and_then() -> None:
     screen = Screen(is_terminal=False)
     recording = Recording(screen)
     for second in range(24):
-        recording.at(second, second, 1)
+        recording.at(second, second + 1, 1)
     recording.progress.clear()
     assert screen.new() == (
-        "shapetrace: recording: 1 forward pass, 2 ops, 2 s\n"
-        "shapetrace: recording: 1 forward pass, 12 ops, 12 s\n"
-        "shapetrace: recording: 1 forward pass, 22 ops, 22 s\n"
+        "shapetrace: recording: 1 forward pass, 3 ops, 2 s\n"
+        "shapetrace: recording: 1 forward pass, 13 ops, 12 s\n"
+        "shapetrace: recording: 1 forward pass, 23 ops, 22 s\n"
     )
+
+
+def test_nothing_is_said_before_the_first_op() -> None:
+    screen = Screen(is_terminal=False)
+    recording = Recording(screen)
+    for second in range(60):
+        recording.at(second, 0, 0)
+    recording.at(60, 5, 0)
+    recording.at(61, 6, 0)
+    assert screen.new() == "shapetrace: recording: 0 forward passes, 6 ops, 2 s\n"
 
 
 @pytest.mark.parametrize(("file", "written"), [(None, ""), ("run.json", ", written to run.json")])

@@ -144,7 +144,6 @@ EXAMPLES = {
             z = torch.ones(2, 2)
             q = z + z
         ----
-        torch.device("meta") => device no tensor
         torch.ones(2, 2) => ones f32[2,2]
         z + z => Tensor.add f32[2,2]
     """,

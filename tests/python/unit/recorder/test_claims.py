@@ -7,29 +7,10 @@ from textwrap import dedent
 
 import pytest
 
-import shapetrace
-from shapetrace.events.model import Trace
 from tests.python.unit.recorder.corpus_of_traps import TRAPS
 from tests.support.reference.calls import calls_of_trace, difference
 from tests.support.reference.claims import judge
-from tests.support.reference.lines import LineWatch, watch_lines
-from tests.support.reference.programs import observed_by_reference, run_file, starting_names
-
-
-def traced(path: Path) -> Trace:
-    """Run a program under the recorder."""
-    names = starting_names(path)
-    with shapetrace.trace() as recording:
-        run_file(path, names)
-    return recording.trace
-
-
-def watched(path: Path) -> LineWatch:
-    """Run a program and watch its assignments."""
-    names = starting_names(path)
-    with watch_lines([str(path)]) as watch:
-        run_file(path, names)
-    return watch
+from tests.support.reference.programs import observed_by_reference, traced, watched
 
 
 @pytest.fixture(params=list(TRAPS.values()), ids=list(TRAPS))

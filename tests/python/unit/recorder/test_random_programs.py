@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-import shapetrace
 from tests.python.unit.recorder.random_programs import programs
 from tests.support.reference.calls import calls_of_trace, difference
 from tests.support.reference.claims import judge
-from tests.support.reference.lines import LineWatch, watch_lines
-from tests.support.reference.programs import observed_by_reference, run_file, starting_names
+from tests.support.reference.programs import observed_by_reference, traced, watched
 
 DETERMINED = settings(
     derandomize=True,
@@ -27,22 +24,6 @@ DETERMINED = settings(
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("random") / "program.py"
-
-
-def watched(path: Path) -> LineWatch:
-    """Run a program and watch its assignments."""
-    names = starting_names(path)
-    with watch_lines([str(path)]) as watch:
-        run_file(path, names)
-    return watch
-
-
-def traced(path: Path) -> Any:
-    """Run a program under the recorder."""
-    names = starting_names(path)
-    with shapetrace.trace() as recording:
-        run_file(path, names)
-    return recording.trace
 
 
 @DETERMINED

@@ -10,14 +10,12 @@ from textwrap import dedent
 import pytest
 import torch
 
-import shapetrace
-from shapetrace.events.model import DimensionRange, Trace
+from shapetrace.events.model import DimensionRange
 from shapetrace.recorder import kinds
 from tests.support.reference import mode as reference_mode
 from tests.support.reference.calls import Call, TensorFacts, calls_of_trace, difference
 from tests.support.reference.claims import judge
-from tests.support.reference.lines import LineWatch, watch_lines
-from tests.support.reference.programs import run_file, starting_names
+from tests.support.reference.programs import traced, watched
 from tests.support.reference.remains import Surroundings, survivors
 
 PROGRAM = """\
@@ -48,14 +46,6 @@ def path(tmp_path: Path) -> Path:
     file = tmp_path / "program.py"
     file.write_text(dedent(PROGRAM), encoding="utf-8")
     return file
-
-
-def observe(path: Path) -> tuple[Trace, LineWatch]:
-    with shapetrace.trace() as recording:
-        run_file(path, starting_names(path))
-    with watch_lines([str(path)]) as watch:
-        run_file(path, starting_names(path))
-    return recording.trace, watch
 
 
 def test_both_leave_out_the_same() -> None:
@@ -91,7 +81,7 @@ def test_a_widened_call_stands_for_those_in_its_range() -> None:
 
 
 def test_lines_are_watched_statement_by_statement(path: Path) -> None:
-    _, watch = observe(path)
+    watch = watched(path)
     seen = {
         f"{target.line}-{target.end_line} {target.name}": " ".join(sorted(map(str, facts)))
         for target, facts in watch.tensors.items()
@@ -108,7 +98,7 @@ def test_lines_are_watched_statement_by_statement(path: Path) -> None:
 
 
 def test_a_right_trace_is_found_right_and_a_wrong_one_wrong(path: Path) -> None:
-    trace, watch = observe(path)
+    trace, watch = traced(path), watched(path)
     right = judge(trace, watch, (str(path),))
     assert right.wrong == ()
     assert right.lines == 4
@@ -148,5 +138,5 @@ def test_what_lives_on_is_named() -> None:
 
 
 def test_counts_of_the_trace_are_expanded(path: Path) -> None:
-    trace, _ = observe(path)
+    trace = traced(path)
     assert calls_of_trace(trace).total() == sum(op.count for op in trace.ops)

@@ -98,6 +98,7 @@ NONE, MANY = Other("None"), Container("list", (f32(2), f32(2)))
         ((f32(2), i64(3)), ("x", "mask"), None, "x: f32[2], mask: i64[3]"),
         ((f32(2), Other("True")), ("x", "cached"), None, "x: f32[2], cached=True"),
         ((Other("True"),), ("cached",), None, "cached=True"),
+        ((f32(2), Other("int")), ("x", "depth"), None, "x: f32[2], depth: int"),
         ((MANY,), ("parts",), None, "[f32[2], f32[2]]"),
         ((f32(2), i64(3)), ("x",), None, "x: f32[2], i64[3]"),
         ((f32(2), i64(3)), ("*0", "*1"), None, "f32[2], i64[3]"),

@@ -88,3 +88,13 @@ def test_python_s_own_frames_are_passed_over_unless_asked_for() -> None:
     for verbose, shown in ((False, False), (True, True)):
         options = ViewOptions(read_source=recording.read_source, verbose=verbose)
         assert ("_reconstruct" in render(changed, "listing", options)) is shown
+
+
+def test_a_comprehension_is_part_of_its_line() -> None:
+    recording = Recording({"a.py": "parts = [x[i] for i in range(3)]\n"})
+    with recording.function(("f", "[x[i] for i in range(3)]")):
+        place = ("f.<locals>.<listcomp>", "x[i]")
+        recording.op("torch.Tensor.__getitem__", "{0}[0]", place, [f32(3, 2)], [f32(2)], count=3)
+    source, op = listing(recording).splitlines()[2:]
+    assert re.fullmatch(r"parts = \[x\[i\] for i in range\(3\)\] +# a.py:1 in f:", source)
+    assert op == "│ # f32[3,2][0] -> f32[2]  ×3"

@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 
 from shapetrace.views.places import (
+    function_text,
     installed_package,
+    is_comprehension,
     is_library,
     is_standard_library,
     place_spans,
@@ -67,3 +69,20 @@ def test_whose_code_a_file_is(file: str, package: str | None, is_python: bool) -
     assert installed_package(file) == package
     assert is_standard_library(file) is is_python
     assert is_library(file) is (is_python or package is not None)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "is_one"),
+    [
+        ("Net.forward", "Net.forward", False),
+        ("Net.forward.<locals>.<listcomp>", "Net.forward", True),
+        ("f.<locals>.<dictcomp>.<locals>.<genexpr>", "f", True),
+        ("wrap.<locals>.wrapper", "wrap.wrapper", False),
+        ("f.<locals>.<lambda>", "f.<lambda>", False),
+        ("<module>", "<module>", False),
+        ("a\x1bb", "a\\x1bb", False),
+    ],
+)
+def test_functions_are_named_for_reading(name: str, text: str, is_one: bool) -> None:
+    assert function_text(name) == text
+    assert is_comprehension(name) is is_one

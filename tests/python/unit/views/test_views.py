@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from shapetrace.events import codec
-from shapetrace.events.model import ErrorInfo, Op, Run, Trace
+from shapetrace.events.model import Coverage, ErrorInfo, Op, Run, Trace
 from shapetrace.views import VIEWS, ViewOptions, render
 from shapetrace.views.styled import cells
 from tests.python.unit.events.strategies import traces
@@ -99,7 +99,9 @@ def test_an_empty_trace_says_so(view: str) -> None:
     text = render(Trace(run), view)
     assert text.endswith("\n")
     if view in TEXT_VIEWS:
-        assert "Nothing was recorded" in text
+        assert "Nothing was recorded: no tensor operation ran" in text
+        unseen = Trace(run, coverage=(Coverage("torch.compile region", "model", 1),))
+        assert "Nothing was recorded.\n\nNot looked at:" in render(unseen, view)
 
 
 def hostile(trace: Trace, text: str) -> Trace:

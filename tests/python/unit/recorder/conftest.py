@@ -1,0 +1,46 @@
+"""Runs programs with and without the recorder, and watches what every test leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from torch import nn
+
+from shapetrace.events.model import Trace
+from tests.support.recorder import Harmless, Program, Traced, check_harmless, faults_of
+from tests.support.reference.remains import Surroundings
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """Fail a test after which the process is not as it was before."""
+    model = nn.Linear(1, 1)
+    before = Surroundings.now(model)
+    yield
+    assert before.changes(Surroundings.now(model)) == []
+
+
+@pytest.fixture
+def harmless(tmp_path: Path) -> Harmless:
+    """Trace a program, given as text, and fail where that makes any difference to it."""
+
+    def run(text: str, **options: object) -> Trace:
+        return check_harmless(Program.write(text, tmp_path), **options)
+
+    return run
+
+
+@pytest.fixture
+def traced(tmp_path: Path) -> Traced:
+    """Trace a program, given as text, that must not fail."""
+
+    def run(text: str, **options: object) -> Trace:
+        outcome, trace = Program.write(text, tmp_path).traced(**options)
+        assert outcome.traceback == ""
+        assert not faults_of(trace), faults_of(trace)
+        return trace
+
+    return run
+
