@@ -118,6 +118,7 @@ def run_document(path: Path, folder: Path, prelude: Path) -> Outcome:
     """Run all that a document shows, in a folder that it may write to."""
     document = path.read_text("utf-8")
     all_blocks = blocks(document)
+    folder, prelude = folder.resolve(), prelude.resolve()
     outcome = Outcome()
     sections: set[int] = set()
     for block in all_blocks:

@@ -10,7 +10,7 @@ import linecache
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
@@ -21,6 +21,7 @@ import torch
 
 import shapetrace
 from shapetrace.events.model import ModuleCall, Op, Trace
+from shapetrace.recording import LiveRecording
 from shapetrace.views.shapes import result_text, value_text, values_text
 
 LEVELS = ("torch", "aten")
@@ -105,7 +106,7 @@ class Program:
         exec(compile(self.path.read_bytes(), str(self.path), "exec"), names)
         return names
 
-    def run(self, before: Callable[[dict[str, Any]], object] | None = None) -> Outcome:
+    def run(self, recording: LiveRecording | None = None) -> Outcome:
         """Run the file and then its ``main``, and note everything that can be seen of it."""
         torch.manual_seed(0)
         result: object = None
@@ -113,28 +114,18 @@ class Program:
         text = ""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("default")
-            names = self.load()
-            if before is not None:
-                before(names)
-            try:
-                result = names["main"]()
-            except BaseException as raised:
-                error = raised
-                text = "".join(traceback.format_exception(raised))
+            main = self.load()["main"]
+            with recording if recording is not None else nullcontext():
+                try:
+                    result = main()
+                except BaseException as raised:
+                    error = raised
+                    text = "".join(traceback.format_exception(raised))
         noted = tuple(
             f"{Path(each.filename).name}:{each.lineno} {each.category.__name__} {each.message}"
             for each in caught
         )
         return Outcome(result, error, text, noted, torch.get_rng_state())
-
-    def traced(self, **options: Any) -> tuple[Outcome, Trace]:
-        """Run it under the recorder, which sees nothing but ``main``."""
-        recordings: list[Any] = []
-        with ExitStack() as recording:
-            outcome = self.run(
-                lambda _: recordings.append(recording.enter_context(shapetrace.trace(**options)))
-            )
-        return outcome, recordings[0].trace
 
 
 def bits_of(value: object) -> object:
@@ -161,21 +152,17 @@ def tensor_bits(tensor: torch.Tensor) -> tuple[object, ...]:
 
 def check_harmless(program: Program, **options: Any) -> Trace:
     """Run a program without us, traced, and without us again; fail where they differ."""
-    traces: list[Trace] = []
-    outcomes: list[Outcome] = []
+    recording = shapetrace.trace(**options)
     torch.set_warn_always(True)
     try:
         # What happens once in a process happens in the first run.
-        for watched in (False, False, True, False):
-            with ExitStack() as recording:
-                outcomes.append(program.run(recording, options if watched else None, traces))
+        _, before, traced, after = [program.run(each) for each in (None, None, recording, None)]
     finally:
         torch.set_warn_always(False)
-    _, before, traced, after = outcomes
     assert not before.differences(after), f"not as before: {before.differences(after)}"
     assert not before.differences(traced), f"traced: {before.differences(traced)}"
-    assert not faults_of(traces[0]), faults_of(traces[0])
-    return traces[0]
+    assert not faults_of(recording.trace), faults_of(recording.trace)
+    return recording.trace
 
 
 def faults_of(trace: Trace) -> list[str]:

@@ -231,6 +231,21 @@ class ThreadState:
             return self.recorder.nowhere
         return activation
 
+    def _record(self, site: Site, module: Module) -> ModuleRecord:
+        """The record of a module, which is asked about itself for it, by code of its own."""
+        mode = self.dispatch_mode
+        quiet = mode is not None and mode.quiet
+        self.aside += 1
+        try:
+            if mode is not None:
+                mode.quiet = True
+            with DisableTorchFunction():
+                return self.recorder.book.record(site, module)
+        finally:
+            self.aside -= 1
+            if mode is not None:
+                mode.quiet = quiet
+
     def _implicit_call(self, frame: FrameType, code: CodeType, site: Site) -> ModuleVariant | None:
         """The module call that ``model.forward(x)`` is, where forward was called directly."""
         values = frame.f_locals
@@ -241,7 +256,7 @@ class ThreadState:
             parent = site.activation.module
             if parent is not None and parent.record.reference() is module:
                 return None  # super().forward(x), or a recursion within the same call
-            record = self.recorder.book.record(site, module)
+            record = self._record(site, module)
             if record.last is None:
                 names = code.co_varnames[1 : code.co_argcount]
                 present = [name for name in names if name in values]
@@ -410,7 +425,7 @@ class ThreadState:
         if site.modules is not None:
             record = site.modules.get(id(module))
         if record is None or record.reference() is not module:
-            record = self.recorder.book.record(site, module)
+            record = self._record(site, module)
         variant = record.last
         if variant is None or variant.inputs != inputs or variant.keywords != keywords:
             variant = self._find_module(record, inputs, keywords, frame, args, kwargs)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from types import CodeType, TracebackType
-from typing import Final
+import sys
+from types import CodeType, FrameType, TracebackType
+from typing import Any, Final
 
 from torch._ops import OpOverload
 
@@ -13,6 +14,9 @@ from shapetrace.recorder.callsite import HANDLE_TORCH_FUNCTION, OWN_DIRECTORY
 TRAMPOLINE_NAME: Final = "<shapetrace call>"
 """The qualified name of a trampoline's code, which otherwise looks like the program's own."""
 
+
+_MOST_CALLS_ON_THE_WAY: Final = 64
+"""After so many calls an exception is taken not to arrive any more."""
 
 _OPERATOR_CALL: Final = OpOverload.__call__.__code__
 
@@ -63,6 +67,31 @@ def without_our_frames(traceback: TracebackType | None) -> TracebackType | None:
     if kept[-1].tb_next is not None:
         kept[-1].tb_next = None
     return kept[0]
+
+
+def clean_on_arrival(frame: FrameType) -> None:
+    """Take torch's hand-over out of a traceback as soon as its exception arrives in a frame.
+
+    The hand-over and the first run lie outside of our own frames, so that they enter the traceback
+    only after those are gone; and the program may catch the exception right behind them. Where a
+    debugger or a coverage tool is tracing, it goes first, and these frames of torch's stay.
+    """
+    if sys.gettrace() is not None or frame.f_trace is not None:
+        return
+    calls = itertools.count()
+
+    def on_the_way(frame: FrameType, event: str, argument: object) -> None:
+        if next(calls) > _MOST_CALLS_ON_THE_WAY:
+            sys.settrace(None)
+
+    def arrived(frame: FrameType, event: str, argument: Any) -> None:
+        sys.settrace(None)
+        frame.f_trace = None
+        if event == "exception":
+            without_our_frames(argument[2])
+
+    frame.f_trace = arrived
+    sys.settrace(on_the_way)
 
 
 def _drop_first_run(kept: list[TracebackType], code: CodeType) -> None:

@@ -9,12 +9,25 @@ caller, so that the warning says what it says without us. Its frame never shows 
 from __future__ import annotations
 
 from types import CodeType, FrameType, FunctionType
-from typing import Any
+from typing import Any, Final
+
+from torch.nn import functional
 
 from shapetrace.recorder.callsite import HIDDEN, CodeKinds
 from shapetrace.recorder.tracebacks import TRAMPOLINE_NAME
 
-_TEMPLATE = (lambda function, args, kwargs: function(*args, **kwargs)).__code__
+_TEMPLATE: Final = (lambda function, args, kwargs: function(*args, **kwargs)).__code__
+
+_WARNS_FOR_CALLERS: Final = frozenset({functional.softmax, functional.softmin, functional.log_softmax})
+"""Functions that are told how far out the place to warn about is."""
+
+# The trampoline is the third frame out, and stands for the caller. What lies beyond that is further
+# out by the function's first run, torch's hand-over and the caller itself.
+_DEEPER_TEMPLATE: Final = (
+    lambda function, args, kwargs: function(
+        *args, **(kwargs | {"_stacklevel": (level := kwargs["_stacklevel"]) + 3 * (level > 3)})
+    )
+).__code__
 
 
 class Trampolines:
@@ -22,16 +35,17 @@ class Trampolines:
 
     def __init__(self, kinds: CodeKinds) -> None:
         self._kinds = kinds
-        self._made: dict[tuple[int, int], tuple[CodeType, Any]] = {}
+        self._made: dict[tuple[int, int, CodeType], tuple[CodeType, Any]] = {}
 
-    def at(self, frame: FrameType) -> Any:
-        """The trampoline for the line a frame is at."""
+    def at(self, frame: FrameType, function: Any) -> Any:
+        """The trampoline for calling a function from the line a frame is at."""
+        template = _DEEPER_TEMPLATE if function in _WARNS_FOR_CALLERS else _TEMPLATE
         line = frame.f_lineno or frame.f_code.co_firstlineno
-        key = (id(frame.f_code), line)
+        key = (id(frame.f_code), line, template)
         known = self._made.get(key)
         if known is not None:
             return known[1]
-        code = _TEMPLATE.replace(
+        code = template.replace(
             co_filename=frame.f_code.co_filename,
             co_name=frame.f_code.co_name,
             co_qualname=TRAMPOLINE_NAME,

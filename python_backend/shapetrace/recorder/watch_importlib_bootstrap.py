@@ -24,7 +24,7 @@ from collections.abc import Callable
 from inspect import unwrap
 from sys import _getframe
 from threading import get_ident
-from types import CodeType
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
@@ -41,7 +41,11 @@ from shapetrace.recorder.kinds import GETTER_TYPE, TENSOR_GETTERS
 from shapetrace.recorder.records import describe_error
 from shapetrace.recorder.stacks import enter_function_mode, leave_function_mode
 from shapetrace.recorder.thread_state import ThreadState, site_of
-from shapetrace.recorder.tracebacks import take_out_our_frames, without_our_frames
+from shapetrace.recorder.tracebacks import (
+    clean_on_arrival,
+    take_out_our_frames,
+    without_our_frames,
+)
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
@@ -111,7 +115,7 @@ class FunctionMode(TorchFunctionMode):
                 site = site_of(activation, frame.f_lasti)
             trampoline = site.trampoline
             if trampoline is None:
-                trampoline = site.trampoline = self.trampolines.at(frame)
+                trampoline = site.trampoline = self.trampolines.at(frame, func)
             described = []
             for value in args:
                 kind = type(value)
@@ -159,6 +163,7 @@ class FunctionMode(TorchFunctionMode):
             if variant is not None:
                 _note_failure(self.state, variant, error)
             error.__traceback__ = without_our_frames(error.__traceback__)
+            _clean_behind_hand_over(_getframe(1), func)
             raise
         if variant is None:
             return result
@@ -212,6 +217,11 @@ def _note_failure(state: ThreadState, variant: Any, error: BaseException) -> Non
         failed.site.last = failed
     except Exception as fault:
         state.recorder.fault(fault)
+
+
+def _clean_behind_hand_over(frame: FrameType, function: Any) -> None:
+    if frame.f_code is HANDLE_TORCH_FUNCTION and frame.f_back is not None:
+        clean_on_arrival(api_caller(frame.f_back, function))
 
 
 def _pass_on_quietly(state: ThreadState, function: Any, args: Any, kwargs: Any) -> Any:

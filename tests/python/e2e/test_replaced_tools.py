@@ -110,6 +110,18 @@ def test_a_terminal_without_our_signs_still_gets_the_tree(tmp_path: Path) -> Non
     assert "`- linear()" in outcome.stdout
 
 
+def test_higher_order_operators_run_as_they_would_without_the_mode(tmp_path: Path) -> None:
+    program = """
+        def chosen():
+            return torch.cond(x.sum() > 0, lambda t: t + 1, lambda t: t - 1, (x,))
+
+        with TracingMode(quiet=True):
+            print(torch.equal(chosen(), x + 1))
+    """
+    outcome = run(tmp_path, program)
+    assert outcome.stdout == "True\n", outcome.stderr
+
+
 def test_a_listing_has_each_line_with_all_that_it_ran(tmp_path: Path) -> None:
     program = """
         class Net(torch.nn.Module):

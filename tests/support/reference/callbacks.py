@@ -1,7 +1,7 @@
 """Whether a torch call was made by a function of Python's own that the program called.
 
-``sum(tensors)`` adds step by step, ``list(map(layer, inputs))`` calls the layer: none of these calls
-is what the expression is worth. Told from the source, and from what its names stand for.
+``sum(tensors)`` adds step by step, ``list(map(layer, inputs))`` calls the layer: none of these
+calls is what the expression is worth. Told from the source, and from what its names stand for.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 from itertools import islice
 from types import BuiltinFunctionType, FrameType
 from typing import Any, TypeAlias
@@ -39,7 +39,8 @@ def was_called_back(frame: FrameType | None, func: Callable[..., Any]) -> bool:
         return False
     position = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
     line, end_line, column, end_column = position
-    nodes = _nodes(frame.f_code.co_filename).get((line, column, end_line, end_column))
+    place = (line, column, end_line, end_column)
+    nodes = _nodes(_source(frame.f_code.co_filename)).get(place)
     name = getattr(func, "__name__", "")
     if name == "__get__":
         name = getattr(getattr(func, "__self__", None), "__name__", name)
@@ -57,6 +58,8 @@ def was_called_back(frame: FrameType | None, func: Callable[..., Any]) -> bool:
     is_pythons = getattr(callee, "__module__", None) in OF_PYTHON and (
         isinstance(callee, BuiltinFunctionType | type) or own_name == "reduce"
     )
+    if callee is getattr:
+        return False
     return is_pythons and name not in (own_name, f"__{own_name}__")
 
 
@@ -73,14 +76,17 @@ def _stands_for(node: ast.expr, frame: FrameType) -> object:
     return None
 
 
-@cache
-def _nodes(path: str) -> dict[Place, list[ast.AST]]:
-    """Find the nodes of a file by the place they stand at, outer ones first."""
+def _source(path: str) -> str:
+    """Read a file as it is now: the random programs are all written to the same one."""
+    linecache.checkcache(path)
+    return "".join(linecache.getlines(path))
+
+
+@lru_cache(maxsize=8)
+def _nodes(source: str) -> dict[Place, list[ast.AST]]:
+    """Find the nodes of a program by the place they stand at, outer ones first."""
     found: dict[Place, list[ast.AST]] = {}
-    lines = linecache.getlines(path)
-    if not lines:
-        return found
-    for node in ast.walk(ast.parse("".join(lines))):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.expr | ast.stmt) and not isinstance(node, ast.Expr):
             place = (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
             found.setdefault(place, []).append(node)

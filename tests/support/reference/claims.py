@@ -131,28 +131,14 @@ def _named_values(
 def _values_by_range(trace: Trace, path: str) -> dict[Range, list[Value]]:
     """Collect, for each range of source, what the trace says it was worth."""
     values: dict[Range, list[Value]] = defaultdict(list)
-    modules = {call.id: call for call in trace.modules}
     events: tuple[Op | ModuleCall, ...] = (*trace.ops, *trace.modules)
     for event in events:
         place = _range_of(event)
         if event.file != path or place is None or event.error is not None:
             continue
-        if isinstance(event, Op):
-            is_value = event.direct and event.level == "torch"
-        else:
-            is_value = not _was_called_by_torch(event, modules)
-        if is_value:
+        if event.direct and (isinstance(event, ModuleCall) or event.level == "torch"):
             values[place].append(_value_of(event))
     return values
-
-
-def _was_called_by_torch(call: ModuleCall, modules: dict[int, ModuleCall]) -> bool:
-    """Say whether a module of torch made the call, as Sequential does for its children."""
-    parent = None if call.parent is None else modules[call.parent]
-    return parent is not None and (parent.stack, _range_of(parent)) == (
-        call.stack,
-        _range_of(call),
-    )
 
 
 def _range_of(event: Op | ModuleCall) -> Range | None:

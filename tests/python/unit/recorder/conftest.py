@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from torch import nn
 
+import shapetrace
 from shapetrace.events.model import Trace
 from tests.support.recorder import Harmless, Program, Traced, check_harmless, faults_of
 from tests.support.reference.remains import Surroundings
@@ -37,10 +38,11 @@ def traced(tmp_path: Path) -> Traced:
     """Trace a program, given as text, that must not fail."""
 
     def run(text: str, **options: object) -> Trace:
-        outcome, trace = Program.write(text, tmp_path).traced(**options)
+        recording = shapetrace.trace(**options)
+        outcome = Program.write(text, tmp_path).run(recording)
         assert outcome.traceback == ""
-        assert not faults_of(trace), faults_of(trace)
-        return trace
+        assert not faults_of(recording.trace), faults_of(recording.trace)
+        return recording.trace
 
     return run
 

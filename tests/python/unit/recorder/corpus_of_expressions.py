@@ -173,7 +173,7 @@ EXAMPLES = {
         x.sum() => Tensor.sum f32[]
         float(x.sum()) => Tensor.__float__ no tensor
         b.argmax() => Tensor.argmax i64[]
-        range(b.argmax()) => Tensor.__index__ no tensor
+        range(b.argmax()) => Tensor.__index__ no tensor inside
         x[0, 0] => Tensor.__getitem__ f32[]
         complex(x[0, 0]) => Tensor.__complex__ no tensor
         x[0, 0] => Tensor.__getitem__ f32[]
@@ -301,8 +301,8 @@ EXAMPLES = {
         t * 2 => Tensor.mul f32[2,3] ×2
         torch.stack(list(t * 2 for t in (x, y))) => stack f32[2,2,3]
         t.sum() => Tensor.sum f32[] ×2
-        sum(t.sum() for t in (x, y)) => Tensor.add f32[]
-        sum(t.sum() for t in (x, y)) => Tensor.add f32[]
+        sum(t.sum() for t in (x, y)) => Tensor.add f32[] inside
+        sum(t.sum() for t in (x, y)) => Tensor.add f32[] inside
     """,
     "lambda": """
         double = lambda t: t * 2
@@ -318,17 +318,17 @@ EXAMPLES = {
         r = max(x.sum(), y.sum() + 9)
         s = sorted([x[0, 0], x[0, 1]], key=float)
         ----
-        list(map(torch.relu, [x, y])) => relu f32[2,3] ×2
-        sum([x, y, x]) => Tensor.add f32[2,3]
-        sum([x, y, x]) => Tensor.add f32[2,3] ×2
+        list(map(torch.relu, [x, y])) => relu f32[2,3] inside ×2
+        sum([x, y, x]) => Tensor.add f32[2,3] inside
+        sum([x, y, x]) => Tensor.add f32[2,3] inside ×2
         x.sum() => Tensor.sum f32[]
         y.sum() => Tensor.sum f32[]
         y.sum() + 9 => Tensor.add f32[]
-        max(x.sum(), y.sum() + 9) => Tensor.gt bool[]
-        line 3 => Tensor.__bool__ no tensor
+        max(x.sum(), y.sum() + 9) => Tensor.gt bool[] inside
+        line 3 => Tensor.__bool__ no tensor inside
         x[0, 0] => Tensor.__getitem__ f32[]
         x[0, 1] => Tensor.__getitem__ f32[]
-        sorted([x[0, 0], x[0, 1]], key=float) => Tensor.__float__ no tensor ×2
+        sorted([x[0, 0], x[0, 1]], key=float) => Tensor.__float__ no tensor inside ×2
     """,
     "functions that Python hands over": """
         z = F.relu(x)

@@ -219,7 +219,7 @@ EXAMPLES = {
             return x.exp()
         z = once() + once()
         ----
-        functools.reduce(torch.add, [x, y, x]) => add f32[2,3] ×2
+        functools.reduce(torch.add, [x, y, x]) => add f32[2,3] inside ×2
         double(x) => mul f32[2,3]
         x.exp() => Tensor.exp f32[2,3]
         once() + once() => Tensor.add f32[2,3]

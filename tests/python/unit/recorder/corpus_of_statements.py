@@ -155,9 +155,9 @@ EXAMPLES = {
         with Pass():
             z = x.relu() + F.relu(y)
         ----
-        x.relu() => Tensor.relu f32[2,3]
-        F.relu(y) => nn.functional.relu f32[2,3]
-        x.relu() + F.relu(y) => Tensor.add f32[2,3]
+        x.relu() => Tensor.relu f32[2,3] inside
+        F.relu(y) => nn.functional.relu f32[2,3] inside
+        x.relu() + F.relu(y) => Tensor.add f32[2,3] inside
     """,
     "with a mode that looks at results": """
         from torch.overrides import TorchFunctionMode
@@ -169,7 +169,7 @@ EXAMPLES = {
         with Check():
             z = x.relu()
         ----
-        x.relu() => Tensor.relu f32[2,3]
+        x.relu() => Tensor.relu f32[2,3] inside
         torch.isnan(result) => isnan bool[2,3]
         torch.isnan(result).any() => Tensor.any bool[]
         line 5 => Tensor.__bool__ no tensor

@@ -70,7 +70,7 @@ def test_a_condition_on_values_is_an_operation_of_the_program(traced: Traced) ->
         """
         > (f32[3]) -> bool[3]
         all() (bool[3]) -> bool[]
-        __bool__() (bool[]) -> bool
+        __bool__() (bool[]) -> True
         """
     )
 
