@@ -67,7 +67,7 @@ def distinct_records(quick: bool) -> Result:
     with shapetrace.trace() as trace:
         split = first // LINES_IN_A_FUNCTION
         sizes = [_traced_bytes_after(part, x) for part in (functions[:split], functions[split:])]
-    tracemalloc.stop()
+        tracemalloc.stop()
     if len(trace.ops) != first + rest:
         raise AssertionError(f"{len(trace.ops)} records were made of {first + rest} calls")
     record = (sizes[1] - sizes[0]) / rest
@@ -101,7 +101,7 @@ def _bytes_of_a_layer(layers: int) -> float:
             tracemalloc.start()
             with shapetrace.trace() as trace:
                 sizes.append(_traced_bytes_after([model], x))
-            tracemalloc.stop()
+                tracemalloc.stop()
             if len(trace.ops) != len(list(model.children())):
                 raise AssertionError("every layer should have one record")
     return (sizes[1] - sizes[0]) / layers

@@ -194,7 +194,7 @@ def _run(
         if name not in ("NO_COLOR", "FORCE_COLOR", "PYTHONSTARTUP")
     }
     environment |= {
-        "COLUMNS": "100",
+        "COLUMNS": "80",
         "OMP_NUM_THREADS": "1",
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -21,6 +21,8 @@ _OPTIMIZED: Final = 0x01
 """The code flag of functions whose locals are fast; a module's or class's body has none."""
 _SNAPSHOT_STAYS: Final = sys.version_info < (3, 13)
 """Until 3.13 reading a frame's locals leaves a dictionary behind that keeps the values alive."""
+_READING: Final = frozenset({"locals", "vars", "dir", "eval", "exec"})
+"""What a function that reads its own locals calls."""
 
 Names = dict[int, str]
 """Names by the identity of the tensor."""
@@ -56,7 +58,7 @@ def note_locals(state: ThreadState, frame: FrameType, site: Site) -> Names:
     if not code.co_flags & _OPTIMIZED:
         return {}
     names: Names = {}
-    values = frame.f_locals
+    values = read_locals(frame)
     try:
         activation = site.activation
         assignments = state.recorder.assignments_of(code)
@@ -101,7 +103,20 @@ def note_locals(state: ThreadState, frame: FrameType, site: Site) -> Names:
     return names
 
 
+def read_locals(frame: FrameType) -> Any:
+    """The locals of a running function; nothing where the function reads them itself.
+
+    Until 3.13 all who read them get the same dictionary: what the program was given by ``locals()``
+    would change under its hands.
+    """
+    if _SNAPSHOT_STAYS and not _READING.isdisjoint(frame.f_code.co_names):
+        return {}
+    return frame.f_locals
+
+
 def forget_locals(frame: FrameType, values: Any) -> None:
     """Let go of the values that reading a function's locals copied into its frame."""
     if _SNAPSHOT_STAYS and frame.f_code.co_flags & _OPTIMIZED:
-        values.clear()
+        # Referred to by the frame, by our caller, here, and by the question itself.
+        if sys.getrefcount(values) <= 4:
+            values.clear()

@@ -10,15 +10,22 @@ from __future__ import annotations
 import weakref
 from typing import Any, Final
 
+from torch import Tensor
+
 from shapetrace.recorder.callsite import Activation, Site
-from shapetrace.recorder.describe import CONTAINER, OTHER, Raw
+from shapetrace.recorder.describe import CONTAINER, OTHER, Raw, describe_value, holds_tensor
 
 MOST_VARIANTS: Final = 16
 """Signatures a site keeps apart before it widens."""
 
+MOST_KERNELS: Final = 64
+"""Signatures of one operator under one call that are kept apart: a backward pass has many."""
+
 ERROR: Final = "error"
 """Marks an output that is an exception: ``(ERROR, type name, message)``."""
 
+ENDED_EARLY: Final = (OTHER, "…")
+"""The output of a call that torch itself broke off."""
 
 MOST_MESSAGE: Final = 2000
 """Characters of an error's message that are kept."""
@@ -82,7 +89,7 @@ class OpVariant:
         self.passed_on = False
         """Whether a mode of the program's own handed the call over, and may change its result."""
         self.next: OpVariant | None = None
-        """Another variant with the same inputs and another output."""
+        """Another variant with the same inputs and another output; the last one's is the first."""
         self.kernels: dict[Any, KernelVariant] | None = None
 
 
@@ -233,13 +240,31 @@ class VariableNote:
         self.raw = raw
 
 
-def describe_error(error: BaseException) -> tuple[str, str, str]:
-    """An exception as a raw output. Its class may fail to give a message."""
+def describe_error(error: BaseException) -> Raw:
+    """An exception as a raw output. Its class may fail to give a message.
+
+    Checkpointing ends a recomputation with an exception as soon as it has all it needs.
+    """
+    kind = type(error)
+    if kind.__name__ == "_StopRecomputationError" and kind.__module__.startswith("torch."):
+        return ENDED_EARLY
     try:
-        message = str(error)[:MOST_MESSAGE]
+        if any(map(holds_tensor, map(describe_value, error.args))):
+            message = ", ".join(map(_without_values, error.args))
+        else:
+            message = str(error)
     except Exception:
         message = ""
-    return (ERROR, type(error).__name__, message)
+    return (ERROR, kind.__name__, message[:MOST_MESSAGE])
+
+
+def _without_values(argument: Any) -> str:
+    if isinstance(argument, Tensor):
+        shape = describe_value(argument)[0]
+        return f"<{type(argument).__name__} of shape {'?' if shape is None else tuple(shape)}>"
+    if holds_tensor(describe_value(argument)):
+        return f"<{type(argument).__name__} of tensors>"
+    return str(argument)
 
 
 def widen(known: Raw, seen: Raw) -> Raw:

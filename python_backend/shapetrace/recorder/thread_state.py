@@ -25,8 +25,10 @@ from shapetrace.recorder.callsite import (
 )
 from shapetrace.recorder.describe import Raw, describe_tensor, describe_value
 from shapetrace.recorder.kinds import RESHAPING
-from shapetrace.recorder.names import forget_locals, input_names
+from shapetrace.recorder.names import forget_locals, input_names, read_locals
 from shapetrace.recorder.records import (
+    ERROR,
+    MOST_KERNELS,
     MOST_VARIANTS,
     KernelVariant,
     ModuleRecord,
@@ -36,6 +38,7 @@ from shapetrace.recorder.records import (
     widen,
     widen_all,
 )
+from shapetrace.recorder.tracebacks import clean_on_arrival
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
@@ -74,6 +77,8 @@ class ThreadState:
         self.live: dict[int, Activation] = {}
         """Activations of running frames, by the identity of the frame."""
         self.bottom: dict[int, Activation] = {}
+        self.copied: dict[int, Activation | None] = {}
+        """Frames whose locals were copied because an exception arrived, with their activations."""
         self.function_mode: Any = None
         self.dispatch_mode: Any = None
         self.entered = False
@@ -101,6 +106,8 @@ class ThreadState:
         The two usual cases come first: the forward of the innermost module call, seen for the first
         time in that call, and a function that such a forward called.
         """
+        if self.copied:
+            self._forget_copies(frame)
         outer = frame.f_back
         if outer is not None:
             if outer.f_code is CALL_IMPL:
@@ -129,6 +136,23 @@ class ThreadState:
         frame = self.visible(frame)
         return frame, self.locate(frame)
 
+    def clean_on_arrival(self, frame: FrameType) -> None:
+        """Have a traceback cleaned when its exception arrives in a frame."""
+        if clean_on_arrival(frame):
+            # Which copies the frame's locals. Without its entry the next op there comes to ``find``.
+            self.copied[id(frame)] = self.live.pop(id(frame), None)
+
+    def _forget_copies(self, frame: FrameType) -> None:
+        current: FrameType | None = frame
+        while current is not None:
+            if id(current) in self.copied:
+                activation = self.copied[id(current)]
+                if activation is not None and activation.code is current.f_code:
+                    self.live[id(current)] = activation
+                forget_locals(current, read_locals(current))
+            current = current.f_back
+        self.copied.clear()
+
     def _register(self, call: LiveCall, frame: FrameType, activation: Activation) -> None:
         """Remember that a frame runs directly for a module call."""
         if call.frame is not None:
@@ -142,7 +166,7 @@ class ThreadState:
                 break
             names = frame.f_code.co_varnames
             position = 2 if names and names[0] in ("self", "cls") else 1
-            values = frame.f_locals
+            values = read_locals(frame)
             passed_on = len(names) >= position and values.get(names[position - 1]) is function
             forget_locals(frame, values)
             if not passed_on:
@@ -248,7 +272,7 @@ class ThreadState:
 
     def _implicit_call(self, frame: FrameType, code: CodeType, site: Site) -> ModuleVariant | None:
         """The module call that ``model.forward(x)`` is, where forward was called directly."""
-        values = frame.f_locals
+        values = read_locals(frame)
         try:
             module = values.get(code.co_varnames[0])
             if not isinstance(module, Module):
@@ -330,7 +354,7 @@ class ThreadState:
                 variant.inputs = widened
         return variant
 
-    def with_output(self, variant: OpVariant, output: Raw) -> OpVariant:
+    def with_output(self, variant: OpVariant, output: Raw, args: Any, kwargs: Any) -> OpVariant:
         """The variant of a call whose inputs are known, by what came out of it."""
         if variant.output is None:
             variant.output = self.recorder.intern(output)
@@ -338,37 +362,43 @@ class ThreadState:
         if variant.wide:
             variant.output = widen(variant.output, output)
             return variant
-        current: OpVariant | None = variant
         others = 0
-        while current is not None:
+        current = variant.next
+        while current is not None and current is not variant:
             if current.output == output:
                 return current
-            if current.next is None or others >= MOST_VARIANTS:
-                break
-            current = current.next
+            if current.wide:
+                current.output = widen(current.output or output, output)
+                return current
             others += 1
-        assert current is not None
+            current = current.next
         if others >= MOST_VARIANTS:
-            current.wide = True
-            current.output = widen(current.output or output, output)
-            return current
+            variant.wide = True
+            variant.output = widen(variant.output, output)
+            return variant
+        with DisableTorchFunction():
+            texts = self.recorder.intern(argument_texts(variant.function, args, kwargs))
         another = OpVariant(
             self.recorder.next_id(),
             variant.site,
             variant.function,
             variant.inputs,
-            variant.arguments,
+            texts,
             variant.names,
             self.thread,
         )
         another.output = self.recorder.intern(output)
-        current.next = another
+        another.passed_on = variant.passed_on
+        another.next = variant.next or variant
+        variant.next = another
         self.recorder.add_op(another)
         return another
 
-    def failed(self, variant: OpVariant, error: BaseException) -> OpVariant:
+    def failed(
+        self, variant: OpVariant, error: BaseException, args: Any, kwargs: Any
+    ) -> OpVariant:
         """The variant of a call that raised."""
-        return self.with_output(variant, describe_error(error))
+        return self.with_output(variant, describe_error(error), args, kwargs)
 
     # Kernels
 
@@ -387,15 +417,21 @@ class ThreadState:
         key = (function, inputs, output)
         known = kernels.get(key)
         if known is None:
+            most = 1 if parent is not None and parent.wide else MOST_KERNELS
+            alike = sum(each.function is function for each in kernels.values())
+            if alike >= most:
+                key = (function, None, None)
+                known = kernels.get(key)
+        if known is None:
             intern = self.recorder.intern
-            if len(kernels) >= 64 * MOST_VARIANTS:
-                self.recorder.note("kernels of one call with too many shapes", str(function))
-                return
             texts = intern(argument_texts(function, args, kwargs))
             known = kernels[key] = KernelVariant(
                 self.recorder.next_id(), parent, site, function, inputs, texts, intern(output)
             )
             self.recorder.add_kernel(known)
+        elif key[1] is None:
+            known.inputs = widen_all(known.inputs, inputs)
+            known.output = widen(known.output, output)
         known.count += 1
 
     # Module calls
@@ -491,31 +527,43 @@ class ThreadState:
 
     def leave(self, call: LiveCall, result: Any) -> None:
         """Note what a module returned."""
-        with DisableTorchFunction():
-            output = describe_tensor(result) if type(result) is Tensor else describe_value(result)
         variant = call.variant
-        if variant.output != output:
-            if variant.output is None:
-                variant.output = self.recorder.intern(output)
-                self.recorder.changed()
+        try:
+            with DisableTorchFunction():
+                output = (
+                    describe_tensor(result) if type(result) is Tensor else describe_value(result)
+                )
+            if variant.output != output:
+                if variant.output is None:
+                    variant.output = self.recorder.intern(output)
+                    self.recorder.changed()
+                else:
+                    variant.output = widen(variant.output, output)
+        finally:
+            stack = self.stack
+            if stack and stack[-1] is call:
+                stack.pop()
+                if call.frame is not None:
+                    self.live.pop(call.frame, None)
+                    call.frame = None
+                call.module = call.seen = None
+                variant.idle = call
             else:
-                variant.output = widen(variant.output, output)
-        if self.stack[-1] is not call:
-            self.drop(call)
-            return
-        self.stack.pop()
-        if call.frame is not None:
-            self.live.pop(call.frame, None)
-            call.frame = None
-        call.module = call.seen = None
-        variant.idle = call
+                self.drop(call)
 
     def leave_failed(self, call: LiveCall, error: BaseException) -> None:
         """Note that a module call raised."""
-        if call.variant.error is None:
-            call.variant.error = describe_error(error)[1:]
-            self.recorder.changed()
-        self.drop(call)
+        variant = call.variant
+        try:
+            ending = describe_error(error)
+            if ending[0] is not ERROR:
+                if variant.output is None:
+                    variant.output = ending
+            elif variant.error is None:
+                variant.error = ending[1:]
+                self.recorder.changed()
+        finally:
+            self.drop(call)
 
     def drop(self, call: LiveCall) -> None:
         """Forget a module call that is over, and any within it that never ended."""

@@ -69,7 +69,7 @@ def without_our_frames(traceback: TracebackType | None) -> TracebackType | None:
     return kept[0]
 
 
-def clean_on_arrival(frame: FrameType) -> None:
+def clean_on_arrival(frame: FrameType) -> bool:
     """Take torch's hand-over out of a traceback as soon as its exception arrives in a frame.
 
     The hand-over and the first run lie outside of our own frames, so that they enter the traceback
@@ -77,7 +77,7 @@ def clean_on_arrival(frame: FrameType) -> None:
     debugger or a coverage tool is tracing, it goes first, and these frames of torch's stay.
     """
     if sys.gettrace() is not None or frame.f_trace is not None:
-        return
+        return False
     calls = itertools.count()
 
     def on_the_way(frame: FrameType, event: str, argument: object) -> None:
@@ -92,6 +92,7 @@ def clean_on_arrival(frame: FrameType) -> None:
 
     frame.f_trace = arrived
     sys.settrace(on_the_way)
+    return True
 
 
 def _drop_first_run(kept: list[TracebackType], code: CodeType) -> None:

@@ -41,11 +41,7 @@ from shapetrace.recorder.kinds import GETTER_TYPE, TENSOR_GETTERS
 from shapetrace.recorder.records import describe_error
 from shapetrace.recorder.stacks import enter_function_mode, leave_function_mode
 from shapetrace.recorder.thread_state import ThreadState, site_of
-from shapetrace.recorder.tracebacks import (
-    clean_on_arrival,
-    take_out_our_frames,
-    without_our_frames,
-)
+from shapetrace.recorder.tracebacks import take_out_our_frames, without_our_frames
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
@@ -161,9 +157,9 @@ class FunctionMode(TorchFunctionMode):
                 result = _run_with_kernels(self.state, variant, trampoline, func, args, kwargs)
         except BaseException as error:
             if variant is not None:
-                _note_failure(self.state, variant, error)
+                _note_failure(self.state, variant, error, args, kwargs)
             error.__traceback__ = without_our_frames(error.__traceback__)
-            _clean_behind_hand_over(_getframe(1), func)
+            _clean_behind_hand_over(self.state, _getframe(1), func)
             raise
         if variant is None:
             return result
@@ -186,7 +182,7 @@ class FunctionMode(TorchFunctionMode):
             else:
                 output = describe_value(result)
             if variant.output != output:
-                variant = self.state.with_output(variant, output)
+                variant = self.state.with_output(variant, output, args, kwargs)
             variant.count += 1
             site.last = variant
         except Exception as fault:
@@ -210,18 +206,20 @@ def call_plainly(function: Any, args: Any, kwargs: Any) -> Any:
     return function(*args, **kwargs)
 
 
-def _note_failure(state: ThreadState, variant: Any, error: BaseException) -> None:
+def _note_failure(
+    state: ThreadState, variant: Any, error: BaseException, args: Any, kwargs: Any
+) -> None:
     try:
-        failed = state.failed(variant, error)
+        failed = state.failed(variant, error, args, kwargs)
         failed.count += 1
         failed.site.last = failed
     except Exception as fault:
         state.recorder.fault(fault)
 
 
-def _clean_behind_hand_over(frame: FrameType, function: Any) -> None:
+def _clean_behind_hand_over(state: ThreadState, frame: FrameType, function: Any) -> None:
     if frame.f_code is HANDLE_TORCH_FUNCTION and frame.f_back is not None:
-        clean_on_arrival(api_caller(frame.f_back, function))
+        state.clean_on_arrival(api_caller(frame.f_back, function))
 
 
 def _pass_on_quietly(state: ThreadState, function: Any, args: Any, kwargs: Any) -> Any:

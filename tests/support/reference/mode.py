@@ -110,7 +110,10 @@ class ReferenceMode(TorchFunctionMode):
             with self._also_in_backward(func):
                 result = func(*args, **kwargs)
         except BaseException as error:
-            self._notes[place] = _call(func, frame, inputs, (), type(error).__name__)
+            kind: str | None = type(error).__name__
+            if kind == "_StopRecomputationError":
+                kind = None  # checkpointing has all it needs and breaks off, which is no error
+            self._notes[place] = _call(func, frame, inputs, (), kind)
             raise
         self._notes[place] = _call(func, frame, inputs, result, None)
         return result

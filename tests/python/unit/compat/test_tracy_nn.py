@@ -304,24 +304,28 @@ def test_a_module_called_with_keywords_shows_them() -> None:
 
 
 def test_an_op_called_with_keywords_works() -> None:
-    x, y = torch.rand(2, 3), torch.rand(3, 3)
-    expected = x.mm(mat2=y)
-    tracer = Tracer()
-    with tracer.trace():
-        result = x.mm(mat2=y)
-    assert torch.equal(result, expected)
-    assert has_rows(tracer.text, "mm()", "Left: f32[2,3] x", "Right: f32[3,3] y"), tracer.text
+    results: list[Tensor] = []
+
+    def product(x: Tensor, y: Tensor) -> None:
+        results.extend((x.mm(mat2=y), x.mm(y)))
+
+    printed = traced(product)
+    assert torch.equal(*results)
+    assert has_rows(printed, "mm()", "Left: f32[2,3] x", "Right: f32[3,3] y"), printed
 
 
 def test_the_op_that_fails_is_shown_with_its_inputs(capsys: pytest.CaptureFixture[str]) -> None:
+    def product(x: Tensor, y: Tensor) -> Tensor:
+        return x @ y
+
     x, y = torch.rand(2, 3), torch.rand(2, 3)
     tracer = Tracer("failing")
     with (
         pytest.raises(RuntimeError, match="shapes cannot be multiplied") as caught,
         tracer.trace(),
     ):
-        x @ y
-    assert [str(entry.path) for entry in caught.traceback] == [__file__]
+        product(x, y)
+    assert [str(entry.path) for entry in caught.traceback] == [__file__, __file__]
     assert has_rows(
         capsys.readouterr().out,
         "@",

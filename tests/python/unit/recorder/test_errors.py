@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import traceback
 
@@ -311,12 +312,12 @@ def test_message_of_an_exception_never_prints_a_tensor(monkeypatch: pytest.Monke
     monkeypatch.setattr(torch._tensor_str, "_str", refuse)
 
     def fail() -> None:
-        with pytest.raises(ValueError, match=""):
+        with contextlib.suppress(ValueError):
             Unlucky()(ValueError("bad values", torch.ones(3)))
 
     call = trace_of(fail).modules[0]
     assert call.error is not None
-    assert call.error.message == "bad values, f32[3]"
+    assert call.error.message == "bad values, <Tensor of shape (3,)>"
 
 
 def test_exception_whose_text_cannot_be_had_is_recorded_by_its_class() -> None:
