@@ -194,7 +194,8 @@ def _run(
         if name not in ("NO_COLOR", "FORCE_COLOR", "PYTHONSTARTUP")
     }
     environment |= {
-        "COLUMNS": "80",
+        # Commands are shown as in a narrow terminal, so that documents read well anywhere.
+        "COLUMNS": "80" if isinstance(command, str) else "100",
         "OMP_NUM_THREADS": "1",
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
         "PYTHONDONTWRITEBYTECODE": "1",

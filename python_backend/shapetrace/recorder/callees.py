@@ -123,8 +123,17 @@ class Callees:
         callee = self._callee(self._listed[id(code)][1], index)
         return callee is not None and function_name not in (callee, f"__{callee}__")
 
-    def _callee(self, listed: list[dis.Instruction], index: int) -> str | None:
-        """The name of the function that is called, where it is one that calls back."""
+    def begins_with_constant(self, code: CodeType, offset: int) -> bool:
+        """Whether the left operand of the operator at an instruction is a constant."""
+        found = self._find(code, offset)
+        if found is None:
+            return False
+        listed = self._listed[id(code)][1]
+        first = self._first_part(listed, found[0])
+        return first is not None and listed[first].opname == "LOAD_CONST"
+
+    def _first_part(self, listed: list[dis.Instruction], index: int) -> int | None:
+        """The instruction of the longest expression that begins where this one begins."""
         call = listed[index].positions
         if call is None:
             return None
@@ -139,6 +148,11 @@ class Callees:
             end = (place.end_lineno, place.end_col_offset)
             if end > best_end and end < (call.end_lineno or 0, call.end_col_offset or 0):
                 best, best_end = candidate, end
+        return best
+
+    def _callee(self, listed: list[dis.Instruction], index: int) -> str | None:
+        """The name of the function that is called, where it is one that calls back."""
+        best = self._first_part(listed, index)
         if best is None:
             return None
         instruction = listed[best]

@@ -37,24 +37,39 @@ def follow_compiled_regions(patches: Patches) -> None:
         return
     _hide_our_code()
     _show_the_original_call(patches)
-    original = evaluation._maybe_set_eval_frame
+    original_set = evaluation.set_eval_frame
+    original_maybe_set = evaluation._maybe_set_eval_frame
+
+    def set_eval_frame(callback: Any) -> Any:
+        # A compiled function begins with this, before it notes which dispatch keys are on.
+        frame = sys._getframe(1)
+        recorder, state = _here(patches)
+        if recorder is not None and state is not None and callback is None:
+            if frame.f_code.co_name == "compile_wrapper" and state.compiled_by is None:
+                _enter_region(recorder, state, id(frame))
+        return original_set(callback)
 
     def _maybe_set_eval_frame(callback: Any) -> Any:
         recorder, state = _here(patches)
         if recorder is not None and state is not None:
             owner = _owner_of(sys._getframe(1))
-            if state.compiled_by is None:
-                if callback is not None and callback is not False:
-                    state.compiled_by = owner
-                    if not state.aside:
-                        recorder.note("torch.compile region", "a compiled function")
-                    recorder.step_aside(state)
+            if callback is not None and callback is not False:
+                if state.compiled_by is None:
+                    _enter_region(recorder, state, owner)
             elif state.compiled_by == owner:
                 state.compiled_by = None
                 recorder.step_back(state)
-        return original(callback)
+        return original_maybe_set(callback)
 
+    patches.replace(evaluation, "set_eval_frame", set_eval_frame)
     patches.replace(evaluation, "_maybe_set_eval_frame", _maybe_set_eval_frame)
+
+
+def _enter_region(recorder: Recorder, state: ThreadState, owner: int) -> None:
+    state.compiled_by = owner
+    if not state.aside:
+        recorder.note("torch.compile region", "a compiled function")
+    recorder.step_aside(state)
 
 
 def _here(patches: Patches) -> tuple[Recorder | None, ThreadState | None]:

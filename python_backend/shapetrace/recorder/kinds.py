@@ -20,6 +20,8 @@ METADATA_QUERIES: Final = frozenset(
         "__hash__",
         "__len__",
         "_is_view",
+        "_record_function_enter_new",
+        "_record_function_exit._RecordFunction",
         "_set_grad_enabled",
         "data_ptr",
         "dense_dim",
@@ -91,5 +93,18 @@ def quiet_functions() -> frozenset[Any]:
     functions = [function for functions in overridable for function in functions]
     # These are no functions that one may override, and yet torch hands them over.
     functions += [torch.device, torch._C._set_grad_enabled]
+    functions += _profiler_marks()
     functions += [getattr(torch.Tensor, name) for name in names if hasattr(torch.Tensor, name)]
     return frozenset(each for each in functions if getattr(each, "__name__", "") in names)
+
+
+def _profiler_marks() -> list[Any]:
+    """What ``record_function`` calls, as every optimizer does in each step."""
+    profiler = torch.ops.profiler
+    try:
+        return [
+            profiler._record_function_enter_new,
+            profiler._record_function_exit._RecordFunction,
+        ]
+    except AttributeError:
+        return []

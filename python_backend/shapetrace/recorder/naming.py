@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 from types import GetSetDescriptorType
-from typing import Any
+from typing import Any, Final
 
 from torch import overrides
+
+
+_COMPARISONS: Final = {"<": "lt", ">": "gt", "<=": "le", ">=": "ge"}
+"""``1 < tensor`` asks the tensor whether it is greater."""
 
 
 @lru_cache(maxsize=4096)
@@ -33,11 +37,20 @@ def short_name(function: Any) -> str:
     return parts[-1]
 
 
-def form_of(function: Any, arguments: tuple[str, ...], operator: str | None) -> str:
-    """The call with ``{0}``, ``{1}`` where its tensors stand."""
+def form_of(
+    function: Any,
+    arguments: tuple[str, ...],
+    operator: str | None,
+    constant_first: bool = False,
+) -> str:
+    """The call with ``{0}``, ``{1}`` where its tensors stand, in the order of the source.
+
+    ``constant_first``: the left operand is a constant, which torch gets as the second argument.
+    """
     name = short_name(function)
     if operator is not None and len(arguments) == 2:
-        left, right = arguments[::-1] if name.startswith("__r") else arguments
+        mirrored = name.startswith("__r") or _COMPARISONS.get(operator, name) != name
+        left, right = arguments[::-1] if mirrored or constant_first else arguments
         return f"{left} {operator} {right}"
     if operator is not None and len(arguments) == 1:
         return f"{operator}{arguments[0]}"

@@ -21,6 +21,7 @@ from shapetrace.recorder.compiled import follow_compiled_regions, step_around_tr
 from shapetrace.recorder.watch_importlib_bootstrap import (
     Running,
     make_engine_run,
+    make_inference_exit,
     make_module_call,
     make_thread_main,
 )
@@ -77,6 +78,9 @@ def install(recorder: Recorder) -> None:
     if hasattr(torch.autograd, "_engine_run_backward"):
         engine_run = make_engine_run(torch.autograd._engine_run_backward, _patches)
         _patches.replace(torch.autograd, "_engine_run_backward", engine_run)
+    if recorder.options.level == "aten":
+        inference = torch.inference_mode
+        _patches.replace(inference, "__exit__", make_inference_exit(inference.__exit__))
     undo = _patches.undo
     undo.append(
         when_imported("torch._dynamo.eval_frame", lambda: follow_compiled_regions(_patches))

@@ -39,6 +39,7 @@ from shapetrace.recorder.watch_importlib_bootstrap import (
     DispatchMode,
     FunctionMode,
     PassingMode,
+    remove_left_over_modes,
 )
 
 MOST_INTERNED = 1 << 16
@@ -128,10 +129,11 @@ class Recorder:
     def stop(self) -> None:
         """End the recording and leave nothing behind. May be called again, and on any thread."""
         with self._lock:
-            if not self.active:
-                return
-            self.active = False
+            was_active, self.active = self.active, False
             patches.remove(self)
+        if not was_active:
+            remove_left_over_modes()
+            return
         own = self.states.get(get_ident())
         for state in [*self.states.values(), *self._idle]:
             if state is own:
@@ -140,9 +142,10 @@ class Recorder:
                 # Another thread's stack cannot be reached from here; its mode turns harmless.
                 state.function_mode.__class__ = PassingMode
                 if state.dispatch_mode is not None:
-                    state.dispatch_mode.quiet = True
+                    state.dispatch_mode.retired = state.dispatch_mode.quiet = True
             state.stack.clear()
             state.live.clear()
+        remove_left_over_modes()
         self.states.clear()
         self._idle.clear()
         self.trampolines.forget()
@@ -183,6 +186,7 @@ class Recorder:
             if self.options.level == "aten":
                 state.dispatch_mode = DispatchMode(state)
                 enter_dispatch_mode(state.dispatch_mode)
+            remove_left_over_modes()
             state.entered = True
         return state
 
@@ -201,11 +205,11 @@ class Recorder:
 
     def _leave_modes(self, state: ThreadState) -> None:
         if state.function_mode is not None:
-            if not leave_function_mode(state.function_mode) and state.entered and not state.aside:
-                # It is in the middle of a call, and torch will put it back on the stack.
-                state.function_mode.__class__ = PassingMode
-            if state.dispatch_mode is not None:
-                leave_dispatch_mode(state.dispatch_mode)
+            leave_function_mode(state.function_mode)
+            # In the middle of a call, or of a backward pass, torch will put it back on the stack.
+            state.function_mode.__class__ = PassingMode
+        if state.dispatch_mode is not None:
+            state.dispatch_mode.retire()
         state.function_mode = state.dispatch_mode = None
         state.entered = False
 

@@ -213,7 +213,13 @@ class _Snapshot:
             id=variant.id,
             name=public_name(variant.function),
             label=label_of(variant.function, variant.arguments, operator),
-            form=form_of(variant.function, variant.arguments, operator),
+            form=form_of(
+                variant.function,
+                variant.arguments,
+                operator,
+                operator is not None
+                and self._callees.begins_with_constant(site.activation.code, site.offset),
+            ),
             module=None if module is None else module.id,
             function=frame.function,
             file=frame.file,

@@ -50,14 +50,25 @@ def _default_device_context() -> Any:
     return getattr(default, "device_context", None) or _NO_CONTEXT
 
 
-def _holds_function_mode(mode: Any) -> bool:
+def function_modes() -> list[Any]:
+    """The modes on this thread's stack, outermost first."""
     count = torch._C._len_torch_function_stack()
-    return any(torch._C._get_function_stack_at(index) is mode for index in range(count))
+    return [torch._C._get_function_stack_at(index) for index in range(count)]
+
+
+def _holds_function_mode(mode: Any) -> bool:
+    return any(each is mode for each in function_modes())
 
 
 def _pop_all_dispatchers() -> list[Any]:
     count = torch._C._len_torch_dispatch_stack()
     return [_pop_dispatch_mode() for _ in range(count)][::-1]
+
+
+def dispatch_modes() -> list[Any]:
+    """The dispatch modes on this thread's stack, outermost first."""
+    count = torch._C._len_torch_dispatch_stack()
+    return [torch._C._get_dispatch_stack_at(index) for index in range(count)]
 
 
 def enter_dispatch_mode(mode: Any) -> None:
@@ -69,8 +80,7 @@ def enter_dispatch_mode(mode: Any) -> None:
 
 def leave_dispatch_mode(mode: Any) -> bool:
     """Take a dispatch mode out, wherever it is; False where it is not on this thread's stack."""
-    count = torch._C._len_torch_dispatch_stack()
-    if not any(torch._C._get_dispatch_stack_at(index) is mode for index in range(count)):
+    if not any(each is mode for each in dispatch_modes()):
         return False
     for each in _pop_all_dispatchers():
         if each is not mode:

@@ -394,9 +394,7 @@ class ThreadState:
         self.recorder.add_op(another)
         return another
 
-    def failed(
-        self, variant: OpVariant, error: BaseException, args: Any, kwargs: Any
-    ) -> OpVariant:
+    def failed(self, variant: OpVariant, error: BaseException, args: Any, kwargs: Any) -> OpVariant:
         """The variant of a call that raised."""
         return self.with_output(variant, describe_error(error), args, kwargs)
 

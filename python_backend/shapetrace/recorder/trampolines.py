@@ -18,7 +18,9 @@ from shapetrace.recorder.tracebacks import TRAMPOLINE_NAME
 
 _TEMPLATE: Final = (lambda function, args, kwargs: function(*args, **kwargs)).__code__
 
-_WARNS_FOR_CALLERS: Final = frozenset({functional.softmax, functional.softmin, functional.log_softmax})
+_WARNS_FOR_CALLERS: Final = frozenset(
+    {functional.softmax, functional.softmin, functional.log_softmax}
+)
 """Functions that are told how far out the place to warn about is."""
 
 # The trampoline is the third frame out, and stands for the caller. What lies beyond that is further

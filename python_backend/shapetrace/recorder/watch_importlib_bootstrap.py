@@ -39,7 +39,13 @@ from shapetrace.recorder.callsite import CHOOSE, HANDLE_TORCH_FUNCTION, OWN_DIRE
 from shapetrace.recorder.describe import CPU, describe_tensor, describe_value
 from shapetrace.recorder.kinds import GETTER_TYPE, TENSOR_GETTERS
 from shapetrace.recorder.records import describe_error
-from shapetrace.recorder.stacks import enter_function_mode, leave_function_mode
+from shapetrace.recorder.stacks import (
+    dispatch_modes,
+    enter_function_mode,
+    function_modes,
+    leave_dispatch_mode,
+    leave_function_mode,
+)
 from shapetrace.recorder.thread_state import ThreadState, site_of
 from shapetrace.recorder.tracebacks import take_out_our_frames, without_our_frames
 
@@ -248,6 +254,19 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.state = state
         self.quiet = False
+        self.retired = False
+        """Whether it only passes calls on until it can be taken off."""
+        self._since_inference = torch.is_inference_mode_enabled()
+
+    def retire(self) -> None:
+        """Record nothing more, and come off this thread's stack as soon as that does no harm.
+
+        Inference mode ends by putting back the dispatch keys it began with. Where those say that a
+        mode is on, there had better be one.
+        """
+        self.retired = self.quiet = True
+        if self._since_inference or not torch.is_inference_mode_enabled():
+            leave_dispatch_mode(self)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         keywords = kwargs or _NO_KEYWORDS
@@ -289,6 +308,27 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 # torch wraps the handler in two frames that keep Dynamo out; it is never on while ours is here.
 DispatchMode.__torch_dispatch__ = unwrap(DispatchMode.__torch_dispatch__)  # type: ignore[method-assign]
+
+
+def remove_left_over_modes() -> None:
+    """Take what only passes calls on off this thread's stacks."""
+    for mode in function_modes():
+        if type(mode) is PassingMode:
+            leave_function_mode(mode)
+    for mode in dispatch_modes():
+        if type(mode) is DispatchMode and mode.retired:
+            mode.retire()
+
+
+def make_inference_exit(original: Any) -> Any:
+    """A stand-in for ``torch.inference_mode.__exit__`` that takes off what had to wait for it."""
+
+    def __exit__(context: Any, *error: Any) -> Any:  # noqa: N807
+        result = original(context, *error)
+        remove_left_over_modes()
+        return result
+
+    return __exit__
 
 
 def _asked_by_us(code: CodeType) -> bool:

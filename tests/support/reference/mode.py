@@ -27,6 +27,8 @@ METADATA_QUERIES = frozenset(
         "__hash__",
         "__len__",
         "_is_view",
+        "_record_function_enter_new",
+        "_record_function_exit._RecordFunction",
         "_set_grad_enabled",
         "data_ptr",
         "dense_dim",
