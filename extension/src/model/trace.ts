@@ -123,6 +123,8 @@ export interface ModuleCall {
   readonly error: ErrorInfo | null;
   /** Why nothing inside it was looked at, where that is so. */
   readonly note: string | null;
+  /** Whether the program itself made the call, so that the outputs are its expression's value. */
+  readonly direct: boolean;
   readonly extra: JsonObject;
 }
 
@@ -329,6 +331,7 @@ const moduleCall = record<ModuleCall>({
   parameters: { key: "parameters", form: integer, otherwise: 0 },
   error: { key: "error", form: nullable(errorInfo), otherwise: null },
   note: { key: "note", form: nullable(text), otherwise: null },
+  direct: { key: "direct", form: boolean, otherwise: true },
 });
 
 const op = record<Op>({
