@@ -1,6 +1,6 @@
-"""Whether a trace has every call that an independent mode sees, on the same columns.
+"""Whether a trace has every call that an independent mode sees, and a value for every line.
 
-Both sides come from the tests: the models nobody here wrote, and the reference mode.
+The models, the reference mode and the watcher of lines are those of the tests.
 """
 
 from __future__ import annotations
@@ -9,35 +9,42 @@ import importlib.util
 from collections.abc import Iterator
 
 import shapetrace
+from shapetrace.events.model import Trace
 from tests.bench.results import Bar, Result, Table
 from tests.models.case import ModelCase
+from tests.models.observe import assigned_lines, program_of, reference_calls, traced
 from tests.support.reference.calls import calls_of_trace, difference
-from tests.support.reference.mode import ReferenceMode
+from tests.support.reference.claims import judge
 
-QUICK = 4
+CASES_OF_A_QUICK_RUN = 4
+HEADER = ("model", "calls", "the same in the trace", "only in it", "lines", "with a value", "wrong")
 
 
 def exactness(quick: bool) -> Result:
-    """Compare every call of each model, one by one."""
-    rows: list[tuple[str, ...]] = []
-    seen = expected = 0
+    """Compare every call and every tensor-assigning line of each model, one by one."""
     cases = list(_cases())
-    for case in cases[:QUICK] if quick else cases:
-        wanted, found, surplus = _compare(case)
-        rows.append((case.name, str(wanted), str(found), str(surplus)))
-        expected += wanted
-        seen += found
-    bar = Bar(
-        "exactness",
-        f"calls of {len(rows)} models, each with its columns and shapes",
-        "100 % of a reference mode's",
-        f"{seen:,} of {expected:,}",
-        seen == expected and not any(int(row[3]) for row in rows),
+    rows = [_row(case) for case in (cases[:CASES_OF_A_QUICK_RUN] if quick else cases)]
+    columns = zip(*(row[1:] for row in rows), strict=True)
+    calls, same, surplus, lines, covered, wrong = map(sum, columns)
+    models = f"{len(rows)} models"
+    bars = (
+        Bar(
+            "exactness",
+            f"calls of {models}, each with its columns, shapes and types",
+            "100 % of a reference mode's",
+            f"{same:,} of {calls:,}, {surplus} besides",
+            same == calls and not surplus,
+        ),
+        Bar(
+            "exactness",
+            f"executed tensor-assigning lines of {models}",
+            "≥ 95 % have a value, 0 wrong",
+            f"{covered / lines:.1%} of {lines:,}, {wrong} wrong",
+            covered >= 0.95 * lines and not wrong,
+        ),
     )
-    table = Table(
-        "Exactness", ("model", "calls", "the same in the trace", "only in it"), tuple(rows)
-    )
-    return Result((bar,), tables=(table,))
+    table = Table("Exactness", HEADER, tuple(tuple(map(str, row)) for row in rows))
+    return Result(bars, tables=(table,))
 
 
 def _cases() -> Iterator[ModelCase]:
@@ -54,15 +61,22 @@ def _cases() -> Iterator[ModelCase]:
         yield from diffusers_cases.CASES
 
 
-def _compare(case: ModelCase) -> tuple[int, int, int]:
-    """The calls of the reference, how many of them the trace has, and how many it has besides."""
-    program = case.build()
-    with ReferenceMode() as mode:
-        program.fresh()()
-    with shapetrace.trace(expand_fused=case.fused) as trace:
-        program.fresh()()
-    wanted, found = mode.count(), calls_of_trace(trace.trace)
+def _row(case: ModelCase) -> tuple[str, int, int, int, int, int, int]:
+    _, trace = traced(case)
+    wanted = reference_calls(case)
+    found = calls_of_trace(_expanded(case) if case.fused else trace)
     same = (wanted & found).total()
     if not difference(wanted, found):
         same = wanted.total()  # some of them stand under sizes that widened
-    return wanted.total(), same, found.total() - same
+    verdict = judge(trace, assigned_lines(case), case.own)
+    surplus = found.total() - same
+    wrong = len(verdict.wrong)
+    return case.name, wanted.total(), same, surplus, verdict.lines, verdict.covered, wrong
+
+
+def _expanded(case: ModelCase) -> Trace:
+    """A trace with the fused parts opened, as the reference mode opens them too."""
+    program = program_of(case).fresh()
+    with shapetrace.trace(program.model, expand_fused=True) as recording:
+        program()
+    return recording.trace

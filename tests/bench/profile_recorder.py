@@ -3,8 +3,9 @@
     python tests/bench/profile_recorder.py                     the tiny encoder in training mode
     python tests/bench/profile_recorder.py --setting "eval, fused path off" --level aten
 
-Three views of repeated forward passes inside one recording:
+Four views of repeated calls inside one recording:
 
+- **kinds**: nanoseconds for one call of each kind, with everything in the processor's cache;
 - **budget**: what a pass takes plain, under an empty mode and recorded, and what that leaves for
   each torch call and module call that is recorded;
 - **lines**: the lines the recorder was on when a timer went off, which disturbs nothing; the line
@@ -24,7 +25,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -34,11 +35,12 @@ BACKEND = ROOT / "python_backend"
 sys.path[:1] = [str(ROOT), str(BACKEND)]
 
 import torch  # noqa: E402
+from torch.nn import functional  # noqa: E402
 
 import shapetrace  # noqa: E402
 from tests.bench.contenders import EMPTY, PLAIN, Contender  # noqa: E402
 from tests.bench.speed import steady_turns  # noqa: E402
-from tests.bench.timing import drive, ratio  # noqa: E402
+from tests.bench.timing import Slot, drive, ratio  # noqa: E402
 from tests.bench.workloads import SETTINGS, Workload, tiny_encoder  # noqa: E402
 
 MOST_ROWS = 40
@@ -46,7 +48,7 @@ SECONDS_OF_SAMPLES = 8.0
 
 
 def main() -> None:
-    """Print the three views."""
+    """Print the four views."""
     parser = argparse.ArgumentParser(description="Profile the recorder.")
     parser.add_argument("--setting", choices=list(SETTINGS), default="train")
     parser.add_argument("--level", choices=("torch", "aten"), default="torch")
@@ -54,9 +56,53 @@ def main() -> None:
     torch.set_num_threads(1)
     workload = tiny_encoder(options.setting)
     recorded = Contender("recorded", lambda model: _recording(model, options.level))
+    _print_kinds(recorded)
     _print_budget(workload, recorded)
     _print_lines(workload, recorded)
     _print_functions(workload, recorded)
+
+
+class Repeating(torch.nn.Module):
+    """Makes the same call a thousand times from its forward."""
+
+    def __init__(self, call: Callable[[torch.Tensor], object]) -> None:
+        super().__init__()
+        self.call = call
+
+    def forward(self, x: torch.Tensor) -> None:
+        for _ in range(1000):
+            self.call(x)
+
+
+class Nothing(torch.nn.Module):
+    """A module in which no torch function is called."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+
+def _print_kinds(recorded: Contender) -> None:
+    linear = torch.nn.Linear(8, 8)
+    kinds: dict[str, Callable[[torch.Tensor], object]] = {
+        "attribute x.dtype": lambda x: x.dtype,
+        "query x.dim()": lambda x: x.dim(),
+        "method x.add(x)": lambda x: x.add(x),
+        "function F.linear(x, w, b)": lambda x: functional.linear(x, linear.weight, linear.bias),
+        "Python function F.dropout(x)": lambda x: functional.dropout(x, 0.1, False),
+        "a module that does nothing": Nothing(),
+        "nn.Linear": linear,
+    }
+    x = torch.ones(2, 4, 8)
+    print(f"{'nanoseconds a call':30} {'plain':>8} {'empty':>8} {'recorded':>8} {'more':>8}")
+    for name, call in kinds.items():
+        workload = Workload(Repeating(call), (x,), torch.no_grad)
+        seconds = drive(steady_turns((PLAIN, EMPTY, recorded), workload, 5, Slot(0.03)))
+        plain, empty, traced = (
+            min(value for value in seconds[item.name] if value) * 1e6
+            for item in (PLAIN, EMPTY, recorded)
+        )
+        print(f"{name:30} {plain:8.0f} {empty:8.0f} {traced:8.0f} {traced - empty:8.0f}")
+    print()
 
 
 @contextlib.contextmanager

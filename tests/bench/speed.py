@@ -97,7 +97,7 @@ def settled(quick: bool) -> Turns[Result]:
     for setting in ("train", "eval, fused path"):
         workload = tiny_encoder(setting)
         turns = [(item.name, _block(item, workload)) for item in contenders]
-        seconds = yield from in_rounds(turns, 4 if quick else 30)
+        seconds = yield from in_rounds(turns, 4 if quick else 24)
         plain = seconds[PLAIN.name]
         lines = tuple(_line(item.title, seconds[item.name], plain) for item in contenders)
         comparisons.append(Comparison(f"settled, {setting}", lines))
@@ -109,7 +109,7 @@ def settled(quick: bool) -> Turns[Result]:
 def _tiny_encoder(setting: str, candidates: Sequence[Contender], quick: bool) -> Turns[Result]:
     workload = tiny_encoder(setting)
     contenders = [item for item in candidates if item.available]
-    rounds, rounds_of_slow = (6, 1) if quick else (24, 4)
+    rounds, rounds_of_slow = (6, 1) if quick else (21, 3)
     slow = {item.name: rounds_of_slow for item in contenders if item.slow}
     # Each is used once before anything is timed: some import much of torch at their first call.
     yield from in_rounds([(item.name, _first_pass(item, workload)) for item in contenders], 1)

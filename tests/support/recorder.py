@@ -7,14 +7,16 @@ same file, so that nothing but the recorder can make a difference between two ru
 from __future__ import annotations
 
 import linecache
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from difflib import unified_diff
 from pathlib import Path
 from textwrap import dedent, indent
+from types import ModuleType, NoneType
 from typing import Any, Protocol
 
 import torch
@@ -101,10 +103,11 @@ class Program:
         return cls(path)
 
     def load(self) -> dict[str, Any]:
-        """Run the file and return its names."""
-        names: dict[str, Any] = {"__name__": "program", "__file__": str(self.path)}
-        exec(compile(self.path.read_bytes(), str(self.path), "exec"), names)
-        return names
+        """Run the file and return its names; it can be imported from then on."""
+        module = sys.modules["program"] = ModuleType("program")
+        module.__file__ = str(self.path)
+        exec(compile(self.path.read_bytes(), str(self.path), "exec"), vars(module))
+        return vars(module)
 
     def run(self, recording: LiveRecording | None = None) -> Outcome:
         """Run the file and then its ``main``, and note everything that can be seen of it."""
@@ -136,7 +139,9 @@ def bits_of(value: object) -> object:
         return {str(key): bits_of(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [bits_of(item) for item in value]
-    return value if isinstance(value, (int, float, str, bool, bytes, type(None))) else type(value)
+    if is_dataclass(value):
+        return [bits_of(getattr(value, field.name)) for field in fields(value)]
+    return value if isinstance(value, (int, float, str, bytes, NoneType)) else type(value).__name__
 
 
 def tensor_bits(tensor: torch.Tensor) -> tuple[object, ...]:

@@ -82,8 +82,9 @@ _METHODS: Final = frozenset({"count", "extend", "index", "join", "remove", "sort
 
 _GLOBAL_LOADS: Final = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _ATTRIBUTE_LOADS: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+_CALLS: Final = ("CALL", "PRECALL")
+"""On 3.11 a call that was made often enough may run at the instruction before it."""
 _VALUES: Final = (
-    "CALL",
     "BINARY_",
     "COMPARE_OP",
     "UNARY_",
@@ -116,9 +117,9 @@ class Callees:
             return False
         if name == "CONTAINS_OP":
             return function_name != "__contains__"
-        if not name.startswith(_VALUES):
+        if not name.startswith((*_CALLS, *_VALUES)):
             return True  # a loop or an unpacking: it has another value or none
-        if not name.startswith("CALL"):
+        if not name.startswith(_CALLS):
             return False
         callee = self._callee(self._listed[id(code)][1], index)
         return callee is not None and function_name not in (callee, f"__{callee}__")

@@ -54,6 +54,9 @@ _HIDDEN_CODES: Final = frozenset(
         threading.Thread._bootstrap_inner.__code__,  # type: ignore[attr-defined]
     }
 )
+TRAMPOLINE_NAME: Final = "<shapetrace call>"
+"""The qualified name of a trampoline's code, which otherwise looks like the program's own."""
+
 _HIDDEN_FILES: Final = ("<frozen runpy>", "<frozen importlib._bootstrap>")
 
 
@@ -78,6 +81,8 @@ class CodeKinds:
         self._kinds[id(code)] = (kind, code)
 
     def _classify(self, code: CodeType) -> int:
+        if code.co_qualname == TRAMPOLINE_NAME:
+            return HIDDEN
         if code in _HIDDEN_CODES or code.co_filename in _HIDDEN_FILES:
             return HIDDEN
         kind = self._directories.get(code.co_filename)

@@ -9,7 +9,6 @@ from types import CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
-from torch.nn import Module
 
 if TYPE_CHECKING:
     from shapetrace.recorder.patches import Patches
@@ -98,29 +97,49 @@ def _show_the_original_call(patches: Patches) -> None:
         from torch._dynamo.callback import callback_handler
     except ImportError:
         return
-    ours = vars(Module)["__call__"]
-    original = Module._wrapped_call_impl
+    show, hide = patches.show_original_call, patches.hide_original_call
 
-    def show(*_: Any) -> None:
-        if vars(Module)["__call__"] is ours:
-            Module.__call__ = original  # type: ignore[method-assign]
+    def register() -> None:
+        callback_handler.register_start_callback(show)
+        callback_handler.register_end_callback(hide)
 
-    def hide(*_: Any) -> None:
-        if patches.recorder is not None and vars(Module)["__call__"] is original:
-            Module.__call__ = ours  # type: ignore[method-assign]
-
-    callback_handler.register_start_callback(show)
-    callback_handler.register_end_callback(hide)
+    def clear() -> None:
+        # Which torch._dynamo.reset() does.
+        type(callback_handler).clear(callback_handler)
+        if patches.recorder is not None:
+            register()
 
     def undo() -> None:
         for callbacks, callback in (
             (callback_handler.start_callbacks, show),
             (callback_handler.end_callbacks, hide),
         ):
-            if callback in callbacks:  # torch._dynamo.reset() may have cleared them
+            if callback in callbacks:
                 callbacks.remove(callback)
 
+    register()
+    patches.replace(callback_handler, "clear", clear)
     patches.undo.append(undo)
+
+
+def follow_exports(patches: Patches) -> None:
+    """Put torch's own module call back while a program is exported by way of Dynamo as well.
+
+    The graph names the line that each of its operators comes from.
+    """
+    exporting: Any = sys.modules.get("torch.export._trace")
+    if patches.recorder is None or not hasattr(exporting, "_strict_export"):
+        return
+    original = exporting._strict_export
+
+    def _strict_export(*args: Any, **kwargs: Any) -> Any:
+        patches.show_original_call()
+        try:
+            return original(*args, **kwargs)
+        finally:
+            patches.hide_original_call()
+
+    patches.replace(exporting, "_strict_export", _strict_export)
 
 
 def _hide_our_code() -> None:
@@ -166,9 +185,11 @@ def _make_tracing_entry(original: Any, patches: Patches) -> Callable[..., Any]:
             return original(*args, **kwargs)
         recorder.note("torch.jit tracing", "torch.jit.trace")
         recorder.step_aside(state)
+        patches.show_original_call()  # the graph tells the Python stack of each of its operators
         try:
             return original(*args, **kwargs)
         finally:
+            patches.hide_original_call()
             recorder.step_back(state)
 
     return entry

@@ -38,6 +38,7 @@ MOST_TEXT: Final = 60
 
 _PLAIN: Final = frozenset({int, float, bool, str, type(None), complex, bytes})
 _NUMBERS: Final = frozenset({int, float, complex})
+_BASE: Final[Any] = torch._C.TensorBase
 _STRIDED: Final = torch.strided
 _SEQUENCES: Final = frozenset({tuple, list, torch.Size})
 
@@ -53,7 +54,7 @@ def describe_tensor(tensor: Any) -> Raw:
                 return (
                     shape,
                     tensor.dtype,
-                    CPU if tensor.is_cpu else tensor.device,
+                    CPU if tensor.is_cpu else device_of_plain(tensor),
                     tensor.requires_grad,
                     None if tensor.is_contiguous() else tensor.stride(),
                     kind,
@@ -63,34 +64,46 @@ def describe_tensor(tensor: Any) -> Raw:
     return _describe_unusual(tensor)
 
 
+def device_of_plain(tensor: Any) -> Any:
+    """The device of a tensor that is not on the CPU; raises where its sizes are symbolic."""
+    if tensor._has_symbolic_sizes_strides:
+        raise TypeError("symbolic sizes must not be compared")
+    return tensor.device
+
+
 def _describe_unusual(tensor: Any) -> Raw:
     """Subclasses, other layouts, symbolic sizes: each attribute on its own, since any may raise."""
+    kind = type(tensor)
+    # torch's own classes know best: a fake tensor's device is not that of its storage. What a class
+    # of the program's puts in the place of an attribute is code that nobody asked for now.
+    asked = kind if kind.__module__.startswith("torch.") else _BASE
     with torch._C.DisableTorchFunction():
-        layout = _attribute(tensor, "layout")
-        shape = _attribute(tensor, "shape")
+        layout = _attribute(asked, tensor, "layout")
+        shape = _attribute(asked, tensor, "shape")
         strides = None
-        if layout is torch.strided and shape is not None:
+        if layout is torch.strided and shape is not None and all(type(s) is int for s in shape):
             try:
-                strides = None if tensor.is_contiguous() else tuple(map(_size, tensor.stride()))
+                if not asked.is_contiguous(tensor):
+                    strides = tuple(map(_size, asked.stride(tensor)))
             except Exception:
                 strides = None  # nested, functorch and opaque tensors have none to tell
-        placements = _attribute(tensor, "placements")
+        placements = _attribute(asked, tensor, "placements")
         return (
             None if shape is None else tuple(map(_size, shape)),
-            _attribute(tensor, "dtype"),
-            _attribute(tensor, "device"),
-            bool(_attribute(tensor, "requires_grad")),
+            _attribute(asked, tensor, "dtype"),
+            _attribute(asked, tensor, "device"),
+            bool(_attribute(asked, tensor, "requires_grad")),
             strides,
-            type(tensor),
+            kind,
             None if layout is None else str(layout).removeprefix("torch."),
             None if placements is None else _placements_text(placements),
         )
 
 
-def _attribute(tensor: Any, name: str) -> Any:
-    """An attribute, or None where the tensor refuses to answer."""
+def _attribute(kind: Any, tensor: Any, name: str) -> Any:
+    """An attribute as a class has it, or None where there is none or the tensor refuses."""
     try:
-        return getattr(tensor, name, None)
+        return getattr(kind, name).__get__(tensor)
     except Exception:
         return None
 
@@ -159,9 +172,15 @@ def _describe_items(
 
 
 def _describe_attributes(value: Any, names: list[str], depth: int) -> Raw:
-    attributes = getattr(value, "__dict__", {})
-    present = [name for name in names if name in attributes]
-    values = [attributes[name] for name in present]
+    present: list[str] = []
+    values: list[Any] = []
+    for name in names:
+        try:
+            # Not through the class's own lookup: it may be the program's code.
+            values.append(object.__getattribute__(value, name))
+        except AttributeError:
+            continue
+        present.append(name)
     return _describe_items(type(value).__name__, tuple(present), values, len(values), depth)
 
 

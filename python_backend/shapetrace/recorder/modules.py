@@ -5,13 +5,18 @@ from __future__ import annotations
 import inspect
 import math
 import weakref
-from typing import Any
+from typing import Any, Final
 
+import torch
 from torch.nn import Module
+from torch.nn.parameter import is_lazy
 
 from shapetrace.recorder.callsite import Site
 from shapetrace.recorder.fused import fused_path_check
 from shapetrace.recorder.records import ModuleRecord
+
+_MOST_ROOTS: Final = 64
+"""Modules below which paths are remembered."""
 
 
 class ModuleBook:
@@ -19,6 +24,9 @@ class ModuleBook:
 
     def __init__(self, model: Module | None) -> None:
         self._model = None if model is None else weakref.ref(model)
+        self._root: weakref.ref[Module] | None = None
+        """The outermost module called last."""
+        self._paths: dict[int, _Paths] = {}
         self._calls: dict[tuple[str, str], list[int]] = {}
         self.records = 0
         """How many records were made, which tells whether anything new was seen."""
@@ -38,21 +46,35 @@ class ModuleBook:
             if same and (record.reference() is None or _is_temporary(path)):
                 self._rebind(records, record, module)
                 return record
-        made = records[id(module)] = self._make(site, module, path)
+        made = self._make(site, module, path)
+        self._rebind(records, made, module)
         return made
+
+    def finish(self, record: ModuleRecord, module: Module) -> None:
+        """Look again at a module whose parameters got their shapes during its first call."""
+        kind = type(module)
+        record.kind = kind
+        record.class_name = getattr(kind, "__name__", "Module")
+        record.detail = _detail(module)
+        record.parameters = count_parameters(module)
+        record.unfinished = False
 
     @staticmethod
     def _rebind(records: dict[int, ModuleRecord], record: ModuleRecord, module: Module) -> None:
         for identifier in [key for key, value in records.items() if value is record]:
             del records[identifier]
         record.reference = weakref.ref(module)
+        displaced = records.get(id(module))
+        if displaced is not None:
+            # Of a module that is gone; it will be wanted again for the next one like it.
+            records[id(displaced)] = displaced
         records[id(module)] = record
 
     def _make(self, site: Site, module: Module, path: str) -> ModuleRecord:
         self.records += 1
         kind = type(module)
         name = getattr(kind, "__name__", "Module")
-        original = getattr(module, "_orig_mod", None)
+        original = _child(module, "_orig_mod")
         if name == "OptimizedModule" and isinstance(original, Module):
             name = f"OptimizedModule[{type(original).__name__}]"
         return ModuleRecord(
@@ -63,6 +85,7 @@ class ModuleBook:
             class_name=name,
             detail=_detail(module),
             parameters=count_parameters(module),
+            unfinished=any(map(is_lazy, _parameters(module))),
             forward_names=_forward_names(kind),
             calls=self._calls.setdefault((path, name), [0]),
             fused=fused_path_check(module),
@@ -71,50 +94,86 @@ class ModuleBook:
     def _path(self, site: Site, module: Module) -> str:
         """The dotted path from the model that was given, or from the outermost module called."""
         model = None if self._model is None else self._model()
-        outermost = _outermost(site)
-        for root in (model, outermost):
-            if root is None:
-                continue
-            path = find_path(root, module)
+        callers = _callers(site)
+        if model is None and not callers:
+            if torch._C._current_graph_task_id() == -1:
+                self._root = weakref.ref(module)
+                return ""
+            # A checkpoint is computed again in a backward pass, outside of all calls.
+            model = None if self._root is None else self._root()
+        for root, prefix in [(model, ""), *callers]:
+            path = None if root is None else self._path_below(root, module)
             if path is not None:
-                return path
-        return "" if model is None and outermost is None else f"<{type(module).__name__}>"
+                return f"{prefix}.{path}" if prefix and path else prefix or path
+        return f"<{type(module).__name__}>"
+
+    def _path_below(self, root: Module, module: Module) -> str | None:
+        """The dotted path of a module below another one, by identity; None where it is not there."""
+        paths = self._paths.get(id(root))
+        if paths is None or paths.root() is not root:
+            paths = self._paths[id(root)] = _Paths(root)
+            if len(self._paths) > _MOST_ROOTS:
+                self._paths = {id(root): paths}
+        return paths.find(module)
 
 
-def _outermost(site: Site) -> Module | None:
-    """The outermost module whose call a site is in."""
+def _callers(site: Site) -> list[tuple[Module | None, str]]:
+    """The modules whose calls a site is in, outermost first, with their paths."""
+    callers: list[tuple[Module | None, str]] = []
     variant = site.activation.module
-    if variant is None:
-        return None
-    while variant.parent is not None:
+    while variant is not None:
+        callers.append((variant.record.reference(), variant.record.path))
         variant = variant.parent
-    root: Module | None = variant.record.reference()
-    return root
+    return callers[::-1]
 
 
 def _is_temporary(path: str) -> bool:
-    return path.endswith(">")
+    return "<" in path
 
 
-def find_path(root: Module, module: Module) -> str | None:
-    """The dotted path of a module below another one, by identity; None where it is not there."""
-    if root is module:
-        return ""
-    seen: set[int] = set()
+class _Paths:
+    """The dotted paths of all modules below one, looked up again where they turn out to be old."""
+
+    def __init__(self, root: Module) -> None:
+        self.root = weakref.ref(root)
+        self._known: dict[int, str] = {}
+
+    def find(self, module: Module) -> str | None:
+        root = self.root()
+        if root is None:
+            return None
+        path = self._known.get(id(module))
+        if path is None or _module_at(root, path) is not module:
+            self._known = _paths_below(root)
+            path = self._known.get(id(module))
+        return path
+
+
+def _paths_below(root: Module) -> dict[int, str]:
+    """The shortest path to each module, by identity."""
+    paths = {id(root): ""}
     level = [("", root)]
     while level:
         below: list[tuple[str, Module]] = []
         for prefix, parent in level:
             for name, child in parent.__dict__.get("_modules", {}).items():
-                if child is None or id(child) in seen:
-                    continue
-                seen.add(id(child))
-                path = f"{prefix}{name}"
-                if child is module:
-                    return path
-                below.append((f"{path}.", child))
+                if child is not None and id(child) not in paths:
+                    paths[id(child)] = f"{prefix}{name}"
+                    below.append((f"{prefix}{name}.", child))
         level = below
-    return None
+    return paths
+
+
+def _module_at(root: Module, path: str) -> Module | None:
+    module: Module | None = root
+    for name in path.split(".") if path else ():
+        module = None if module is None else _child(module, name)
+    return module
+
+
+def _child(module: Module, name: str) -> Module | None:
+    children = module.__dict__.get("_modules", {})
+    return children[name] if name in children else None  # noqa: SIM401, a scripted module's has no get
 
 
 def find_parameter(module: Module, tensor: Any) -> str | None:
@@ -153,9 +212,11 @@ def count_parameters(module: Module) -> int:
     total = 0
     for parameter in _parameters(module):
         try:
-            total += math.prod(int(size) for size in parameter.shape)
-        except Exception:  # a lazy parameter has no shape yet
+            shape = parameter.shape
+        except Exception:  # a lazy parameter has none yet
             continue
+        if all(type(size) is int for size in shape):  # a symbolic one must not be forced
+            total += math.prod(shape)
     return total
 
 
@@ -172,7 +233,10 @@ def _detail(module: Module) -> str:
 
 def _forward_names(kind: type) -> tuple[str, ...]:
     """The names of the positional parameters of ``forward``, without self."""
-    forward = inspect.unwrap(getattr(kind, "forward", None) or Module.forward)
+    try:
+        forward = inspect.unwrap(getattr(kind, "forward", None) or Module.forward)
+    except ValueError:  # wrapped in itself
+        return ()
     code = getattr(forward, "__code__", None)
     if code is None:
         return ()

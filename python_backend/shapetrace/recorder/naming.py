@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from torch import overrides
 
-
 _COMPARISONS: Final = {"<": "lt", ">": "gt", "<=": "le", ">=": "ge"}
 """``1 < tensor`` asks the tensor whether it is greater."""
 

@@ -12,17 +12,24 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import Module
 
 from shapetrace._errors import AlreadyTracingError
 from shapetrace.recorder.arrival import when_imported
 from shapetrace.recorder.callsite import BOUNDARY
-from shapetrace.recorder.compiled import follow_compiled_regions, step_around_tracing
+from shapetrace.recorder.compiled import (
+    follow_compiled_regions,
+    follow_exports,
+    step_around_tracing,
+)
 from shapetrace.recorder.watch_importlib_bootstrap import (
     Running,
+    SymbolicSizes,
     make_engine_run,
     make_inference_exit,
     make_module_call,
+    make_set_default_device,
     make_thread_main,
 )
 
@@ -38,6 +45,18 @@ class Patches(Running):
         self.undo: list[Callable[[], None]] = []
         """How to put back what was there, last first."""
         self.watches_forks = False
+        self.module_call: Any = None
+        self.original_call: Any = None
+
+    def show_original_call(self, *_: Any) -> None:
+        """Put the module call that we stand in for back for a while."""
+        if vars(Module)["__call__"] is self.module_call:
+            Module.__call__ = self.original_call  # type: ignore[method-assign]
+
+    def hide_original_call(self, *_: Any) -> None:
+        """Stand in for it again, if a recording is still running."""
+        if self.recorder is not None and vars(Module)["__call__"] is self.original_call:
+            Module.__call__ = self.module_call  # type: ignore[method-assign]
 
     def replace(self, owner: Any, name: str, stand_in: Any) -> None:
         """Put a stand-in in the place of an attribute."""
@@ -66,7 +85,9 @@ def install(recorder: Recorder) -> None:
             "a recording is running already; leave it before starting another one"
         )
     _patches.recorder = recorder
-    module_call = make_module_call(Module.__call__, _patches)
+    _patches.original_call = Module.__call__
+    module_call = make_module_call(_patches.original_call, _patches)
+    _patches.module_call = module_call
     recorder.boundary = module_call.__code__
     recorder.kinds.mark(module_call.__code__, BOUNDARY)
     _patches.replace(Module, "__call__", module_call)
@@ -78,17 +99,42 @@ def install(recorder: Recorder) -> None:
     if hasattr(torch.autograd, "_engine_run_backward"):
         engine_run = make_engine_run(torch.autograd._engine_run_backward, _patches)
         _patches.replace(torch.autograd, "_engine_run_backward", engine_run)
+    sizes = SymbolicSizes()
+    _patches.undo.append(sizes.forget)
+    _patches.replace(FakeTensorMode, "__enter__", sizes.make_enter(FakeTensorMode.__enter__))
+    _patches.replace(FakeTensorMode, "__exit__", sizes.make_exit(FakeTensorMode.__exit__))
+    set_default_device = make_set_default_device(torch.set_default_device, _patches)
+    _patches.replace(torch, "set_default_device", set_default_device)
     if recorder.options.level == "aten":
-        inference = torch.inference_mode
-        _patches.replace(inference, "__exit__", make_inference_exit(inference.__exit__))
+        _patches.undo.append(_follow_inference_mode())
     undo = _patches.undo
     undo.append(
         when_imported("torch._dynamo.eval_frame", lambda: follow_compiled_regions(_patches))
     )
+    undo.append(when_imported("torch.export._trace", lambda: follow_exports(_patches)))
     step_around_tracing(_patches)
     if not _patches.watches_forks and hasattr(os, "register_at_fork"):
         _patches.watches_forks = True
         os.register_at_fork(after_in_child=_after_fork_in_child, after_in_parent=_after_fork)
+
+
+def _follow_inference_mode() -> Callable[[], None]:
+    """Have what must not be left in the middle of inference mode left at its end."""
+    inference: Any = torch.inference_mode
+    original = inference.__exit__
+
+    def put_back() -> None:
+        recording = _patches.recorder is not None
+        if inference.__exit__ is stand_in and not recording:
+            inference.__exit__ = original
+
+    def undo() -> None:
+        if not torch.is_inference_mode_enabled():
+            put_back()  # or else it does so itself at the end
+
+    stand_in = make_inference_exit(original, put_back)
+    inference.__exit__ = stand_in
+    return undo
 
 
 def remove(recorder: Recorder) -> None:

@@ -56,14 +56,10 @@ class OpVariant:
         "function",
         "id",
         "inputs",
-        "kernels",
         "names",
-        "next",
         "output",
-        "passed_on",
+        "rare",
         "site",
-        "thread",
-        "wide",
     )
 
     def __init__(
@@ -82,15 +78,51 @@ class OpVariant:
         self.inputs = inputs
         self.arguments = arguments
         self.names = names
-        self.thread = thread
         self.output: Raw | None = None
         self.count = 0
-        self.wide = False
-        self.passed_on = False
+        self.rare: Rare | None = None
+        """What few variants have; looked at only where it matters."""
+        if thread is not None:
+            self.rarely().thread = thread
+
+    def rarely(self) -> Rare:
+        """The place for what few variants have."""
+        if self.rare is None:
+            self.rare = Rare()
+        return self.rare
+
+    @property
+    def wide(self) -> bool:
+        """Whether it stands for calls with different shapes."""
+        return self.rare is not None and self.rare.wide
+
+    @property
+    def passed_on(self) -> bool:
         """Whether a mode of the program's own handed the call over, and may change its result."""
-        self.next: OpVariant | None = None
+        return self.rare is not None and self.rare.passed_on
+
+    @property
+    def next(self) -> OpVariant | None:
         """Another variant with the same inputs and another output; the last one's is the first."""
+        return None if self.rare is None else self.rare.next
+
+    @property
+    def thread(self) -> str | None:
+        """The thread it ran in, where that was not the main one."""
+        return None if self.rare is None else self.rare.thread
+
+
+class Rare:
+    """What few op variants have, apart from them so that the others stay small."""
+
+    __slots__ = ("kernels", "next", "passed_on", "thread", "wide")
+
+    def __init__(self) -> None:
         self.kernels: dict[Any, KernelVariant] | None = None
+        self.next: OpVariant | None = None
+        self.passed_on = False
+        self.thread: str | None = None
+        self.wide = False
 
 
 class KernelVariant:
@@ -134,6 +166,7 @@ class ModuleRecord:
         "reference",
         "site",
         "special",
+        "unfinished",
         "variants",
         "wide",
     )
@@ -147,6 +180,7 @@ class ModuleRecord:
         class_name: str,
         detail: str,
         parameters: int,
+        unfinished: bool,
         forward_names: tuple[str, ...],
         calls: list[int],
         fused: Any,
@@ -158,6 +192,8 @@ class ModuleRecord:
         self.class_name = class_name
         self.detail = detail
         self.parameters = parameters
+        self.unfinished = unfinished
+        """Whether some of them get their shapes only during the first call."""
         self.forward_names = forward_names
         self.calls = calls
         """The number of calls of this module so far, in a cell that all its records share."""

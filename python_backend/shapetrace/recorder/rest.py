@@ -2,7 +2,8 @@
 
 A recording settles after some forward passes that brought nothing new. From then on only the
 outermost module calls are noticed. A pass is looked at again when it is the first of another
-module, when anything about its inputs is new, and otherwise once in ``SAMPLE_EVERY`` passes.
+module, when anything about its inputs is new, and otherwise once in ``SAMPLE_EVERY`` passes, and
+half as often each time that brought nothing new, down to once in ``SAMPLE_AT_LEAST_EVERY``.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from shapetrace.recorder.describe import describe_value
 
 SAMPLE_EVERY: Final = 64
 """At rest, one pass in so many is looked at all the same."""
+SAMPLE_AT_LEAST_EVERY: Final = 1024
 MOST_SIGNATURES: Final = 256
 
 
@@ -32,6 +34,7 @@ class Rest:
         self.missed = 0
         """Passes that were not looked at."""
         self._since_sample = 0
+        self._sample_every = SAMPLE_EVERY
 
     def after_pass(self, new: bool, signature: Any, passes: int) -> bool:
         """Note that a pass is over; True when it is time to rest."""
@@ -40,6 +43,8 @@ class Rest:
         if signature is not None and len(self._known) < MOST_SIGNATURES:
             self._known.add(signature)
         self._quiet_passes = 0 if new else self._quiet_passes + 1
+        if new:
+            self._sample_every = SAMPLE_EVERY
         if self._quiet_passes < self._settle_after:
             self.asleep = False
             return False
@@ -54,8 +59,9 @@ class Rest:
             self._quiet_passes = 0
             return True
         self._since_sample += 1
-        if self._since_sample >= SAMPLE_EVERY:
+        if self._since_sample >= self._sample_every:
             self._since_sample = 0
+            self._sample_every = min(2 * self._sample_every, SAMPLE_AT_LEAST_EVERY)
             return True
         self.missed += 1
         return False

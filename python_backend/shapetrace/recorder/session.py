@@ -14,6 +14,7 @@ from threading import get_ident
 from types import CodeType, FrameType
 from typing import Any
 
+import torch
 from torch.nn import Module
 
 from shapetrace._errors import AlreadyTracingError
@@ -77,7 +78,7 @@ class Recorder:
         self.kinds = CodeKinds()
         self.boundary: CodeType | None = None
         """The code of our module call."""
-        self.trampolines = Trampolines(self.kinds)
+        self.trampolines = Trampolines()
         self.quiet = quiet_functions()
         self.book = ModuleBook(model)
         self.rest = Rest(options.settle_after)
@@ -107,6 +108,7 @@ class Recorder:
         self._faults = 0
         self._pid = os.getpid()
         self._pass_signature: Any = None
+        self._counts_before_last_pass: list[tuple[OpVariant, int]] = []
         self._lock = threading.Lock()
 
     # Beginning and end
@@ -213,6 +215,12 @@ class Recorder:
         state.function_mode = state.dispatch_mode = None
         state.entered = False
 
+    def sort_modes(self) -> None:
+        """Put our mode where it belongs on this thread's stack, after something else moved there."""
+        state = self.states.get(get_ident())
+        if state is not None and leave_function_mode(state.function_mode):
+            enter_function_mode(state.function_mode)
+
     def modes_again(self) -> Callable[[], None] | None:
         """Put the modes back on where a call of torch's took them off; returns how to undo it."""
         state = self.states.get(get_ident())
@@ -231,31 +239,59 @@ class Recorder:
 
     # Passes
 
-    def before_outermost(self, module: Module) -> bool:
-        """Called before an outermost module call; True when the recording has just ended."""
+    def begin_pass(
+        self, state: ThreadState, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> bool:
+        """Called before an outermost module call; False when the recording has just ended."""
+        state.in_pass = self._is_a_pass(state)
         passes = self.options.passes
-        if passes is not None and self.passes_seen >= passes and owns_parameters(module):
+        if (
+            passes is not None
+            and self.passes_seen >= passes
+            and state.in_pass
+            and owns_parameters(module)
+            and state.locate(state.visible(sys._getframe(2))).module is None
+        ):
+            for variant, count in self._counts_before_last_pass:
+                variant.count = count
             self._finish()
-            return True
-        return False
-
-    def begin_pass(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Remember what an outermost call looks like, for resting."""
+            return False
         if self.rest.needs_signatures:
             self._pass_signature = signature_of(module, args, kwargs)
             self._changes_before_pass = self._changes
+        return True
+
+    def _is_a_pass(self, state: ThreadState) -> bool:
+        """Whether an outermost call is neither a part of a backward pass nor of another's forward.
+
+        Checkpoints are computed again in backward passes, and replicas run in threads.
+        """
+        if torch._C._current_graph_task_id() != -1:
+            return False
+        return not any(each.stack for each in list(self.states.values()) if each is not state)
 
     def after_outermost(self, state: ThreadState, call: LiveCall, failed: bool = False) -> None:
         """Called after an outermost module call."""
-        if not call.variant.record.parameters or not self.active:
+        variant = call.variant
+        if not (state.in_pass and variant.record.parameters and self.active):
             return
+        if variant.parent is not None:
+            return  # of a module whose forward was called directly
         self.passes_seen += 1
         new = self._changes != self._changes_before_pass
         if self.rest.after_pass(new, self._pass_signature, self.passes_seen):
             self._leave_modes(state)
         passes = self.options.passes
-        if passes is not None and self.passes_seen >= passes and not self.options.through_step:
+        if passes is None or self.passes_seen < passes:
+            return
+        if not self.options.through_step:
             self._finish(silent=failed)
+        elif self.passes_seen == passes:
+            # What led to this pass leads to the next one too, which is not to be recorded.
+            first = call.variant.id
+            self._counts_before_last_pass = [
+                (variant, variant.count) for variant in list(self.ops) if variant.id < first
+            ]
 
     def wants_to_look(
         self,
@@ -386,7 +422,11 @@ class Recorder:
     def fault(self, error: BaseException) -> None:
         """Note a fault of ours. The program must not notice."""
         self._faults += 1
-        self.note("fault in Shapetrace", f"{type(error).__name__}: {error}"[:300])
+        try:
+            text = f"{type(error).__name__}: {error}"[:300]
+        except Exception:
+            text = type(error).__name__
+        self.note("fault in Shapetrace", text)
         if os.environ.get("SHAPETRACE_DEBUG"):
             sys.excepthook(type(error), error, error.__traceback__)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from types import CodeType, FrameType
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import CodeType, FrameType, MethodType
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
@@ -89,12 +91,14 @@ class ThreadState:
         """How many regions we stepped around are running."""
         self.compiled_by: int | None = None
         """What entered the region made by torch.compile that is running."""
+        self.in_pass = False
+        """Whether the outermost call that is running is a forward pass."""
         self.resting = 0
         """How many module calls are running that are not looked at because nothing is new."""
         self.reshaped: set[int] = set()
         """Identities of tensors whose own shape was changed in place since they were stored."""
-        self.passed_on = False
-        """Whether the call just found came through a handler that may change its result."""
+        self.passed_on: tuple[int, int] | None = None
+        """Frame and instruction of a call that came through a handler that may change its result."""
         self.current: OpVariant | None = None
         """The op whose kernels are now being run."""
 
@@ -161,6 +165,7 @@ class ThreadState:
         self.live[call.frame] = activation
 
     def _past_handlers(self, frame: FrameType, function: Any) -> FrameType:
+        may_differ = False
         for _ in range(8):
             if self.kinds.of(frame.f_code) != HANDLER or frame.f_back is None:
                 break
@@ -171,10 +176,11 @@ class ThreadState:
             forget_locals(frame, values)
             if not passed_on:
                 break
-            self.passed_on |= not self.kinds.is_torch(frame.f_code)
+            may_differ |= not self.kinds.is_torch(frame.f_code)
             frame = frame.f_back
             if frame.f_code is HANDLE_TORCH_FUNCTION and frame.f_back is not None:
                 frame = api_caller(frame.f_back, function)
+        self.passed_on = (id(frame), frame.f_lasti) if may_differ else None
         return frame
 
     def visible(self, frame: FrameType) -> FrameType:
@@ -257,6 +263,11 @@ class ThreadState:
 
     def _record(self, site: Site, module: Module) -> ModuleRecord:
         """The record of a module, which is asked about itself for it, by code of its own."""
+        with self._quietly():
+            return self.recorder.book.record(site, module)
+
+    @contextmanager
+    def _quietly(self) -> Iterator[None]:
         mode = self.dispatch_mode
         quiet = mode is not None and mode.quiet
         self.aside += 1
@@ -264,7 +275,7 @@ class ThreadState:
             if mode is not None:
                 mode.quiet = True
             with DisableTorchFunction():
-                return self.recorder.book.record(site, module)
+                yield
         finally:
             self.aside -= 1
             if mode is not None:
@@ -310,6 +321,7 @@ class ThreadState:
         if variants is None and site.last is not None:
             first = site.last
             variants = site.variants = {(first.function, first.inputs): first}
+        function = _lasting(function)
         key = (function, inputs)
         if variants is not None:
             known = variants.get(key)
@@ -329,7 +341,8 @@ class ThreadState:
             self.recorder.next_id(), site, function, described, texts, names, self.thread
         )
         site.asks_for_truth |= name == "__bool__"
-        variant.passed_on, self.passed_on = self.passed_on, False
+        if self.passed_on == (id(frame), frame.f_lasti):
+            variant.rarely().passed_on = True
         if variants is not None:
             variants[function, described] = variant
         self.recorder.add_op(variant)
@@ -338,14 +351,15 @@ class ThreadState:
     def _wide_op(
         self, site: Site, function: Any, inputs: tuple[Raw, ...], args: Any, kwargs: Any
     ) -> OpVariant:
-        key = (function, None)
+        # A function that is made anew for each call would otherwise have a variant for each.
+        key = (function if len(site.variants) < 2 * MOST_VARIANTS else None, None)
         variant: OpVariant | None = site.variants.get(key)
         if variant is None:
             texts = self.recorder.intern(argument_texts(function, args, kwargs))
             variant = OpVariant(
                 self.recorder.next_id(), site, function, inputs, texts, None, self.thread
             )
-            variant.wide = True
+            variant.rarely().wide = True
             site.variants[key] = variant
             self.recorder.add_op(variant)
         else:
@@ -362,6 +376,8 @@ class ThreadState:
         if variant.wide:
             variant.output = widen(variant.output, output)
             return variant
+        if variant.output == output:
+            return variant
         others = 0
         current = variant.next
         while current is not None and current is not variant:
@@ -373,7 +389,7 @@ class ThreadState:
             others += 1
             current = current.next
         if others >= MOST_VARIANTS:
-            variant.wide = True
+            variant.rarely().wide = True
             variant.output = widen(variant.output, output)
             return variant
         with DisableTorchFunction():
@@ -388,9 +404,10 @@ class ThreadState:
             self.thread,
         )
         another.output = self.recorder.intern(output)
-        another.passed_on = variant.passed_on
-        another.next = variant.next or variant
-        variant.next = another
+        rare = another.rarely()
+        rare.passed_on = variant.passed_on
+        rare.next = variant.next or variant
+        variant.rarely().next = another
         self.recorder.add_op(another)
         return another
 
@@ -404,9 +421,10 @@ class ThreadState:
         """Record a call of an aten operator for the op that is now running."""
         parent = self.current
         if parent is not None:
-            if parent.kernels is None:
-                parent.kernels = {}
-            kernels, site = parent.kernels, parent.site
+            rare = parent.rarely()
+            if rare.kernels is None:
+                rare.kernels = {}
+            kernels, site = rare.kernels, parent.site
         else:
             frame = sys._getframe(2)
             activation = self.locate(frame)
@@ -535,6 +553,9 @@ class ThreadState:
                 if variant.output is None:
                     variant.output = self.recorder.intern(output)
                     self.recorder.changed()
+                    if variant.record.unfinished and call.module is not None:
+                        with self._quietly():
+                            self.recorder.book.finish(variant.record, call.module)
                 else:
                     variant.output = widen(variant.output, output)
         finally:
@@ -571,6 +592,17 @@ class ThreadState:
                 self.live.pop(over.frame, None)
             if over is call:
                 break
+
+
+def _lasting(function: Any) -> Any:
+    """What stands for a function: a bound method is made anew at each access and holds its object."""
+    if type(function) is MethodType:
+        function = function.__func__
+    try:
+        hash(function)
+    except Exception:
+        return type(function)
+    return function
 
 
 def site_of(activation: Activation, offset: int) -> Site:

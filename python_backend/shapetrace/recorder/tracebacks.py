@@ -9,11 +9,7 @@ from typing import Any, Final
 
 from torch._ops import OpOverload
 
-from shapetrace.recorder.callsite import HANDLE_TORCH_FUNCTION, OWN_DIRECTORY
-
-TRAMPOLINE_NAME: Final = "<shapetrace call>"
-"""The qualified name of a trampoline's code, which otherwise looks like the program's own."""
-
+from shapetrace.recorder.callsite import HANDLE_TORCH_FUNCTION, OWN_DIRECTORY, TRAMPOLINE_NAME
 
 _MOST_CALLS_ON_THE_WAY: Final = 64
 """After so many calls an exception is taken not to arrive any more."""

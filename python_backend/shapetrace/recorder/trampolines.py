@@ -2,19 +2,19 @@
 
 torch's C++ code gives a warning the place of the innermost Python frame. Under a mode that is the
 mode's own, so the user would see our file, filters by module would miss, and "once per place" would
-mean once for all places. A trampoline carries the file, line, function name and globals of the
-caller, so that the warning says what it says without us. Its frame never shows in a traceback.
+mean once for all places. A trampoline carries the file, the line and the globals of the caller, so
+that the warning says what it says without us. Its frame never shows in a traceback; and as it does
+not carry the caller's name, exported graphs do not list it among the frames of a ``forward``.
 """
 
 from __future__ import annotations
 
-from types import CodeType, FrameType, FunctionType
+from types import FrameType, FunctionType
 from typing import Any, Final
 
 from torch.nn import functional
 
-from shapetrace.recorder.callsite import HIDDEN, CodeKinds
-from shapetrace.recorder.tracebacks import TRAMPOLINE_NAME
+from shapetrace.recorder.callsite import TRAMPOLINE_NAME, Site
 
 _TEMPLATE: Final = (lambda function, args, kwargs: function(*args, **kwargs)).__code__
 
@@ -32,32 +32,41 @@ _DEEPER_TEMPLATE: Final = (
 ).__code__
 
 
+MOST_LINES: Final = 2048
+"""Lines that have one at a time. When there are more, all are made anew as they are needed."""
+
+
 class Trampolines:
-    """One trampoline for each line that made a torch call."""
+    """One trampoline for each line that makes torch calls."""
 
-    def __init__(self, kinds: CodeKinds) -> None:
-        self._kinds = kinds
-        self._made: dict[tuple[int, int, CodeType], tuple[CodeType, Any]] = {}
+    def __init__(self) -> None:
+        self._made: dict[int, FunctionType] = {}
+        self._sites: list[Site] = []
+        """The sites that have been given one."""
 
-    def at(self, frame: FrameType, function: Any) -> Any:
-        """The trampoline for calling a function from the line a frame is at."""
-        template = _DEEPER_TEMPLATE if function in _WARNS_FOR_CALLERS else _TEMPLATE
+    def give(self, site: Site, frame: FrameType, function: Any) -> Any:
+        """Give a site the trampoline for calling a function from the line a frame is at."""
+        if len(self._made) >= MOST_LINES:
+            self.forget()
+        deeper = function in _WARNS_FOR_CALLERS
         line = frame.f_lineno or frame.f_code.co_firstlineno
-        key = (id(frame.f_code), line, template)
-        known = self._made.get(key)
-        if known is not None:
-            return known[1]
-        code = template.replace(
-            co_filename=frame.f_code.co_filename,
-            co_name=frame.f_code.co_name,
-            co_qualname=TRAMPOLINE_NAME,
-            co_firstlineno=line,
-        )
-        self._kinds.mark(code, HIDDEN)
-        trampoline = FunctionType(code, frame.f_globals)
-        self._made[key] = (frame.f_code, trampoline)
+        key = (id(frame.f_code) << 24 | line) << 1 | deeper
+        trampoline = self._made.get(key)
+        if trampoline is None:
+            code = (_DEEPER_TEMPLATE if deeper else _TEMPLATE).replace(
+                co_filename=frame.f_code.co_filename,
+                co_name=TRAMPOLINE_NAME,
+                co_qualname=TRAMPOLINE_NAME,
+                co_firstlineno=line,
+            )
+            trampoline = self._made[key] = FunctionType(code, frame.f_globals)
+        site.trampoline = trampoline
+        self._sites.append(site)
         return trampoline
 
     def forget(self) -> None:
-        """Let go of the program's globals."""
+        """Let go of all of them, and with them of the program's globals."""
+        for site in self._sites:
+            site.trampoline = None
+        self._sites.clear()
         self._made.clear()

@@ -36,7 +36,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from shapetrace.recorder.arguments import collect
 from shapetrace.recorder.callsite import CHOOSE, HANDLE_TORCH_FUNCTION, OWN_DIRECTORY, api_caller
-from shapetrace.recorder.describe import CPU, describe_tensor, describe_value
+from shapetrace.recorder.describe import CPU, describe_tensor, describe_value, device_of_plain
 from shapetrace.recorder.kinds import GETTER_TYPE, TENSOR_GETTERS
 from shapetrace.recorder.records import describe_error
 from shapetrace.recorder.stacks import (
@@ -54,7 +54,8 @@ if TYPE_CHECKING:
 
 _NO_KEYWORDS: Final[dict[str, Any]] = {}
 _PLAIN: Final = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device})
-_STRIDED: Final = torch.strided
+_STRIDED: Any = torch.strided
+"""The layout of the tensors that are described here; none while sizes may be symbolic."""
 
 
 class Running:
@@ -86,14 +87,23 @@ class FunctionMode(TorchFunctionMode):
         if type(func) is GETTER_TYPE:
             # A getter's bound __get__ is made anew for each read; the attribute itself is not.
             function = func.__self__
-            if function.__name__ not in TENSOR_GETTERS or func.__name__ != "__get__":
+            try:
+                passes_on = function.__name__ not in TENSOR_GETTERS or func.__name__ != "__get__"
+            except AttributeError:
+                passes_on = True  # a property, which has no name before 3.13
+            if passes_on:
                 try:
                     return func(*args)
                 except BaseException as error:
                     error.__traceback__ = without_our_frames(error.__traceback__)
                     raise
-        elif func in self.quiet:
-            return _pass_on_quietly(self.state, func, args, kwargs or _NO_KEYWORDS)
+        else:
+            try:
+                is_quiet = func in self.quiet
+            except Exception:
+                is_quiet = False  # a callable of the program's own that cannot be hashed
+            if is_quiet:
+                return _pass_on_quietly(self.state, func, args, kwargs or _NO_KEYWORDS)
         variant = None
         site: Any = None
         trampoline = call_plainly
@@ -115,9 +125,9 @@ class FunctionMode(TorchFunctionMode):
             site = activation.sites.get(frame.f_lasti)
             if site is None:
                 site = site_of(activation, frame.f_lasti)
+            if site.trampoline is None:
+                self.trampolines.give(site, frame, func)
             trampoline = site.trampoline
-            if trampoline is None:
-                trampoline = site.trampoline = self.trampolines.at(frame, func)
             described = []
             for value in args:
                 kind = type(value)
@@ -128,7 +138,7 @@ class FunctionMode(TorchFunctionMode):
                                 (
                                     value.shape,
                                     value.dtype,
-                                    CPU if value.is_cpu else value.device,
+                                    CPU if value.is_cpu else device_of_plain(value),
                                     value.requires_grad,
                                     None if value.is_contiguous() else value.stride(),
                                     kind,
@@ -156,16 +166,22 @@ class FunctionMode(TorchFunctionMode):
             frame = body = outer = None  # type: ignore[assignment]
         except Exception as fault:
             self.state.recorder.fault(fault)
+        except BaseException as error:
+            _let_through(error)
+            raise
         try:
             if self.state.dispatch_mode is None:
                 result = trampoline(func, args, kwargs or _NO_KEYWORDS)
             else:
                 result = _run_with_kernels(self.state, variant, trampoline, func, args, kwargs)
         except BaseException as error:
-            if variant is not None:
-                _note_failure(self.state, variant, error, args, kwargs)
-            error.__traceback__ = without_our_frames(error.__traceback__)
-            _clean_behind_hand_over(self.state, _getframe(1), func)
+            try:
+                if variant is not None:
+                    _note_failure(self.state, variant, error, args, kwargs)
+                error.__traceback__ = without_our_frames(error.__traceback__)
+                _clean_behind_hand_over(self.state, _getframe(1), func)
+            except RecursionError:
+                pass  # there is no room left; a module call further out cleans up
             raise
         if variant is None:
             return result
@@ -176,7 +192,7 @@ class FunctionMode(TorchFunctionMode):
                     output: Any = (
                         result.shape,
                         result.dtype,
-                        CPU if result.is_cpu else result.device,
+                        CPU if result.is_cpu else device_of_plain(result),
                         result.requires_grad,
                         None if result.is_contiguous() else result.stride(),
                         kind,
@@ -193,7 +209,15 @@ class FunctionMode(TorchFunctionMode):
             site.last = variant
         except Exception as fault:
             self.state.recorder.fault(fault)
+        except BaseException as error:
+            _let_through(error)
+            raise
         return result
+
+
+def _let_through(error: BaseException) -> None:
+    """Clean an interrupt that came while our own code was running."""
+    error.__traceback__ = without_our_frames(error.__traceback__)
 
 
 def _run_with_kernels(
@@ -320,12 +344,69 @@ def remove_left_over_modes() -> None:
             mode.retire()
 
 
-def make_inference_exit(original: Any) -> Any:
+class SymbolicSizes:
+    """Has all tensors described with care while a fake mode with symbolic sizes is on.
+
+    Comparing a symbolic size with a number decides what it is, for good: an export would find that
+    the program had specialized it.
+    """
+
+    def __init__(self) -> None:
+        self._modes = 0
+
+    def make_enter(self, original: Any) -> Any:
+        """A stand-in for ``FakeTensorMode.__enter__``."""
+
+        def __enter__(mode: Any) -> Any:  # noqa: N807
+            if mode.shape_env is not None:
+                self._count(1)
+            return original(mode)
+
+        return __enter__
+
+    def make_exit(self, original: Any) -> Any:
+        """A stand-in for ``FakeTensorMode.__exit__``."""
+
+        def __exit__(mode: Any, *error: Any) -> Any:  # noqa: N807
+            if mode.shape_env is not None:
+                self._count(-1)
+            return original(mode, *error)
+
+        return __exit__
+
+    def _count(self, change: int) -> None:
+        global _STRIDED
+        self._modes = max(self._modes + change, 0)
+        _STRIDED = None if self._modes else torch.strided
+
+    def forget(self) -> None:
+        """Start anew, with the next recording."""
+        self._count(-self._modes)
+
+
+def make_set_default_device(original: Any, running: Running) -> Any:
+    """A stand-in for ``torch.set_default_device`` that sorts the stack of modes again.
+
+    Within ``with torch.device(...)`` it brings that device's mode to the bottom, below ours, and
+    the end of the ``with`` block takes off what is on top.
+    """
+
+    def set_default_device(device: Any) -> None:
+        original(device)
+        recorder = running.recorder
+        if recorder is not None:
+            recorder.sort_modes()
+
+    return set_default_device
+
+
+def make_inference_exit(original: Any, put_back: Callable[[], None]) -> Any:
     """A stand-in for ``torch.inference_mode.__exit__`` that takes off what had to wait for it."""
 
     def __exit__(context: Any, *error: Any) -> Any:  # noqa: N807
         result = original(context, *error)
         remove_left_over_modes()
+        put_back()
         return result
 
     return __exit__
@@ -348,21 +429,25 @@ def make_module_call(original: Callable[..., Any], running: Running) -> Any:
         if state is None or not state.entered:
             if state is None or not state.resting:
                 return _call_from_outside(recorder, state, __call__, original, module, args, kwargs)
-            return _call_unwatched(original, module, args, kwargs)
+            try:
+                return original(module, *args, **kwargs)
+            except BaseException as error:
+                error.__traceback__ = without_our_frames(error.__traceback__)
+                raise
         if state.aside:
             return _call_unwatched(original, module, args, kwargs)
         call = None
         aside = None
         try:
-            if not state.stack:
-                if recorder.before_outermost(module):
-                    return _call_unwatched(original, module, args, kwargs)
-                recorder.begin_pass(module, args, kwargs)
-            call = state.enter(module, args, kwargs, _getframe(1))
-            if call.special or module._compiled_call_impl is not None:
-                aside = recorder.reason_to_step_aside(state, call, module, args, kwargs)
+            if state.stack or recorder.begin_pass(state, module, args, kwargs):
+                call = state.enter(module, args, kwargs, _getframe(1))
+                if call.special or module._compiled_call_impl is not None:
+                    aside = recorder.reason_to_step_aside(state, call, module, args, kwargs)
         except Exception as fault:
             recorder.fault(fault)
+        except BaseException as error:
+            _let_through(error)
+            raise
         try:
             if aside is None:
                 result = original(module, *args, **kwargs)
@@ -370,16 +455,22 @@ def make_module_call(original: Callable[..., Any], running: Running) -> Any:
                 with aside:
                     result = original(module, *args, **kwargs)
         except BaseException as error:
-            _leave_failed(recorder, state, call, error)
-            take_out_our_frames(error)
+            try:
+                _leave_failed(recorder, state, call, error)
+                take_out_our_frames(error)
+            except RecursionError:
+                pass  # there is no room left; a module call further out cleans up
             raise
         if call is not None:
             try:
                 state.leave(call, result)
+                if not state.stack:
+                    recorder.after_outermost(state, call)
             except Exception as fault:
                 recorder.fault(fault)
-            if not state.stack:
-                recorder.after_outermost(state, call)
+            except BaseException as error:
+                _let_through(error)
+                raise
         return result
 
     __call__.__qualname__ = "Module.__call__"
@@ -433,10 +524,10 @@ def _leave_failed(recorder: Recorder, state: ThreadState, call: Any, error: Base
         return
     try:
         state.leave_failed(call, error)
+        if not state.stack:
+            recorder.after_outermost(state, call, failed=True)
     except Exception as fault:
         recorder.fault(fault)
-    if not state.stack:
-        recorder.after_outermost(state, call, failed=True)
 
 
 def make_thread_main(original: Any, running: Running) -> Any:

@@ -19,17 +19,13 @@ Context: TypeAlias = AbstractContextManager[Any]
 
 
 class Doubling(TorchFunctionMode):
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         return result * 2 if func is torch.ones else result
 
 
 class DoublingKernels(TorchDispatchMode):
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         return result * 2 if func is torch.ops.aten.ones.default else result
 
@@ -201,7 +197,7 @@ def test_what_a_mode_passes_on_is_at_its_place_and_no_value_is_claimed(traced: T
     )
     assert outline(trace) == unindented(
         """
-        mul(3) (f32[2]) -> f32[2] inside
+        * (f32[2]) -> f32[2] inside
         + (f32[2]) -> f32[2]
         pad((1, 1)) (f32[2]) -> f32[4] inside
         """
