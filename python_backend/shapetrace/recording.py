@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -90,28 +91,33 @@ class LiveRecording(Recording):
     """Records while its ``with`` block runs, and keeps what it saw."""
 
     def __init__(self, model: Any, options: dict[str, Any]) -> None:
-        self._model = model
+        self._model = None if model is None else weakref.ref(model)
         self._options = options
         self._recorder: Recorder | None = None
+        self._stopped: Recorder | None = None
         self._trace: Trace | None = None
 
     def start(self, depth: int = 1) -> Self:
         """Begin to record; ``depth`` says how far out the frame to be shown outermost is."""
         from shapetrace.recorder.session import Recorder, RecorderOptions
 
-        recorder = Recorder(RecorderOptions(**self._options), self._model)
+        model = None if self._model is None else self._model()
+        recorder = Recorder(RecorderOptions(**self._options), model)
         recorder.start(sys._getframe(depth))
-        self._recorder, self._trace = recorder, None
-        self._model = None  # kept by the recorder, weakly
+        self._recorder, self._stopped, self._trace = recorder, None, None
         return self
 
     def stop(self) -> None:
         """End the recording; what was seen stays."""
-        if self._recorder is None:
+        recorder = self._recorder
+        if recorder is None:
             return
-        self._recorder.stop()
-        self._trace = self._recorder.snapshot()
-        self._recorder = None
+        recorder.stop()
+        try:
+            self._trace = recorder.snapshot()
+        except Exception:
+            return  # whoever asks for the trace is told; the program that ran is not
+        self._recorder, self._stopped = None, recorder
 
     def wake(self) -> None:
         """Look at everything again, where the recording had settled."""
@@ -128,6 +134,12 @@ class LiveRecording(Recording):
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
+        if self._stopped is not None:
+            self._stopped.stop()  # where another thread did, something of ours may be left here
+        if error is not None:
+            from shapetrace.recorder.tracebacks import take_out_our_frames
+
+            take_out_our_frames(error)
 
     @property
     def trace(self) -> Trace:

@@ -195,7 +195,8 @@ def outline(trace: Trace) -> str:
 def _lines(trace: Trace, module: int | None, parent: int | None) -> Iterator[str]:
     calls = [call for call in trace.modules if parent is None and call.parent == module]
     ops = [op for op in trace.ops if op.parent == parent and (parent or op.module == module)]
-    for event in sorted([*calls, *ops], key=lambda event: event.id):
+    events: list[Op | ModuleCall] = [*calls, *ops]
+    for event in sorted(events, key=lambda event: event.id):
         if isinstance(event, Op):
             yield op_line(event)
             below = _lines(trace, module, event.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
@@ -30,7 +31,7 @@ def collect(value: Any, into: list[Raw], depth: int = 0) -> None:
         return
     kind = type(value)
     if issubclass(kind, tuple | list):
-        for item in value:
+        for item in _items_of(value, kind):
             if type(item) not in _PLAIN and len(into) < MOST_TENSORS:
                 collect(item, into, depth + 1)
     elif kind is dict:
@@ -43,6 +44,11 @@ def collect(value: Any, into: list[Raw], depth: int = 0) -> None:
                 into.append(describe_tensor(item))
 
 
+def _items_of(value: Any, kind: Any) -> Iterator[Any]:
+    """The items of a tuple or list, not by its class's own iteration: that is program code."""
+    return tuple.__iter__(value) if issubclass(kind, tuple) else list.__iter__(value)
+
+
 def tensors_of(value: Any, into: list[Tensor], depth: int = 0) -> None:
     """The tensors of an argument themselves, in the order in which ``collect`` describes them."""
     if issubclass(type(value), Tensor):
@@ -52,7 +58,7 @@ def tensors_of(value: Any, into: list[Tensor], depth: int = 0) -> None:
         return
     kind = type(value)
     if issubclass(kind, tuple | list):
-        for item in value:
+        for item in _items_of(value, kind):
             if type(item) not in _PLAIN and len(into) < MOST_TENSORS:
                 tensors_of(item, into, depth + 1)
     elif kind is dict:
@@ -89,7 +95,7 @@ class _Writer:
             return self._sequence(value, issubclass(kind, list), depth)
         if kind is dict:
             pairs = (
-                f"{_escaped(str(key))}: {self.text(item, depth + 1)}" for key, item in value.items()
+                f"{_key_text(key)}: {self.text(item, depth + 1)}" for key, item in value.items()
             )
             return "{{" + ", ".join(pairs) + "}}"
         if issubclass(kind, torch.SymInt | torch.SymFloat | torch.SymBool):
@@ -108,7 +114,7 @@ class _Writer:
 
     def _sequence(self, value: Any, square: bool, depth: int) -> str:
         items = []
-        for index, item in enumerate(value):
+        for index, item in enumerate(_items_of(value, type(value))):
             if index >= _MOST_LISTED and not issubclass(type(item), Tensor):
                 items.append("…")
                 break
@@ -121,6 +127,10 @@ class _Writer:
         parts = ["" if part is None else self.text(part) for part in (value.start, value.stop)]
         text = ":".join(parts)
         return text if value.step is None else f"{text}:{self.text(value.step)}"
+
+
+def _key_text(key: Any) -> str:
+    return _escaped(str(key)) if type(key) in _PLAIN else type(key).__name__
 
 
 def _escaped(text: str) -> str:

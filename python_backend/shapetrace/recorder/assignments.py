@@ -1,106 +1,210 @@
 """Which instruction gave a local variable the value it has somewhere else in its function.
 
-Read from the bytecode, once for each function: an answer is given only where every way through the
-function that fits what was seen leads to the same store.
+Read from the bytecode: what may have happened is what happens on any way through the function. The
+ways begin at its entry, or at an instruction where the program is known to have been before.
 """
 
 from __future__ import annotations
 
-import dis
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from types import CodeType
-from typing import Final
+from typing import Final, NamedTuple
 
-ENTRY: Final = -1
-"""Stands for the function's entry, where parameters get their values."""
-
-_NO_FALL_THROUGH: Final = frozenset(
-    {
-        "JUMP_FORWARD",
-        "JUMP_BACKWARD",
-        "JUMP_BACKWARD_NO_INTERRUPT",
-        "JUMP_ABSOLUTE",
-        "RETURN_VALUE",
-        "RETURN_CONST",
-        "RAISE_VARARGS",
-        "RERAISE",
-    }
+from shapetrace.recorder.flow import Effect, Flow, Ways
+from shapetrace.recorder.patterns import (
+    Called,
+    Copy,
+    Returned,
+    branches_in,
+    called_at,
+    copies_in,
+    returns_in,
 )
-_JUMPS: Final = frozenset((*dis.hasjrel, *dis.hasjabs))
+from shapetrace.recorder.steps import BINDING, Kind, Listing
+
+BEFORE: Final = -1
+"""Stands for no store at all: a value that there was where the ways begin. At the entry of a
+function only parameters have one."""
+
+_MOST_REMEMBERED: Final = 64
+"""Answers about one function that are kept."""
+
+
+class Reached(NamedTuple):
+    """What is known at one instruction, whichever way the program came there."""
+
+    stores: dict[str, list[int]]
+    """The stores, or BEFORE, one of which gave a local variable its value, if it has any."""
+    intact: dict[tuple[str, int], Copy]
+    """The copies whose source was not stored to since, if they were made, by name and offset."""
+    made: list[Copy]
+    """Those of them that were made for certain."""
+
+
+class Ending(NamedTuple):
+    """The return that ends a function, and the local variables that it surely returns."""
+
+    offset: int
+    variables: list[Returned]
 
 
 class Assignments:
-    """The stores to local variables of one function and the ways between its instructions."""
+    """The stores to the local variables of one function."""
 
     def __init__(self, code: CodeType) -> None:
-        self.parameters: Final = frozenset(code.co_varnames[: _parameter_count(code)])
+        listing = Listing(code)
         hidden = {*code.co_cellvars, *code.co_freevars}
+        # A comprehension that runs in the same frame has variables of its own by these names.
+        hidden.update(step.value for step in listing.steps if step.kind is Kind.SET_ASIDE)
         self.names: Final = tuple(name for name in code.co_varnames if name not in hidden)
         """Names whose stores are all in this function's own code."""
-        self._stores: dict[int, frozenset[str]] = {}
-        self._before: dict[int, list[int]] = {}
-        self._known: dict[tuple[str, int, int | None], frozenset[int]] = {}
-        self._read(code)
+        parameters = frozenset(code.co_varnames[: _parameter_count(code)])
+        self._code: Final = code
+        self._offsets: Final = listing.offsets
+        self._binding: Final = listing.binding
+        self._bits: Final = _Bits(listing, frozenset(self.names), parameters)
+        self._flow: Final = Flow(listing, self._bits.effects)
+        self._returns: Final = dict(returns_in(listing))
+        keeping = self._names_that_keep_their_value(listing, parameters)
+        self._branches: Final = [each for each in branches_in(listing) if each.name in keeping]
+        self._called: Final[dict[int, Called | None]] = {}
+        self._reached: Final[dict[tuple[int, int | None, Ways], Reached]] = {}
 
-    def _read(self, code: CodeType) -> None:
-        instructions = list(dis.get_instructions(code))
-        handlers = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
-        for index, instruction in enumerate(instructions):
-            stored = _stored_names(instruction)
-            if stored:
-                self._stores[instruction.offset] = stored
-            following = [] if instruction.opname in _NO_FALL_THROUGH else [index + 1]
-            targets = [instructions[each].offset for each in following if each < len(instructions)]
-            if instruction.opcode in _JUMPS:
-                targets.append(instruction.argval)
-            for entry in handlers:
-                if entry.start <= instruction.offset < entry.end:
-                    targets.append(entry.target)
-            for target in targets:
-                self._before.setdefault(target, []).append(instruction.offset)
+    def _names_that_keep_their_value(
+        self, listing: Listing, parameters: frozenset[str]
+    ) -> set[str]:
+        """The variables whose value stays the one they get first."""
+        stores: dict[str, list[int]] = {name: [] for name in self.names}
+        for step in listing.steps:
+            if step.kind in BINDING and step.value in stores:
+                stores[step.value].append(step.offset)
+        return {
+            name
+            for name, offsets in stores.items()
+            if not offsets
+            or (len(offsets) == 1 and name not in parameters and not self.repeats(offsets[0]))
+        }
 
-    def store(self, name: str, offset: int, since: int | None) -> int | None:
-        """The one store (or ENTRY) that can have given ``name`` its value at ``offset``.
+    def align(self, offset: int) -> int:
+        """The offset of the instruction that an offset lies in.
 
-        With ``since``, the value is known to have been stored after the program last was there.
-        None where there are several, or none.
+        While a Python function called from here runs, 3.11 says that the caller is at the end of
+        its instruction.
         """
-        key = (name, offset, since)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._search(name, offset, since)
-        return next(iter(found)) if len(found) == 1 else None
+        return self._offsets[max(bisect_right(self._offsets, offset) - 1, 0)]
 
-    def _search(self, name: str, offset: int, since: int | None) -> frozenset[int]:
-        found: set[int] = set()
-        seen: set[int] = set()
-        waiting = [offset]
-        while waiting:
-            current = waiting.pop()
-            before = self._before.get(current, ())
-            if current == 0 and since is None and name in self.parameters:
-                found.add(ENTRY)
-            for previous in before:
-                if previous in seen:
-                    continue
-                seen.add(previous)
-                if name in self._stores.get(previous, ()):
-                    found.add(previous)
-                elif previous != since:
-                    waiting.append(previous)
-        return frozenset(found)
+    def is_settled(self, offset: int) -> bool:
+        """Whether variables have the values at an instruction that they had before it.
+
+        While one is stored the value it had may run code as it goes.
+        """
+        return offset not in self._binding
+
+    def repeats(self, offset: int) -> bool:
+        """Whether one run of the function may come to an instruction more than once."""
+        return self._flow.repeats(self.align(offset))
+
+    def called_at(self, offset: int) -> Called | None:
+        """The variable that holds what an instruction calls, where it calls a plain name."""
+        if offset not in self._called:
+            self._called[offset] = called_at(self._code, offset)
+        return self._called[offset]
+
+    def never_taken(self, values: Mapping[str, object]) -> Ways:
+        """The ways that a run does not take in which variables have these values.
+
+        They are those of branches that ask what a variable holds that keeps its value.
+        """
+        known = [each.never(values[each.name]) for each in self._branches if each.name in values]
+        return frozenset().union(*known)
+
+    def reached(self, offset: int, since: int | None, never: Ways = frozenset()) -> Reached:
+        """What is known at an instruction, coming from the entry or from the one at ``since``."""
+        key = (offset, since, never)
+        known = self._reached.get(key)
+        if known is None:
+            if since is None:
+                ahead = self._flow.ahead(self._offsets[0], self._bits.at_entry, never)
+            else:
+                ahead = self._flow.ahead(since, self._bits.anywhere, never)
+            if len(self._reached) >= _MOST_REMEMBERED:
+                self._reached.clear()
+            known = self._reached[key] = self._bits.read(ahead.bits_at(offset))
+        return known
+
+    def returned(self, since: int | None, never: Ways = frozenset()) -> Ending | None:
+        """How the function ends, where only one return can be reached."""
+        ahead = self._flow.ahead(self._offsets[0] if since is None else since, never=never)
+        reached = [offset for offset in self._returns if ahead.may_reach(offset)]
+        return Ending(reached[0], self._returns[reached[0]]) if len(reached) == 1 else None
+
+
+class _Bits:
+    """What each bit of a number says of the local variables."""
+
+    def __init__(self, listing: Listing, names: frozenset[str], parameters: frozenset[str]) -> None:
+        definitions = [(name, BEFORE) for name in names]
+        definitions += dict.fromkeys(
+            (step.value, step.offset)
+            for step in listing.steps
+            if step.kind is Kind.STORE and step.value in names
+        )
+        self._definitions: Final = {key: 1 << bit for bit, key in enumerate(definitions)}
+        """For a name and a store: the name may have its value from there."""
+        self._copies: Final = {
+            (copy.name, copy.offset): copy
+            for copy in copies_in(listing)
+            if copy.name in names and copy.source in names
+        }
+        bit = 1 << len(definitions)
+        self._not_made: Final[dict[tuple[str, int], int]] = {}
+        """For each copy: it may not have been made at all."""
+        self._changed: Final[dict[tuple[str, int], int]] = {}
+        """For each copy: if it was made, its source may have been stored to since."""
+        for key in self._copies:
+            self._not_made[key], self._changed[key], bit = bit, bit << 1, bit << 2
+        self.effects: Final = self._effects(listing, names)
+        self.at_entry: Final = self._beginning(names & parameters)
+        """What is so at the entry of the function."""
+        self.anywhere: Final = self._beginning(names)
+        """What is so anywhere else from where ways are to begin."""
+
+    def _effects(self, listing: Listing, names: frozenset[str]) -> dict[int, Effect]:
+        of_name: dict[str, int] = defaultdict(int)
+        for (name, _), bit in self._definitions.items():
+            of_name[name] |= bit
+        changes: dict[str, int] = defaultdict(int)
+        for key, copy in self._copies.items():
+            changes[copy.source] |= self._changed[key]
+        effects: dict[int, Effect] = {}
+        for step in listing.steps:
+            if step.kind not in BINDING or step.value not in names:
+                continue
+            key = (step.value, step.offset)
+            cleared = of_name[step.value] | self._not_made.get(key, 0) | self._changed.get(key, 0)
+            new = changes[step.value]
+            if step.kind is Kind.STORE:
+                new |= self._definitions[key]
+            first = effects.get(step.offset, Effect(0, 0))
+            effects[step.offset] = Effect(first.cleared | cleared, first.new & ~cleared | new)
+        return effects
+
+    def _beginning(self, bound: Iterable[str]) -> int:
+        return sum(self._not_made.values()) + sum(self._definitions[each, BEFORE] for each in bound)
+
+    def read(self, bits: int) -> Reached:
+        """What a number says."""
+        stores: dict[str, list[int]] = defaultdict(list)
+        for (name, offset), bit in self._definitions.items():
+            if bits & bit:
+                stores[name].append(offset)
+        intact = {key: each for key, each in self._copies.items() if not bits & self._changed[key]}
+        made = [copy for key, copy in intact.items() if not bits & self._not_made[key]]
+        return Reached(dict(stores), intact, made)
 
 
 def _parameter_count(code: CodeType) -> int:
     starred = bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
     return code.co_argcount + code.co_kwonlyargcount + starred
-
-
-def _stored_names(instruction: dis.Instruction) -> frozenset[str]:
-    name = instruction.opname
-    if not name.startswith(("STORE_FAST", "DELETE_FAST")):
-        return frozenset()
-    if name in ("STORE_FAST_STORE_FAST",):
-        return frozenset(instruction.argval)
-    if name == "STORE_FAST_LOAD_FAST":
-        return frozenset(instruction.argval[:1])
-    return frozenset({instruction.argval})

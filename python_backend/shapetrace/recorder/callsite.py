@@ -60,11 +60,16 @@ TRAMPOLINE_NAME: Final = "<shapetrace call>"
 _HIDDEN_FILES: Final = ("<frozen runpy>", "<frozen importlib._bootstrap>")
 
 
+_MOST_CODES: Final = 1 << 14
+"""Code objects whose kind is remembered."""
+
+
 class CodeKinds:
     """Remembers what kind each code object is, by identity: hashing one takes long."""
 
     def __init__(self) -> None:
         self._kinds: dict[int, tuple[int, CodeType]] = {}
+        self._marked: dict[int, tuple[int, CodeType]] = {}
         self._directories: dict[str, int] = {}
 
     def of(self, code: CodeType) -> int:
@@ -73,12 +78,14 @@ class CodeKinds:
         if known is not None:
             return known[0]
         kind = self._classify(code)
+        if len(self._kinds) >= _MOST_CODES:
+            self._kinds = dict(self._marked)  # of a program that makes code all the time
         self._kinds[id(code)] = (kind, code)  # holding the code keeps its id from being reused
         return kind
 
     def mark(self, code: CodeType, kind: int) -> None:
         """Set the kind of one code object."""
-        self._kinds[id(code)] = (kind, code)
+        self._marked[id(code)] = self._kinds[id(code)] = (kind, code)
 
     def _classify(self, code: CodeType) -> int:
         if code.co_qualname == TRAMPOLINE_NAME:

@@ -43,9 +43,9 @@ def follow_compiled_regions(patches: Patches) -> None:
         # A compiled function begins with this, before it notes which dispatch keys are on.
         frame = sys._getframe(1)
         recorder, state = _here(patches)
-        if recorder is not None and state is not None and callback is None:
-            if frame.f_code.co_name == "compile_wrapper" and state.compiled_by is None:
-                _enter_region(recorder, state, id(frame))
+        begins = callback is None and frame.f_code.co_name == "compile_wrapper"
+        if recorder is not None and state is not None and begins and state.compiled_by is None:
+            _enter_region(recorder, state, id(frame))
         return original_set(callback)
 
     def _maybe_set_eval_frame(callback: Any) -> Any:
@@ -97,6 +97,11 @@ def _show_the_original_call(patches: Patches) -> None:
         from torch._dynamo.callback import callback_handler
     except ImportError:
         return
+    for name in ("torch._dynamo.utils", "torch._dynamo.variables.nn_module"):
+        # Imported during the recording, they took ours for torch's own.
+        importer: Any = sys.modules.get(name)
+        if getattr(importer, "unpatched_nn_module_call", None) is patches.module_call:
+            importer.unpatched_nn_module_call = patches.original_call
     show, hide = patches.show_original_call, patches.hide_original_call
 
     def register() -> None:

@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import dataclasses
 from itertools import islice
+from types import MemberDescriptorType
 from typing import Any, Final, TypeAlias
 
 import torch
 from torch import Tensor
 from torch.nn import Parameter
+
+from shapetrace.recorder.targets import Path
 
 Raw: TypeAlias = tuple[Any, ...]
 
@@ -41,6 +44,7 @@ _NUMBERS: Final = frozenset({int, float, complex})
 _BASE: Final[Any] = torch._C.TensorBase
 _STRIDED: Final = torch.strided
 _SEQUENCES: Final = frozenset({tuple, list, torch.Size})
+_IN_ORDER: Final = frozenset(kind.__name__ for kind in _SEQUENCES)
 
 
 def describe_tensor(tensor: Any) -> Raw:
@@ -143,9 +147,10 @@ def describe_value(value: Any, depth: int = 0) -> Raw:
     if kind in _SEQUENCES:
         return _describe_items(kind.__name__, None, value, len(value), depth)
     if issubclass(kind, tuple):
-        fields = getattr(value, "_fields", None)
-        keys = tuple(map(str, fields)) if fields and len(fields) == len(value) else None
-        return _describe_items(_public_name(kind), keys, tuple.__iter__(value), len(value), depth)
+        fields = getattr(kind, "_fields", None)
+        length = tuple.__len__(value)
+        keys = tuple(map(str, fields)) if fields and len(fields) == length else None
+        return _describe_items(_public_name(kind), keys, tuple.__iter__(value), length, depth)
     if issubclass(kind, dict):
         # Not through the class's own items(): it may be the program's code.
         keys = tuple(map(_key_text, islice(dict.keys(value), MOST_ITEMS)))
@@ -154,10 +159,8 @@ def describe_value(value: Any, depth: int = 0) -> Raw:
         return _describe_items(
             kind.__name__, None, list.__iter__(value), list.__len__(value), depth
         )
-    if dataclasses.is_dataclass(value):
-        return _describe_attributes(
-            value, [field.name for field in dataclasses.fields(value)], depth
-        )
+    if dataclasses.is_dataclass(kind):
+        return _describe_attributes(value, kind, depth)
     return (OTHER, kind.__name__)
 
 
@@ -171,17 +174,29 @@ def _describe_items(
     return (CONTAINER, kind, keys, items, None)
 
 
-def _describe_attributes(value: Any, names: list[str], depth: int) -> Raw:
+def _describe_attributes(value: Any, kind: Any, depth: int) -> Raw:
+    """The fields of a dataclass, not by its own lookup or properties: those are program code."""
     present: list[str] = []
     values: list[Any] = []
-    for name in names:
+    attributes = _in_class(kind, "__dict__")
+    held = {} if attributes is None else attributes.__get__(value)
+    for field in dataclasses.fields(kind):
+        slot = _in_class(kind, field.name)
         try:
-            # Not through the class's own lookup: it may be the program's code.
-            values.append(object.__getattribute__(value, name))
-        except AttributeError:
-            continue
-        present.append(name)
-    return _describe_items(type(value).__name__, tuple(present), values, len(values), depth)
+            values.append(
+                slot.__get__(value) if type(slot) is MemberDescriptorType else held[field.name]
+            )
+        except (AttributeError, KeyError):
+            continue  # not set
+        present.append(field.name)
+    return _describe_items(kind.__name__, tuple(present), values, len(values), depth)
+
+
+def _in_class(kind: Any, name: str) -> Any:
+    for each in kind.__mro__:
+        if name in each.__dict__:
+            return each.__dict__[name]
+    return None
 
 
 def _public_name(kind: type) -> str:
@@ -204,6 +219,25 @@ def plain_text(value: Any) -> str:
     if type(value) is int and value.bit_length() > 256:
         return "int"
     return repr(value)
+
+
+def item_of(raw: Raw, path: Path) -> Raw | None:
+    """An item of what has its items in order, as unpacking or an index would give it."""
+    for number, among in path:
+        if raw[0] is not CONTAINER or not (raw[1] in _IN_ORDER or is_return_type(raw)):
+            return None  # a mapping is unpacked into its keys
+        items, whole = raw[3], raw[4] or len(raw[3])
+        if among not in (None, whole) or (number < 0 and whole > len(items)):
+            return None
+        if not -len(items) <= number < len(items):
+            return None
+        raw = items[number]
+    return raw
+
+
+def is_return_type(raw: Raw) -> bool:
+    """Whether a container with named items is a tuple of torch's own, as ``max(dim)`` gives."""
+    return hasattr(torch.return_types, raw[1])
 
 
 def holds_tensor(raw: Raw) -> bool:

@@ -19,6 +19,13 @@ _MOST_ROOTS: Final = 64
 """Modules below which paths are remembered."""
 
 
+_MOST_MODULES: Final = 1 << 14
+"""Modules that are remembered, so as not to be asked about themselves again."""
+
+_MOST_MISSES: Final = 64
+"""Searches in vain for a module below another one, after which only one in so many is made."""
+
+
 class ModuleBook:
     """Finds the record of a module for a site, and makes it where there is none."""
 
@@ -27,6 +34,7 @@ class ModuleBook:
         self._root: weakref.ref[Module] | None = None
         """The outermost module called last."""
         self._paths: dict[int, _Paths] = {}
+        self._facts: dict[int, _Facts] = {}
         self._calls: dict[tuple[str, str], list[int]] = {}
         self.records = 0
         """How many records were made, which tells whether anything new was seen."""
@@ -58,6 +66,7 @@ class ModuleBook:
         record.detail = _detail(module)
         record.parameters = count_parameters(module)
         record.unfinished = False
+        self._facts.pop(id(module), None)
 
     @staticmethod
     def _rebind(records: dict[int, ModuleRecord], record: ModuleRecord, module: Module) -> None:
@@ -73,6 +82,7 @@ class ModuleBook:
     def _make(self, site: Site, module: Module, path: str) -> ModuleRecord:
         self.records += 1
         kind = type(module)
+        facts = self._facts_of(module)
         name = getattr(kind, "__name__", "Module")
         original = _child(module, "_orig_mod")
         if name == "OptimizedModule" and isinstance(original, Module):
@@ -83,13 +93,22 @@ class ModuleBook:
             kind=kind,
             path=path,
             class_name=name,
-            detail=_detail(module),
-            parameters=count_parameters(module),
-            unfinished=any(map(is_lazy, _parameters(module))),
+            detail=facts.detail,
+            parameters=facts.parameters,
+            unfinished=facts.unfinished,
             forward_names=_forward_names(kind),
             calls=self._calls.setdefault((path, name), [0]),
             fused=fused_path_check(module),
         )
+
+    def _facts_of(self, module: Module) -> _Facts:
+        """What a module says of itself: asked once, however many places it is called from."""
+        facts = self._facts.get(id(module))
+        if facts is None or facts.reference() is not module:
+            if len(self._facts) >= _MOST_MODULES:
+                self._facts.clear()
+            facts = self._facts[id(module)] = _Facts(module)
+        return facts
 
     def _path(self, site: Site, module: Module) -> str:
         """The dotted path from the model that was given, or from the outermost module called."""
@@ -108,13 +127,23 @@ class ModuleBook:
         return f"<{type(module).__name__}>"
 
     def _path_below(self, root: Module, module: Module) -> str | None:
-        """The dotted path of a module below another one, by identity; None where it is not there."""
+        """The dotted path of a module below another one, by identity; None if it is not there."""
         paths = self._paths.get(id(root))
         if paths is None or paths.root() is not root:
             paths = self._paths[id(root)] = _Paths(root)
             if len(self._paths) > _MOST_ROOTS:
                 self._paths = {id(root): paths}
         return paths.find(module)
+
+
+class _Facts:
+    """What takes long to find out about a module."""
+
+    def __init__(self, module: Module) -> None:
+        self.reference = weakref.ref(module)
+        self.detail = _detail(module)
+        self.parameters = count_parameters(module)
+        self.unfinished = any(map(is_lazy, _parameters(module)))
 
 
 def _callers(site: Site) -> list[tuple[Module | None, str]]:
@@ -137,15 +166,23 @@ class _Paths:
     def __init__(self, root: Module) -> None:
         self.root = weakref.ref(root)
         self._known: dict[int, str] = {}
+        self._misses = 0
+        """Modules in a row that turned out not to be there, such as those made for one call."""
 
     def find(self, module: Module) -> str | None:
         root = self.root()
         if root is None:
             return None
         path = self._known.get(id(module))
-        if path is None or _module_at(root, path) is not module:
-            self._known = _paths_below(root)
-            path = self._known.get(id(module))
+        if path is not None and _module_at(root, path) is module:
+            return path
+        self._misses += 1
+        if self._misses > _MOST_MISSES and self._misses % _MOST_MISSES:
+            return None
+        self._known = _paths_below(root)
+        path = self._known.get(id(module))
+        if path is not None:
+            self._misses = 0
         return path
 
 
@@ -227,7 +264,9 @@ def _detail(module: Module) -> str:
     try:
         text = module.extra_repr()
         return " ".join(str(text).split())[:200]
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         return ""
 
 

@@ -23,13 +23,15 @@ from shapetrace.recorder.compiled import (
     follow_exports,
     step_around_tracing,
 )
+from shapetrace.recorder.stand_ins import (
+    SymbolicSizes,
+    make_inference_exit,
+    make_set_default_device,
+)
 from shapetrace.recorder.watch_importlib_bootstrap import (
     Running,
-    SymbolicSizes,
     make_engine_run,
-    make_inference_exit,
     make_module_call,
-    make_set_default_device,
     make_thread_main,
 )
 
@@ -85,6 +87,14 @@ def install(recorder: Recorder) -> None:
             "a recording is running already; leave it before starting another one"
         )
     _patches.recorder = recorder
+    try:
+        _install(recorder)
+    except BaseException:
+        remove(recorder)
+        raise
+
+
+def _install(recorder: Recorder) -> None:
     _patches.original_call = Module.__call__
     module_call = make_module_call(_patches.original_call, _patches)
     _patches.module_call = module_call

@@ -276,6 +276,9 @@ class VariableNote:
         self.raw = raw
 
 
+_BASE_ERROR: Final[Any] = BaseException
+
+
 def describe_error(error: BaseException) -> Raw:
     """An exception as a raw output. Its class may fail to give a message.
 
@@ -285,17 +288,18 @@ def describe_error(error: BaseException) -> Raw:
     if kind.__name__ == "_StopRecomputationError" and kind.__module__.startswith("torch."):
         return ENDED_EARLY
     try:
-        if any(map(holds_tensor, map(describe_value, error.args))):
-            message = ", ".join(map(_without_values, error.args))
+        arguments = _BASE_ERROR.args.__get__(error)
+        if any(map(holds_tensor, map(describe_value, arguments))):
+            message = ", ".join(map(_without_values, arguments))
         else:
             message = str(error)
-    except Exception:
+    except BaseException:  # code of the program's, which nobody asked to run now
         message = ""
     return (ERROR, kind.__name__, message[:MOST_MESSAGE])
 
 
 def _without_values(argument: Any) -> str:
-    if isinstance(argument, Tensor):
+    if issubclass(type(argument), Tensor):
         shape = describe_value(argument)[0]
         return f"<{type(argument).__name__} of shape {'?' if shape is None else tuple(shape)}>"
     if holds_tensor(describe_value(argument)):

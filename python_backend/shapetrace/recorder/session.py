@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import get_ident
 from types import CodeType, FrameType
@@ -21,6 +20,7 @@ from shapetrace._errors import AlreadyTracingError
 from shapetrace.events.model import Trace
 from shapetrace.recorder import patches
 from shapetrace.recorder.assignments import Assignments
+from shapetrace.recorder.call_finder import LiveCall
 from shapetrace.recorder.callsite import Activation, CodeKinds, Site
 from shapetrace.recorder.describe import Raw
 from shapetrace.recorder.kinds import quiet_functions
@@ -34,13 +34,13 @@ from shapetrace.recorder.stacks import (
     leave_dispatch_mode,
     leave_function_mode,
 )
-from shapetrace.recorder.thread_state import LiveCall, ThreadState
+from shapetrace.recorder.stand_ins import remove_left_over_modes
+from shapetrace.recorder.thread_state import ThreadState
 from shapetrace.recorder.trampolines import Trampolines
 from shapetrace.recorder.watch_importlib_bootstrap import (
     DispatchMode,
     FunctionMode,
     PassingMode,
-    remove_left_over_modes,
 )
 
 MOST_INTERNED = 1 << 16
@@ -84,8 +84,6 @@ class Recorder:
         self.rest = Rest(options.settle_after)
         self.states: dict[int, ThreadState] = {}
         """By the identity of the thread."""
-        self.nowhere = Activation(_nowhere.__code__, None, None, True)
-        """Stands in where a call has no frame that could be shown."""
         self.ops: list[OpVariant] = []
         self.kernels: list[KernelVariant] = []
         self.modules: list[ModuleVariant] = []
@@ -121,12 +119,17 @@ class Recorder:
             patches.install(self)
             self.active = True
             self.started_at = time.time()
-        state = self.adopt_thread(None)
-        state.stays = True
-        if frame is not None:
-            here = state.locate(frame)
-            # Without a caller: who runs the one that records (a notebook, a test) is of no interest.
-            state.live[id(frame)] = Activation(here.code, None, None, here.in_torch)
+        try:
+            state = self.adopt_thread(None)
+            state.stays = True
+            if frame is not None:
+                here = state.locate(frame)
+                # Without a caller: who runs the one that records (a notebook, a test) is of no
+                # interest.
+                state.live[id(frame)] = Activation(here.code, None, None, here.in_torch)
+        except BaseException:
+            self.stop()
+            raise
 
     def stop(self) -> None:
         """End the recording and leave nothing behind. May be called again, and on any thread."""
@@ -169,18 +172,22 @@ class Recorder:
 
     # Threads
 
-    def adopt_thread(self, state: ThreadState | None) -> ThreadState:
-        """Put the modes on this thread's stacks."""
-        if state is None:
+    def adopt_thread(
+        self, state: ThreadState | None, started: threading.Thread | None = None
+    ) -> ThreadState:
+        """Put the modes on this thread's stacks; it may be one that was just ``started``."""
+        if started is not None:
+            self.states.pop(get_ident(), None)  # of a thread before it with the same identity
+        elif state is None:
             state = self.states.get(get_ident())
         if state is None:
+            name = _thread_name(started)
             try:
                 # Reusing a finished thread's state keeps short-lived threads from adding up.
                 state = self._idle.pop()
             except IndexError:
-                thread = threading.current_thread()
-                name = None if thread is threading.main_thread() else thread.name
                 state = ThreadState(self, name)
+            state.thread = name
             self.states[get_ident()] = state
         if not state.entered:
             state.function_mode = FunctionMode(state)
@@ -216,7 +223,7 @@ class Recorder:
         state.entered = False
 
     def sort_modes(self) -> None:
-        """Put our mode where it belongs on this thread's stack, after something else moved there."""
+        """Put our mode where it belongs on this thread's stack, after others have moved there."""
         state = self.states.get(get_ident())
         if state is not None and leave_function_mode(state.function_mode):
             enter_function_mode(state.function_mode)
@@ -273,6 +280,8 @@ class Recorder:
     def after_outermost(self, state: ThreadState, call: LiveCall, failed: bool = False) -> None:
         """Called after an outermost module call."""
         variant = call.variant
+        if not self.active:
+            remove_left_over_modes()
         if not (state.in_pass and variant.record.parameters and self.active):
             return
         if variant.parent is not None:
@@ -321,7 +330,7 @@ class Recorder:
 
     def reason_to_step_aside(
         self, state: ThreadState, call: LiveCall, module: Module, args: Any, kwargs: Any
-    ) -> contextlib.AbstractContextManager[None] | None:
+    ) -> _Aside | None:
         """How to run a module call that watching would change; None for all others."""
         if is_compiled(module):
             return self._aside(state, call, "torch.compile region")
@@ -330,16 +339,11 @@ class Recorder:
             return self._aside(state, call, "fused fast path")
         return None
 
-    @contextlib.contextmanager
-    def _aside(self, state: ThreadState, call: LiveCall, reason: str) -> Iterator[None]:
+    def _aside(self, state: ThreadState, call: LiveCall, reason: str) -> _Aside:
         record = call.variant.record
         call.variant.note = reason
         self.note(reason, record.path or record.class_name)
-        self.step_aside(state)
-        try:
-            yield
-        finally:
-            self.step_back(state)
+        return _Aside(self, state)
 
     def step_aside(self, state: ThreadState) -> None:
         """Take the function mode off for a while."""
@@ -431,8 +435,36 @@ class Recorder:
             sys.excepthook(type(error), error, error.__traceback__)
 
 
-def _nowhere() -> None:
-    """Its code stands for a place that cannot be named."""
+class _Aside:
+    """A region that is stepped around. Not a generator: those touch the exceptions in it."""
+
+    def __init__(self, recorder: Recorder, state: ThreadState) -> None:
+        self._recorder = recorder
+        self._state = state
+
+    def __enter__(self) -> None:
+        try:
+            self._recorder.step_aside(self._state)
+        except Exception as fault:
+            self._recorder.fault(fault)
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self._recorder.step_back(self._state)
+        except Exception as fault:
+            self._recorder.fault(fault)
+
+
+def _thread_name(thread: threading.Thread | None) -> str | None:
+    """The name of this thread, unless it is the main one.
+
+    ``current_thread`` would make one up for a thread that Python did not start, and keep it.
+    """
+    if thread is None:
+        thread = threading._active.get(get_ident())  # type: ignore[attr-defined]
+    if thread is None:
+        return "unknown"
+    return None if thread is threading.main_thread() else thread.name
 
 
 def refuse_second(running: Recorder | None) -> None:

@@ -30,10 +30,18 @@ from shapetrace.events.model import (
 )
 from shapetrace.recorder.callees import Callees
 from shapetrace.recorder.callsite import Site, user_site
-from shapetrace.recorder.describe import CONTAINER, OTHER, Raw
+from shapetrace.recorder.describe import (
+    CONTAINER,
+    OTHER,
+    Raw,
+    holds_tensor,
+    is_return_type,
+    item_of,
+)
 from shapetrace.recorder.naming import form_of, label_of, public_name, short_name
 from shapetrace.recorder.positions import Position, Positions
 from shapetrace.recorder.records import ERROR, KernelVariant, ModuleVariant, OpVariant, Range
+from shapetrace.recorder.targets import Targets
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
@@ -50,6 +58,7 @@ class _Snapshot:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._positions = Positions()
+        self._targets = Targets()
         self._callees = Callees()
         self._frames: dict[tuple[int, int], Frame] = {}
         self._stacks: dict[int, tuple[int, ...]] = {}
@@ -142,7 +151,7 @@ class _Snapshot:
             return tuple(map(self.value, raw[3])), raw[1]
         if raw[0] is CONTAINER and raw[2] is not None and raw[1] not in ("dict", "OrderedDict"):
             value = self.value(raw)
-            if isinstance(value, Container) and _is_return_type(raw):
+            if isinstance(value, Container) and is_return_type(raw):
                 return value.items, raw[1]
             return (value,), None
         return (self.value(raw),), None
@@ -300,9 +309,9 @@ class _Snapshot:
             if isinstance(call, ModuleVariant) and call.implicit:
                 continue
             code = site.activation.code
-            for name, offset, path in self._positions.targets(code, site.offset):
-                raw = _item(call.output, path)
-                if raw is None or raw[0] is OTHER:
+            for name, offset, path in self._targets.of(code, site.offset):
+                raw = item_of(call.output, path)
+                if raw is None or not holds_tensor(raw):
                     continue
                 key = (id(site.activation), name, offset, raw)
                 try:
@@ -378,19 +387,6 @@ def _dimension(size: Any) -> Dimension:
     if type(size) is Range:
         return DimensionRange(size.low, size.high)
     return size if type(size) is int else str(size)
-
-
-def _item(raw: Raw, path: tuple[int, ...]) -> Raw | None:
-    for index in path:
-        if raw[0] is not CONTAINER or index >= len(raw[3]):
-            return None
-        raw = raw[3][index]
-    return raw
-
-
-def _is_return_type(raw: Raw) -> bool:
-    """Whether a container with named items is a tuple of torch's own, as ``max(dim)`` gives."""
-    return hasattr(torch.return_types, raw[1])
 
 
 def _error(raw: Raw | None) -> ErrorInfo | None:

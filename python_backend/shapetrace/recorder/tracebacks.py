@@ -17,6 +17,10 @@ _MOST_CALLS_ON_THE_WAY: Final = 64
 _OPERATOR_CALL: Final = OpOverload.__call__.__code__
 
 
+_BASE: Final[Any] = BaseException
+_GROUP: Final[Any] = BaseExceptionGroup
+
+
 def is_ours(code: CodeType) -> bool:
     """Whether a frame with this code is one of ours."""
     return code.co_qualname == TRAMPOLINE_NAME or code.co_filename.startswith(OWN_DIRECTORY)
@@ -31,10 +35,17 @@ def take_out_our_frames(error: BaseException) -> None:
         if each is None or id(each) in seen:
             continue
         seen.add(id(each))
-        each.__traceback__ = without_our_frames(each.__traceback__)
-        waiting += (each.__cause__, each.__context__)
-        if isinstance(each, BaseExceptionGroup):
-            waiting += each.exceptions
+        clean(each)
+        # By the base class's own means: a class of the program's may answer with code of its own.
+        waiting += (_BASE.__cause__.__get__(each), _BASE.__context__.__get__(each))
+        if issubclass(type(each), BaseExceptionGroup):
+            waiting += _GROUP.exceptions.__get__(each)
+
+
+def clean(error: BaseException) -> None:
+    """Clean the traceback of one exception, whose class may not let its attributes be set."""
+    traceback = without_our_frames(_BASE.__traceback__.__get__(error))
+    BaseException.with_traceback(error, traceback)
 
 
 def without_our_frames(traceback: TracebackType | None) -> TracebackType | None:

@@ -9,7 +9,8 @@ not carry the caller's name, exported graphs do not list it among the frames of 
 
 from __future__ import annotations
 
-from types import FrameType, FunctionType
+import sys
+from types import CodeType, FrameType, FunctionType
 from typing import Any, Final
 
 from torch.nn import functional
@@ -18,9 +19,7 @@ from shapetrace.recorder.callsite import TRAMPOLINE_NAME, Site
 
 _TEMPLATE: Final = (lambda function, args, kwargs: function(*args, **kwargs)).__code__
 
-_WARNS_FOR_CALLERS: Final = frozenset(
-    {functional.softmax, functional.softmin, functional.log_softmax}
-)
+_WARNS_FOR_CALLERS: Final = (functional.softmax, functional.softmin, functional.log_softmax)
 """Functions that are told how far out the place to warn about is."""
 
 # The trampoline is the third frame out, and stands for the caller. What lies beyond that is further
@@ -36,32 +35,47 @@ MOST_LINES: Final = 2048
 """Lines that have one at a time. When there are more, all are made anew as they are needed."""
 
 
+MOST_SITES: Final = 1 << 16
+
+
 class Trampolines:
     """One trampoline for each line that makes torch calls."""
 
     def __init__(self) -> None:
-        self._made: dict[int, FunctionType] = {}
+        self._codes: dict[int, tuple[CodeType, CodeType]] = {}
+        """Each with the code it stands for, whose identity must not be another's."""
         self._sites: list[Site] = []
         """The sites that have been given one."""
 
     def give(self, site: Site, frame: FrameType, function: Any) -> Any:
-        """Give a site the trampoline for calling a function from the line a frame is at."""
-        if len(self._made) >= MOST_LINES:
+        """Give a site the trampoline for calling a function from the line a frame is at.
+
+        Where the globals are not those of a module, it is made anew for each call: nobody else may
+        keep what is in them.
+        """
+        if len(self._codes) >= MOST_LINES or len(self._sites) >= MOST_SITES:
             self.forget()
-        deeper = function in _WARNS_FOR_CALLERS
+        deeper = any(function is each for each in _WARNS_FOR_CALLERS)
         line = frame.f_lineno or frame.f_code.co_firstlineno
         key = (id(frame.f_code) << 24 | line) << 1 | deeper
-        trampoline = self._made.get(key)
-        if trampoline is None:
-            code = (_DEEPER_TEMPLATE if deeper else _TEMPLATE).replace(
-                co_filename=frame.f_code.co_filename,
-                co_name=TRAMPOLINE_NAME,
-                co_qualname=TRAMPOLINE_NAME,
-                co_firstlineno=line,
+        code = frame.f_code
+        known = self._codes.get(key)
+        if known is None:
+            known = (
+                code,
+                (_DEEPER_TEMPLATE if deeper else _TEMPLATE).replace(
+                    co_filename=code.co_filename,
+                    co_name=TRAMPOLINE_NAME,
+                    co_qualname=TRAMPOLINE_NAME,
+                    co_firstlineno=line,
+                ),
             )
-            trampoline = self._made[key] = FunctionType(code, frame.f_globals)
-        site.trampoline = trampoline
-        self._sites.append(site)
+            self._codes[key] = known
+        names = frame.f_globals
+        trampoline = FunctionType(known[1], names)
+        if getattr(sys.modules.get(names.get("__name__", "")), "__dict__", None) is names:
+            site.trampoline = trampoline
+            self._sites.append(site)
         return trampoline
 
     def forget(self) -> None:
@@ -69,4 +83,4 @@ class Trampolines:
         for site in self._sites:
             site.trampoline = None
         self._sites.clear()
-        self._made.clear()
+        self._codes.clear()

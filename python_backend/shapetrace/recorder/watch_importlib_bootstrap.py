@@ -35,19 +35,18 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from shapetrace.recorder.arguments import collect
+from shapetrace.recorder.call_finder import site_of
 from shapetrace.recorder.callsite import CHOOSE, HANDLE_TORCH_FUNCTION, OWN_DIRECTORY, api_caller
 from shapetrace.recorder.describe import CPU, describe_tensor, describe_value, device_of_plain
 from shapetrace.recorder.kinds import GETTER_TYPE, TENSOR_GETTERS
 from shapetrace.recorder.records import describe_error
 from shapetrace.recorder.stacks import (
-    dispatch_modes,
     enter_function_mode,
-    function_modes,
     leave_dispatch_mode,
     leave_function_mode,
 )
-from shapetrace.recorder.thread_state import ThreadState, site_of
-from shapetrace.recorder.tracebacks import take_out_our_frames, without_our_frames
+from shapetrace.recorder.thread_state import ThreadState
+from shapetrace.recorder.tracebacks import clean, take_out_our_frames
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
@@ -95,7 +94,7 @@ class FunctionMode(TorchFunctionMode):
                 try:
                     return func(*args)
                 except BaseException as error:
-                    error.__traceback__ = without_our_frames(error.__traceback__)
+                    clean(error)
                     raise
         else:
             try:
@@ -125,9 +124,10 @@ class FunctionMode(TorchFunctionMode):
             site = activation.sites.get(frame.f_lasti)
             if site is None:
                 site = site_of(activation, frame.f_lasti)
-            if site.trampoline is None:
-                self.trampolines.give(site, frame, func)
-            trampoline = site.trampoline
+            known = site.trampoline
+            if known is None:
+                known = self.trampolines.give(site, frame, func)
+            trampoline = known
             described = []
             for value in args:
                 kind = type(value)
@@ -167,7 +167,7 @@ class FunctionMode(TorchFunctionMode):
         except Exception as fault:
             self.state.recorder.fault(fault)
         except BaseException as error:
-            _let_through(error)
+            clean(error)  # an interrupt that came while our own code was running
             raise
         try:
             if self.state.dispatch_mode is None:
@@ -178,10 +178,10 @@ class FunctionMode(TorchFunctionMode):
             try:
                 if variant is not None:
                     _note_failure(self.state, variant, error, args, kwargs)
-                error.__traceback__ = without_our_frames(error.__traceback__)
+                clean(error)
                 _clean_behind_hand_over(self.state, _getframe(1), func)
-            except RecursionError:
-                pass  # there is no room left; a module call further out cleans up
+            except Exception:
+                pass  # no room on the stack, say; a module call further out cleans up
             raise
         if variant is None:
             return result
@@ -210,14 +210,9 @@ class FunctionMode(TorchFunctionMode):
         except Exception as fault:
             self.state.recorder.fault(fault)
         except BaseException as error:
-            _let_through(error)
+            clean(error)
             raise
         return result
-
-
-def _let_through(error: BaseException) -> None:
-    """Clean an interrupt that came while our own code was running."""
-    error.__traceback__ = without_our_frames(error.__traceback__)
 
 
 def _run_with_kernels(
@@ -261,7 +256,7 @@ def _pass_on_quietly(state: ThreadState, function: Any, args: Any, kwargs: Any) 
             mode.quiet = True
         return function(*args, **kwargs)
     except BaseException as error:
-        error.__traceback__ = without_our_frames(error.__traceback__)
+        clean(error)
         raise
     finally:
         if mode is not None:
@@ -317,7 +312,7 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
                         self.state.add_kernel(func, args, keywords, inputs, failed)
                 except Exception as fault:
                     self.state.recorder.fault(fault)
-                error.__traceback__ = without_our_frames(error.__traceback__)
+                clean(error)
                 raise
             try:
                 if inputs is not None:
@@ -332,84 +327,6 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 # torch wraps the handler in two frames that keep Dynamo out; it is never on while ours is here.
 DispatchMode.__torch_dispatch__ = unwrap(DispatchMode.__torch_dispatch__)  # type: ignore[method-assign]
-
-
-def remove_left_over_modes() -> None:
-    """Take what only passes calls on off this thread's stacks."""
-    for mode in function_modes():
-        if type(mode) is PassingMode:
-            leave_function_mode(mode)
-    for mode in dispatch_modes():
-        if type(mode) is DispatchMode and mode.retired:
-            mode.retire()
-
-
-class SymbolicSizes:
-    """Has all tensors described with care while a fake mode with symbolic sizes is on.
-
-    Comparing a symbolic size with a number decides what it is, for good: an export would find that
-    the program had specialized it.
-    """
-
-    def __init__(self) -> None:
-        self._modes = 0
-
-    def make_enter(self, original: Any) -> Any:
-        """A stand-in for ``FakeTensorMode.__enter__``."""
-
-        def __enter__(mode: Any) -> Any:  # noqa: N807
-            if mode.shape_env is not None:
-                self._count(1)
-            return original(mode)
-
-        return __enter__
-
-    def make_exit(self, original: Any) -> Any:
-        """A stand-in for ``FakeTensorMode.__exit__``."""
-
-        def __exit__(mode: Any, *error: Any) -> Any:  # noqa: N807
-            if mode.shape_env is not None:
-                self._count(-1)
-            return original(mode, *error)
-
-        return __exit__
-
-    def _count(self, change: int) -> None:
-        global _STRIDED
-        self._modes = max(self._modes + change, 0)
-        _STRIDED = None if self._modes else torch.strided
-
-    def forget(self) -> None:
-        """Start anew, with the next recording."""
-        self._count(-self._modes)
-
-
-def make_set_default_device(original: Any, running: Running) -> Any:
-    """A stand-in for ``torch.set_default_device`` that sorts the stack of modes again.
-
-    Within ``with torch.device(...)`` it brings that device's mode to the bottom, below ours, and
-    the end of the ``with`` block takes off what is on top.
-    """
-
-    def set_default_device(device: Any) -> None:
-        original(device)
-        recorder = running.recorder
-        if recorder is not None:
-            recorder.sort_modes()
-
-    return set_default_device
-
-
-def make_inference_exit(original: Any, put_back: Callable[[], None]) -> Any:
-    """A stand-in for ``torch.inference_mode.__exit__`` that takes off what had to wait for it."""
-
-    def __exit__(context: Any, *error: Any) -> Any:  # noqa: N807
-        result = original(context, *error)
-        remove_left_over_modes()
-        put_back()
-        return result
-
-    return __exit__
 
 
 def _asked_by_us(code: CodeType) -> bool:
@@ -432,7 +349,7 @@ def make_module_call(original: Callable[..., Any], running: Running) -> Any:
             try:
                 return original(module, *args, **kwargs)
             except BaseException as error:
-                error.__traceback__ = without_our_frames(error.__traceback__)
+                clean(error)
                 raise
         if state.aside:
             return _call_unwatched(original, module, args, kwargs)
@@ -446,7 +363,7 @@ def make_module_call(original: Callable[..., Any], running: Running) -> Any:
         except Exception as fault:
             recorder.fault(fault)
         except BaseException as error:
-            _let_through(error)
+            clean(error)
             raise
         try:
             if aside is None:
@@ -458,8 +375,8 @@ def make_module_call(original: Callable[..., Any], running: Running) -> Any:
             try:
                 _leave_failed(recorder, state, call, error)
                 take_out_our_frames(error)
-            except RecursionError:
-                pass  # there is no room left; a module call further out cleans up
+            except Exception:
+                pass  # no room on the stack, say; a module call further out cleans up
             raise
         if call is not None:
             try:
@@ -469,7 +386,7 @@ def make_module_call(original: Callable[..., Any], running: Running) -> Any:
             except Exception as fault:
                 recorder.fault(fault)
             except BaseException as error:
-                _let_through(error)
+                clean(error)
                 raise
         return result
 
@@ -538,11 +455,16 @@ def make_thread_main(original: Any, running: Running) -> Any:
         if recorder is None or getattr(thread, "shapetrace_hidden", False):
             original(thread)
             return
-        state = recorder.adopt_thread(None)
+        state = None
+        try:
+            state = recorder.adopt_thread(None, started=thread)
+        except Exception as fault:
+            recorder.fault(fault)
         try:
             original(thread)
         finally:
-            recorder.release_thread(state)
+            if state is not None:
+                recorder.release_thread(state, over=True)
 
     return _bootstrap_inner
 
@@ -556,7 +478,11 @@ def make_engine_run(original: Any, running: Running) -> Any:
 
     def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
         recorder = running.recorder
-        again = None if recorder is None else recorder.modes_again()
+        again = None
+        try:
+            again = None if recorder is None else recorder.modes_again()
+        except Exception as fault:
+            recorder.fault(fault)  # type: ignore[union-attr]
         try:
             return original(*args, **kwargs)
         except BaseException as error:

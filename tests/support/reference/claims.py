@@ -71,7 +71,28 @@ def judge(trace: Trace, watch: LineWatch, paths: tuple[str, ...]) -> Verdict:
         for worth in sorted(claims[target], key=str)
         if not _holds(worth, watch, target)
     ]
+    wrong += _wrong_parameters(trace, watch, paths)
     return Verdict(len(watch.lines), covered, tuple(uncovered), tuple(wrong))
+
+
+def _wrong_parameters(trace: Trace, watch: LineWatch, paths: tuple[str, ...]) -> Iterator[str]:
+    for variable in trace.variables:
+        worth = _worth(variable.tensor)
+        is_watched = variable.file in paths and "<" not in variable.function.rsplit(".", 1)[-1]
+        if variable.kind == "parameter" and is_watched and worth is not None:
+            target = Target(variable.file, variable.line, variable.line, variable.name)
+            seen = watch.parameters.get(target, ())
+            if not any(_covers(worth, each) for each in seen):
+                was = " or ".join(sorted(map(_text, seen))) or "no tensor"
+                place = f"{Path(target.file).name}:{target.line}"
+                yield f"{place} {target.name} is said to begin as {_text(worth)}, was {was}"
+
+
+def _covers(claimed: Worth, seen: Worth) -> bool:
+    if isinstance(claimed, TensorFacts) or isinstance(seen, TensorFacts):
+        both = isinstance(claimed, TensorFacts) and isinstance(seen, TensorFacts)
+        return both and facts_cover(claimed, seen)
+    return len(claimed) == len(seen) and all(map(facts_cover, claimed, seen))
 
 
 def _has_tensor(claims: set[Worth]) -> bool:
@@ -195,9 +216,11 @@ def _spread(names: Names, value: Value) -> Iterator[tuple[str, Value]]:
     """Give the parts of a value to the names that took them."""
     if isinstance(names, str):
         yield names, value
-    elif isinstance(names, tuple) and isinstance(value, Container):
-        for name, item in zip(names, value.items, strict=False):
-            yield from _spread(name, item)
+    elif isinstance(names, tuple) and isinstance(value, Container) and value.keys is None:
+        # What has keys is unpacked into them; of two items for one name the second stays.
+        if len(names) == len(value.items):
+            for name, item in dict(zip(names, value.items, strict=True)).items():
+                yield from _spread(name, item)
 
 
 def value_ranges(value: ast.expr) -> Iterator[Range]:

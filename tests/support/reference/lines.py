@@ -42,6 +42,10 @@ class LineWatch:
     """The tensors in tuples, lists and dicts, in order."""
     objects: set[Target] = field(default_factory=set)
     """Targets that held an object of some class, which may hold tensors in any way."""
+    parameters: dict[Target, set[TensorFacts | tuple[TensorFacts, ...]]] = field(
+        default_factory=lambda: defaultdict(set)
+    )
+    """What the parameters of functions held at the beginning, by the line the function begins."""
     executed: set[Target] = field(default_factory=set)
     """Every target whose statement ran to its end, whatever it was given."""
 
@@ -144,6 +148,13 @@ def watch_lines(paths: Iterable[str]) -> Iterator[LineWatch]:
         file = files.get(code.co_filename)
         if file is None or not code.co_flags & inspect.CO_OPTIMIZED or code.co_name[0] == "<":
             return None
+        for name, value in frame.f_locals.items():
+            facts = tuple(facts_in(value))
+            target = Target(file.path, code.co_firstlineno, code.co_firstlineno, name)
+            if isinstance(value, torch.Tensor):
+                watch.parameters[target].update(facts)
+            elif facts:
+                watch.parameters[target].add(facts)
         return _FrameWatch(file, watch)
 
     previous = sys.gettrace()

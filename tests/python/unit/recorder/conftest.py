@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-import tqdm
 from torch import nn
 
 import shapetrace
 from shapetrace.events.model import Trace
 from tests.support.recorder import Harmless, Program, Traced, check_harmless, faults_of
 from tests.support.reference.remains import Surroundings
-
-
-tqdm.tqdm.monitor_interval = 0  # or else Dynamo's progress bar starts a thread
 
 
 @pytest.fixture(autouse=True)
@@ -27,13 +24,15 @@ def nothing_left_behind() -> Iterator[None]:
     before = Surroundings.now(model)
     yield
     after = Surroundings.now(model)
-    # A part of torch that the test imported may have brought filters, and Dynamo patches nn.Module
-    # for good when it first looks at one.
+    # A part of torch that the test imported may have brought filters; Dynamo patches nn.Module for
+    # good when it first looks at one, and its progress bar has a thread of its own.
+    bars = {each.ident for each in threading.enumerate() if each.name == "tqdm_monitor"}
     patched = {"__init__", "__setstate__", "___needs_generation_tag_patch"}
     before, after = (
         replace(
             each,
             warnings=(*each.warnings[:2], ()),
+            threads=each.threads - bars,
             methods_of_module=tuple(
                 item for item in each.methods_of_module if item[0] not in patched
             ),
@@ -47,7 +46,7 @@ def nothing_left_behind() -> Iterator[None]:
 def harmless(tmp_path: Path) -> Harmless:
     """Trace a program, given as text, and fail where that makes any difference to it."""
 
-    def run(text: str, **options: object) -> Trace:
+    def run(text: str, **options: Any) -> Trace:
         return check_harmless(Program.write(text, tmp_path), **options)
 
     return run
@@ -57,7 +56,7 @@ def harmless(tmp_path: Path) -> Harmless:
 def traced(tmp_path: Path) -> Traced:
     """Trace a program, given as text, that must not fail."""
 
-    def run(text: str, **options: object) -> Trace:
+    def run(text: str, **options: Any) -> Trace:
         recording = shapetrace.trace(**options)
         outcome = Program.write(text, tmp_path).run(recording)
         assert outcome.traceback == ""

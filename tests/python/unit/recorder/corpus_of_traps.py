@@ -444,4 +444,377 @@ TRAPS = {
             q = z * x
             return q
     """,
+    "a caller that is looked at from within a call": """
+        def main():
+            z = x
+            for step in range(3):
+                z = double(z)
+                q = z
+            return q
+        def double(t):
+            u = torch.cat([t, t])
+            t = u
+            return t
+    """,
+    "a call that does not come back, looked at from within": """
+        def fail(t):
+            t = torch.cat([t, t])
+            raise ValueError
+        class Layer(nn.Module):
+            def forward(self, t):
+                z = t
+                for other in (y, x, b):
+                    try:
+                        z = fail(other)
+                    except ValueError:
+                        q = z * 2
+                    z = other
+                return q
+        layer = Layer()
+        def main():
+            z = layer(b)
+            return z
+    """,
+    "a variable whose going away computes": """
+        class Going:
+            def __del__(self):
+                self.t = torch.cat([b, b, b])
+        class Layer(nn.Module):
+            def forward(self, t):
+                z = t
+                z = keep(z)
+                for other in (Going(), x, b):
+                    q = z
+                    z = other
+                    z = w
+                return t
+        def keep(t):
+            return torch.cat([t, t])
+        layer = Layer()
+        def main():
+            z = layer(x)
+            return z
+    """,
+    "a copy whose both sides change": """
+        class Layer(nn.Module):
+            def forward(self, t, again):
+                p = t
+                q = p
+                if again:
+                    p = b
+                    q = p
+                r = torch.cat([t, t])
+                return q
+        layer = Layer()
+        def main():
+            z = layer(x, True)
+            z = layer(w, False)
+            return z
+    """,
+    "a copy between two loads": """
+        class Layer(nn.Module):
+            def forward(self, p, q):
+                for step in range(3):
+                    p, q = q, p
+                    r = p + 1
+                    p = q = p
+                    q = grow(q)
+                return p
+        def grow(t):
+            return torch.cat([t, t])
+        layer = Layer()
+        def main():
+            z = layer(x, b)
+            return z
+    """,
+    "items of a tuple that gets shorter": """
+        class Layer(nn.Module):
+            def forward(self, rest, joined):
+                while rest:
+                    last = rest[-1]
+                    rest = rest[:-1]
+                    if last is None:
+                        last = joined
+                    joined = torch.cat([joined, last])
+                return joined
+        layer = Layer()
+        def main():
+            z = layer((b, w[0], None, torch.ones(2), None), b)
+            return z
+    """,
+    "items of a list that changes": """
+        def main():
+            parts = [x, b]
+            z = parts[0]
+            first, second = parts
+            parts[:] = w, w
+            q = z.sum() + first.sum() + second.sum()
+            return q
+    """,
+    "a name given twice at once": """
+        def main():
+            pair = x, b
+            _, _ = pair
+            z = _ * 2
+            _, _ = z.max(dim=0)
+            z = _ + 1
+            _ = _ = w
+            z = z.sum() + _.sum()
+            return z
+    """,
+    "results that are unpacked into keys": """
+        class Layer(nn.Module):
+            def forward(self, t):
+                return {"first": t, "second": t * 2}
+        layer = Layer()
+        def main():
+            p, q = layer(x)
+            first, *rest = layer(x)
+            z = x + 1
+            return z
+    """,
+    "results whose items are asked for by number": """
+        class Last(tuple):
+            def __getitem__(self, index):
+                return super().__getitem__(-1 - index)
+        class Layer(nn.Module):
+            def forward(self, t):
+                return Last((t, w))
+        class Keyed(nn.Module):
+            def forward(self, t):
+                return {1: t, 0: b}
+        layer, keyed = Layer(), Keyed()
+        def main():
+            p = layer(x)[0]
+            q = keyed(x)[0]
+            last = Last((x, w))
+            r = last[0]
+            z = p.sum() + q.sum() + r.sum()
+            return z
+    """,
+    "results of another length": """
+        def main():
+            p = q = r = b
+            for t in (x, x.T):
+                try:
+                    p, q = t.unbind()
+                    p, q, r = layer(t)
+                except ValueError:
+                    pass
+                z = p + q
+            return z
+        class Layer(nn.Module):
+            def forward(self, t):
+                return t, b, t * 2, w
+        layer = Layer()
+    """,
+    "a forward called twice for one call": """
+        def twice(function):
+            def wrapper(self, *args):
+                function(self, *args)
+                return function(self, *args)
+            return wrapper
+        class Layer(nn.Module):
+            @twice
+            def forward(self, t):
+                p = self.state
+                q = p
+                self.state = torch.cat([p, p])
+                p = keep(q)
+                return t
+        def keep(t):
+            return t
+        layer = Layer()
+        def main():
+            layer.state = b
+            z = layer(x)
+            z = layer(w)
+            return z
+    """,
+    "a forward called in a loop for one call": """
+        def often(function):
+            def wrapper(self, *args):
+                for step in range(4):
+                    result = function(self, *args, step)
+                return result
+            return wrapper
+        class Layer(nn.Module):
+            @often
+            def forward(self, t, step):
+                p = b
+                if step:
+                    p = t
+                if step > 1:
+                    q = torch.cat([p, p])
+                p = choose(p)
+                return grow(p, step)
+        def grow(t, step):
+            return torch.cat([t] * (step + 1))
+        def choose(t):
+            return w[0]
+        layer = Layer()
+        def main():
+            z = layer(x)
+            return z
+    """,
+    "a forward called back for one call": """
+        def mapped(function):
+            def wrapper(self, *args):
+                return list(map(function, (self, self, self), (x, w, b), (0, 1, 2)))[-1]
+            return wrapper
+        class Layer(nn.Module):
+            @mapped
+            def forward(self, t, step):
+                if step:
+                    p = t
+                else:
+                    p = b
+                q = torch.cat([p] * (step + 1))
+                p = None
+                return q
+        layer = Layer()
+        def main():
+            z = layer(x)
+            return z
+    """,
+    "a forward that is its own hook": """
+        class Layer(nn.Module):
+            def forward(self, t, output=None):
+                p = b
+                if output is not None:
+                    p = t[0]
+                q = torch.cat([p, p])
+                p = w
+                return None if output is not None else q
+        layer = Layer()
+        for _ in range(2):
+            layer.register_forward_hook(Layer.forward)
+        def main():
+            z = layer(x)
+            return z
+    """,
+    "a forward that ends in another way": """
+        class Layer(nn.Module):
+            def forward(self, t, way):
+                z = keep(t)
+                q = keep(z)
+                try:
+                    if way == 1:
+                        return z
+                    if way == 2:
+                        z = grow(z)
+                        return q
+                    return z
+                finally:
+                    if way == 3:
+                        return w
+        def keep(t):
+            return t
+        def grow(t):
+            return torch.cat([t, t])
+        layer = Layer()
+        def main():
+            for way in range(4):
+                z = layer(x, way)
+            return z
+    """,
+    "a forward whose result a hook reshapes": """
+        class Layer(nn.Module):
+            def forward(self, t):
+                z = keep(t)
+                return z
+        def keep(t):
+            return t.clone()
+        layer = Layer()
+        layer.register_forward_hook(lambda module, args, output: output.unsqueeze_(0) and None)
+        plain = Layer()
+        def main():
+            z = layer(b[:1])
+            q = plain(b[:1]).unsqueeze_(0)
+            return z
+    """,
+    "a module made to return something else": """
+        class Layer(nn.Module):
+            def forward(self, t):
+                z = keep(t)
+                return z
+            def _call_impl(self, *args):
+                return super()._call_impl(*args).sum()
+        def keep(t):
+            return t.clone()
+        layer = Layer()
+        other = nn.Module()
+        other.forward = lambda t: Layer.forward(other, t)[0]
+        def main():
+            z = layer(x)
+            q = other(x)
+            return z
+    """,
+    "a branch that asks what has changed since": """
+        class Layer(nn.Module):
+            def forward(self, t, mask, items):
+                z = t
+                if mask is None:
+                    z = grow(t)
+                    mask = w
+                if items:
+                    z = grow(z)
+                items.append(b)
+                kept = grow(z)
+                for flag in (True, False):
+                    q = t
+                    if flag:
+                        q = grow(q)
+                    r = grow(kept)
+                return r
+        def grow(t):
+            return torch.cat([t, t])
+        layer = Layer()
+        def main():
+            z = layer(x, None, [])
+            z = layer(b, x, [1])
+            return z
+    """,
+    "a number that says it is none": """
+        class Never(int):
+            def __bool__(self):
+                return next(answers)
+        answers = iter([True, False] * 20)
+        class Layer(nn.Module):
+            def forward(self, t, number):
+                z = t
+                if number:
+                    z = grow(t)
+                q = grow(z)
+                if number:
+                    z = grow(q)
+                q = grow(z)
+                return q
+        def grow(t):
+            return torch.cat([t, t])
+        layer = Layer()
+        def main():
+            z = layer(x, Never(0))
+            z = layer(b, Never(1))
+            return z
+    """,
+    "generators that take turns in a forward": """
+        class Layer(nn.Module):
+            def forward(self, t):
+                one, other = self.steps(b), self.steps(t)
+                for step in range(3):
+                    p = next(one)
+                    q = next(other)
+                return p
+            def steps(self, t):
+                while True:
+                    u = t
+                    t = torch.cat([t, t])
+                    yield u
+                    u = None
+        layer = Layer()
+        def main():
+            z = layer(x)
+            return z
+    """,
 }

@@ -40,7 +40,7 @@ class DefaultDevice:
         torch.set_default_device(None)
 
 
-CONTEXTS: dict[str, Callable[[], Context]] = {
+CONTEXTS: dict[str, Any] = {
     "device": lambda: torch.device("meta"),
     "default device": DefaultDevice,
     "function mode": Doubling,
@@ -67,7 +67,7 @@ def facts() -> tuple[object, ...]:
     )
 
 
-@pytest.fixture(params=CONTEXTS.values(), ids=CONTEXTS.keys())
+@pytest.fixture(params=list(CONTEXTS.values()), ids=list(CONTEXTS))
 def context(request: pytest.FixtureRequest) -> Callable[[], Context]:
     make: Callable[[], Context] = request.param
     return make

@@ -135,7 +135,8 @@ def main():
     second = net(x)
     parametrize.remove_parametrizations(net.first, "weight")
     net.apply(lambda module: module.requires_grad_(False))
-    return first, second, net(x), net.state_dict(), torch.nn.utils.parameters_to_vector(net.parameters())
+    vector = torch.nn.utils.parameters_to_vector(net.parameters())
+    return first, second, net(x), net.state_dict(), vector
 """,
     "numpy and dlpack": """
 import numpy

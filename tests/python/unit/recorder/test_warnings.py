@@ -175,7 +175,8 @@ def test_log_records_name_their_caller(harmless: Harmless) -> None:
 
         class Keeping(logging.Handler):
             def emit(self, record):
-                records.append((record.filename, record.lineno, record.funcName, record.getMessage()))
+                place = record.filename, record.lineno, record.funcName
+                records.append((*place, record.getMessage()))
 
         logger = logging.getLogger("program")
         logger.propagate = False

@@ -1,0 +1,61 @@
+"""Looking around on the program's stack without leaving anything there."""
+
+from __future__ import annotations
+
+import dis
+import sys
+from types import FrameType
+from typing import Any, Final
+
+from shapetrace.recorder.callsite import Site
+
+OPTIMIZED: Final = 0x01
+"""The code flag of functions whose locals are fast; a module's or class's body has none."""
+
+_SNAPSHOT_STAYS: Final = sys.version_info < (3, 13)
+"""Until 3.13 reading a frame's locals leaves a dictionary behind that keeps the values alive."""
+_READING: Final = frozenset({"locals", "vars", "dir", "eval", "exec"})
+"""What a function that reads its own locals calls."""
+_ENTRY: Final = dis.opmap["RESUME"]
+
+
+def frame_at(site: Site, frame: FrameType) -> FrameType | None:
+    """The innermost frame around another that is at a site."""
+    current = frame.f_back
+    while current is not None:
+        if current.f_code is site.activation.code and current.f_lasti == site.offset:
+            return current
+        current = current.f_back
+    return None
+
+
+def read_locals(frame: FrameType) -> Any:
+    """The locals of a running function; nothing where the function reads them itself.
+
+    Until 3.13 all who read them get the same dictionary: what the program was given by ``locals()``
+    would change under its hands.
+    """
+    if _SNAPSHOT_STAYS and not _READING.isdisjoint(frame.f_code.co_names):
+        return {}
+    return frame.f_locals
+
+
+def forget_locals(frame: FrameType, values: Any) -> None:
+    """Let go of the values that reading a function's locals copied into its frame."""
+    if not _SNAPSHOT_STAYS or not frame.f_code.co_flags & OPTIMIZED or _may_be_traced(frame):
+        return
+    # Referred to by the frame, by our caller, here, and by the question itself.
+    if sys.getrefcount(values) <= 4:
+        values.clear()
+
+
+def _may_be_traced(frame: FrameType) -> bool:
+    """Whether a trace function may be looking at the frame just now.
+
+    When it is done the interpreter stores the dictionary's values back into the locals. It has made
+    the dictionary itself, so that what stays there is not because of us.
+    """
+    if frame.f_trace is not None or sys.getprofile() is not None:
+        return True
+    is_entered = sys.gettrace() is not None and frame.f_lasti >= 0
+    return is_entered and frame.f_code.co_code[frame.f_lasti] == _ENTRY

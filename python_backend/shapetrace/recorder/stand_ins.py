@@ -1,0 +1,92 @@
+"""Stand-ins for what torch does around the program's code, and never while it runs.
+
+Those that stay on the stack meanwhile are in ``watch_importlib_bootstrap``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from shapetrace.recorder import watch_importlib_bootstrap
+from shapetrace.recorder.stacks import dispatch_modes, function_modes, leave_function_mode
+from shapetrace.recorder.watch_importlib_bootstrap import DispatchMode, PassingMode, Running
+
+
+def remove_left_over_modes() -> None:
+    """Take what only passes calls on off this thread's stacks."""
+    for mode in function_modes():
+        if type(mode) is PassingMode:
+            leave_function_mode(mode)
+    for mode in dispatch_modes():
+        if type(mode) is DispatchMode and mode.retired:
+            mode.retire()
+
+
+class SymbolicSizes:
+    """Has all tensors described with care while a fake mode with symbolic sizes is on.
+
+    Comparing a symbolic size with a number decides what it is, for good: an export would find that
+    the program had specialized it.
+    """
+
+    def __init__(self) -> None:
+        self._modes = 0
+
+    def make_enter(self, original: Any) -> Any:
+        """A stand-in for ``FakeTensorMode.__enter__``."""
+
+        def __enter__(mode: Any) -> Any:  # noqa: N807
+            if getattr(mode, "shape_env", None) is not None:
+                self._count(1)
+            return original(mode)
+
+        return __enter__
+
+    def make_exit(self, original: Any) -> Any:
+        """A stand-in for ``FakeTensorMode.__exit__``."""
+
+        def __exit__(mode: Any, *error: Any) -> Any:  # noqa: N807
+            if getattr(mode, "shape_env", None) is not None:
+                self._count(-1)
+            return original(mode, *error)
+
+        return __exit__
+
+    def _count(self, change: int) -> None:
+        self._modes = max(self._modes + change, 0)
+        watch_importlib_bootstrap._STRIDED = None if self._modes else torch.strided
+
+    def forget(self) -> None:
+        """Start anew, with the next recording."""
+        self._count(-self._modes)
+
+
+def make_set_default_device(original: Any, running: Running) -> Any:
+    """A stand-in for ``torch.set_default_device`` that sorts the stack of modes again.
+
+    Within ``with torch.device(...)`` it brings that device's mode to the bottom, below ours, and
+    the end of the ``with`` block takes off what is on top.
+    """
+
+    def set_default_device(device: Any) -> None:
+        original(device)
+        recorder = running.recorder
+        if recorder is not None:
+            recorder.sort_modes()
+
+    return set_default_device
+
+
+def make_inference_exit(original: Any, put_back: Callable[[], None]) -> Any:
+    """A stand-in for ``torch.inference_mode.__exit__`` that takes off what had to wait for it."""
+
+    def __exit__(context: Any, *error: Any) -> Any:  # noqa: N807
+        result = original(context, *error)
+        remove_left_over_modes()
+        put_back()
+        return result
+
+    return __exit__
