@@ -42,6 +42,7 @@ from shapetrace.recorder.watch_importlib_bootstrap import (
     FunctionMode,
     PassingMode,
 )
+from shapetrace.recorder.worth import Worth
 
 MOST_INTERNED = 1 << 16
 MOST_VARIABLE_SHAPES = 16
@@ -81,6 +82,7 @@ class Recorder:
         self.trampolines = Trampolines()
         self.quiet = quiet_functions()
         self.book = ModuleBook(model)
+        self.worth = Worth()
         self.rest = Rest(options.settle_after)
         self.states: dict[int, ThreadState] = {}
         """By the identity of the thread."""
@@ -190,6 +192,7 @@ class Recorder:
             state.thread = name
             self.states[get_ident()] = state
         if not state.entered:
+            self._leave_modes(state)  # where an interrupt came while they were being entered
             state.function_mode = FunctionMode(state)
             enter_function_mode(state.function_mode)
             if self.options.level == "aten":
@@ -237,11 +240,15 @@ class Recorder:
         if leave_function_mode(mode):
             enter_function_mode(mode)
             return None
-        enter_function_mode(mode)
 
         def undo() -> None:
             leave_function_mode(mode)
 
+        try:
+            enter_function_mode(mode)
+        except BaseException:
+            undo()
+            raise
         return undo
 
     # Passes
@@ -394,7 +401,9 @@ class Recorder:
     def note_variable(
         self, activation: Activation, name: str, offset: int | None, raw: Raw
     ) -> None:
-        """Keep a value of a variable, once."""
+        """Keep a value of a variable, once, unless a recorded call tells it anyway."""
+        if offset is not None and self.worth.is_told(activation, offset):
+            return
         key = (id(activation.module), id(activation.code), name, offset)
         shapes = self._variable_shapes.setdefault(key, set())
         if raw in shapes or len(shapes) >= MOST_VARIABLE_SHAPES:

@@ -28,7 +28,6 @@ from shapetrace.events.model import (
     Value,
     Variable,
 )
-from shapetrace.recorder.callees import Callees
 from shapetrace.recorder.callsite import Site, user_site
 from shapetrace.recorder.describe import (
     CONTAINER,
@@ -38,10 +37,9 @@ from shapetrace.recorder.describe import (
     is_return_type,
     item_of,
 )
-from shapetrace.recorder.naming import form_of, label_of, public_name, short_name
+from shapetrace.recorder.naming import form_of, label_of, public_name
 from shapetrace.recorder.positions import Position, Positions
 from shapetrace.recorder.records import ERROR, KernelVariant, ModuleVariant, OpVariant, Range
-from shapetrace.recorder.targets import Targets
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
@@ -58,8 +56,7 @@ class _Snapshot:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._positions = Positions()
-        self._targets = Targets()
-        self._callees = Callees()
+        self._worth = recorder.worth
         self._frames: dict[tuple[int, int], Frame] = {}
         self._stacks: dict[int, tuple[int, ...]] = {}
         self._tensors: dict[Any, Tensor] = {}
@@ -69,7 +66,7 @@ class _Snapshot:
         recorder = self._recorder
         modules = tuple(map(self._module, list(recorder.modules)))
         ops = [self._op(variant) for variant in list(recorder.ops) if variant.count]
-        ops += [self._kernel(variant) for variant in list(recorder.kernels)]
+        ops += [self._kernel(variant) for variant in list(recorder.kernels) if variant.count]
         ops.sort(key=lambda op: op.id)
         variables = tuple(self._all_variables())
         return Trace(
@@ -188,20 +185,8 @@ class _Snapshot:
             parameters=record.parameters,
             error=_error(None if variant.error is None else (ERROR, *variant.error)),
             note=variant.note,
-            direct=self._is_direct(variant),
+            direct=self._worth.is_direct(variant),
         )
-
-    def _is_direct(self, call: OpVariant | ModuleVariant) -> bool:
-        """Whether what a call returned is the value of the expression at its place."""
-        site = call.site
-        if site.activation.in_torch:
-            return False
-        name = ""
-        if isinstance(call, OpVariant):
-            if call.passed_on or (site.asks_for_truth and short_name(call.function) != "__bool__"):
-                return False
-            name = short_name(call.function)
-        return not self._callees.calls_back(site.activation.code, site.offset, name)
 
     def _named(self, raw: Raw, names: tuple[str | None, ...], index: int) -> Value:
         return self.value(raw, names[index] if index < len(names) else None)
@@ -210,7 +195,7 @@ class _Snapshot:
         site = variant.site
         place = user_site(site) or site
         frame = self._frame(place)
-        direct = self._is_direct(variant)
+        direct = self._worth.is_direct(variant)
         in_program = not site.activation.in_torch
         operator = (
             self._positions.operator(site.activation.code, site.offset) if in_program else None
@@ -227,7 +212,7 @@ class _Snapshot:
                 variant.arguments,
                 operator,
                 operator is not None
-                and self._callees.begins_with_constant(site.activation.code, site.offset),
+                and self._worth.callees.begins_with_constant(site.activation.code, site.offset),
             ),
             module=None if module is None else module.id,
             function=frame.function,
@@ -304,12 +289,12 @@ class _Snapshot:
         calls: list[OpVariant | ModuleVariant] = [*self._recorder.ops, *self._recorder.modules]
         for call in calls:
             site = call.site
-            if call.output is None or call.output[0] is ERROR or not self._is_direct(call):
+            if call.output is None or call.output[0] is ERROR or not self._worth.is_direct(call):
                 continue
             if isinstance(call, ModuleVariant) and call.implicit:
                 continue
             code = site.activation.code
-            for name, offset, path in self._targets.of(code, site.offset):
+            for name, offset, path in self._worth.targets.of(code, site.offset):
                 raw = item_of(call.output, path)
                 if raw is None or not holds_tensor(raw):
                     continue

@@ -59,6 +59,10 @@ class ThreadState(CallFinder):
         """Identities of tensors whose own shape was changed in place since they were stored."""
         self.current: OpVariant | None = None
         """The op whose kernels are now being run."""
+        self.running: list[tuple[KernelVariant, Any, Raw]] = []
+        """The kernels it ran so far, each with its inputs and output."""
+        self.ran: list[tuple[KernelVariant, Any, Raw]] = []
+        """Those of the op that has just ended."""
 
     # Ops
 
@@ -125,6 +129,12 @@ class ThreadState(CallFinder):
 
     def with_output(self, variant: OpVariant, output: Raw, args: Any, kwargs: Any) -> OpVariant:
         """The variant of a call whose inputs are known, by what came out of it."""
+        found = self._by_output(variant, output, args, kwargs)
+        if found is not variant and self.ran:
+            self._move_kernels(found)
+        return found
+
+    def _by_output(self, variant: OpVariant, output: Raw, args: Any, kwargs: Any) -> OpVariant:
         if variant.output is None:
             variant.output = self.recorder.intern(output)
             return variant
@@ -174,17 +184,41 @@ class ThreadState(CallFinder):
 
     def add_kernel(self, function: Any, args: Any, kwargs: Any, inputs: Any, output: Raw) -> None:
         """Record a call of an aten operator for the op that is now running."""
+        texts = self.recorder.intern(argument_texts(function, args, kwargs))
         parent = self.current
         if parent is not None:
+            kernel = self._count_kernel(parent, parent.site, function, texts, inputs, output)
+            self.running.append((kernel, inputs, output))
+            return
+        frame = sys._getframe(2)
+        activation = self.locate(frame)
+        site = site_of(activation, frame.f_lasti)
+        self._count_kernel(None, site, function, texts, inputs, output)
+
+    def _move_kernels(self, parent: OpVariant) -> None:
+        """Count the kernels of the call that has just ended for the variant it turned out to be."""
+        for kernel, inputs, output in self.ran:
+            kernel.count -= 1
+            texts = kernel.arguments
+            self._count_kernel(parent, parent.site, kernel.function, texts, inputs, output)
+        self.ran = []
+
+    def _count_kernel(
+        self,
+        parent: OpVariant | None,
+        site: Site,
+        function: Any,
+        texts: tuple[str, ...],
+        inputs: Any,
+        output: Raw,
+    ) -> KernelVariant:
+        if parent is None:
+            kernels = self.recorder.kernels_of(site)
+        else:
             rare = parent.rarely()
             if rare.kernels is None:
                 rare.kernels = {}
-            kernels, site = rare.kernels, parent.site
-        else:
-            frame = sys._getframe(2)
-            activation = self.locate(frame)
-            site = site_of(activation, frame.f_lasti)
-            kernels = self.recorder.kernels_of(site)
+            kernels = rare.kernels
         key: Any = (function, inputs, output)
         known = kernels.get(key)
         if known is None:
@@ -194,16 +228,16 @@ class ThreadState(CallFinder):
                 key = (function, None, None)
                 known = kernels.get(key)
         if known is None:
-            intern = self.recorder.intern
-            texts = intern(argument_texts(function, args, kwargs))
+            output = self.recorder.intern(output)
             known = kernels[key] = KernelVariant(
-                self.recorder.next_id(), parent, site, function, inputs, texts, intern(output)
+                self.recorder.next_id(), parent, site, function, inputs, texts, output
             )
             self.recorder.add_kernel(known)
         elif key[1] is None:
             known.inputs = widen_all(known.inputs, inputs)
             known.output = widen(known.output, output)
         known.count += 1
+        return known
 
     # Module calls
 

@@ -42,7 +42,7 @@ class Trampolines:
     """One trampoline for each line that makes torch calls."""
 
     def __init__(self) -> None:
-        self._codes: dict[int, tuple[CodeType, CodeType]] = {}
+        self._made: dict[int, tuple[CodeType, FunctionType]] = {}
         """Each with the code it stands for, whose identity must not be another's."""
         self._sites: list[Site] = []
         """The sites that have been given one."""
@@ -53,27 +53,26 @@ class Trampolines:
         Where the globals are not those of a module, it is made anew for each call: nobody else may
         keep what is in them.
         """
-        if len(self._codes) >= MOST_LINES or len(self._sites) >= MOST_SITES:
+        if len(self._made) >= MOST_LINES or len(self._sites) >= MOST_SITES:
             self.forget()
         deeper = any(function is each for each in _WARNS_FOR_CALLERS)
         line = frame.f_lineno or frame.f_code.co_firstlineno
         key = (id(frame.f_code) << 24 | line) << 1 | deeper
-        code = frame.f_code
-        known = self._codes.get(key)
-        if known is None:
-            known = (
-                code,
-                (_DEEPER_TEMPLATE if deeper else _TEMPLATE).replace(
-                    co_filename=code.co_filename,
-                    co_name=TRAMPOLINE_NAME,
-                    co_qualname=TRAMPOLINE_NAME,
-                    co_firstlineno=line,
-                ),
+        code, names = frame.f_code, frame.f_globals
+        made = self._made.get(key)
+        if made is not None and made[1].__globals__ is names:
+            trampoline = made[1]
+        else:
+            template = _DEEPER_TEMPLATE if deeper else _TEMPLATE
+            named = template.replace(
+                co_filename=code.co_filename,
+                co_name=TRAMPOLINE_NAME,
+                co_qualname=TRAMPOLINE_NAME,
+                co_firstlineno=line,
             )
-            self._codes[key] = known
-        names = frame.f_globals
-        trampoline = FunctionType(known[1], names)
+            trampoline = FunctionType(named, names)
         if getattr(sys.modules.get(names.get("__name__", "")), "__dict__", None) is names:
+            self._made[key] = (code, trampoline)
             site.trampoline = trampoline
             self._sites.append(site)
         return trampoline
@@ -83,4 +82,4 @@ class Trampolines:
         for site in self._sites:
             site.trampoline = None
         self._sites.clear()
-        self._codes.clear()
+        self._made.clear()

@@ -220,10 +220,12 @@ def _run_with_kernels(
 ) -> Any:
     """Make a call whose kernels are recorded for it."""
     outer, state.current = state.current, variant
+    running, state.running = state.running, []
     try:
         return trampoline(function, args, kwargs or _NO_KEYWORDS)
     finally:
         state.current = outer
+        state.ran, state.running = state.running, running
 
 
 def call_plainly(function: Any, args: Any, kwargs: Any) -> Any:
@@ -483,6 +485,9 @@ def make_engine_run(original: Any, running: Running) -> Any:
             again = None if recorder is None else recorder.modes_again()
         except Exception as fault:
             recorder.fault(fault)  # type: ignore[union-attr]
+        except BaseException as error:
+            clean(error)
+            raise
         try:
             return original(*args, **kwargs)
         except BaseException as error:

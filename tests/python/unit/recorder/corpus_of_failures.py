@@ -186,6 +186,80 @@ def main():
     with Checking():
         return net(x)
 """,
+    "an exception that cannot be changed": """
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class Frozen(Exception):
+    reason: str
+
+class Raising(nn.Module):
+    def forward(self, x):
+        raise Frozen("as it is")
+
+def main():
+    return nn.Sequential(Raising())(x)
+""",
+    "an exception with attributes of its own": """
+class Hostile(Exception):
+    @property
+    def __cause__(self):
+        raise SystemExit("not to be asked for")
+
+    @property
+    def args(self):
+        raise SystemExit("not to be asked for")
+
+    def with_traceback(self, traceback):
+        raise SystemExit("not to be used")
+
+class Raising(nn.Module):
+    def forward(self, x):
+        raise Hostile
+
+def main():
+    try:
+        nn.Sequential(Raising())(x)
+    except Hostile as error:
+        frames = []
+        traceback = error.__traceback__
+        while traceback is not None:
+            frames.append((traceback.tb_frame.f_code.co_qualname, traceback.tb_lineno))
+            traceback = traceback.tb_next
+        return frames
+""",
+    "in a compiled module": """
+import torch._dynamo
+
+@torch._dynamo.disable
+def refuse(x):
+    return x @ x
+
+class Refusing(nn.Module):
+    def forward(self, x):
+        return refuse(x + 1)
+
+def main():
+    torch._dynamo.reset()
+    return nn.Sequential(torch.compile(Refusing(), backend="eager"))(x)
+""",
+    "handled where it happened": """
+import traceback
+
+def main():
+    seen = []
+    for attempt in (lambda: F.pad(x, (9, 9), mode="reflect"), lambda: x.split([1, 9], dim=1),
+                    lambda: x.sum().backward(), lambda: x @ x, lambda: net(x)):
+        try:
+            attempt()
+        except Exception:
+            seen.append(traceback.format_exc())
+    try:
+        F.pad(x, (9, 9), mode="reflect")
+    except Exception:
+        seen.append(traceback.format_exc())
+    return seen
+""",
     "in a subclass": """
 class Marked(torch.Tensor):
     @classmethod

@@ -175,6 +175,20 @@ def test_interrupt_in_our_code_is_the_programs(
     assert recording.modules
 
 
+@pytest.mark.parametrize("name", ["step_aside", "step_back", "reason_to_step_aside"])
+def test_fault_while_stepping_around(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    net, x = nn.TransformerEncoder(layer, 1).eval(), torch.rand(2, 3, 8)
+    with torch.no_grad():
+        plain = net(x)
+        with shapetrace.trace() as recording, monkeypatch.context() as patch:
+            patch.setattr(session.Recorder, name, break_with(ZeroDivisionError("injected")))
+            seen = net(x)
+    assert torch.allclose(seen, plain, atol=1e-6)
+    assert faults_of(recording.trace) == ["ZeroDivisionError: injected"]
+
+
 def test_fault_in_the_snapshot_does_not_end_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(session, "take_snapshot", break_with(ZeroDivisionError("injected")))

@@ -251,3 +251,32 @@ def test_kernels_of_a_growing_shape_widen_with_their_call(traced: Traced) -> Non
     kernels = [op for op in trace.ops if op.parent == matmul.id]
     assert sum(kernel.count for kernel in kernels) == matmul.count == 84
     assert len(kernels) <= 2
+
+
+def test_kernels_belong_to_the_call_that_ran_them_whatever_came_out_of_it(traced: Traced) -> None:
+    trace = traced(
+        """
+        x = torch.ones(2, 3)
+
+        def main():
+            for dim in (0, 1, 0):
+                x.sum(dim)
+            for size in (2, 4):
+                try:
+                    x.reshape(size, -1)
+                except RuntimeError:
+                    pass
+        """,
+        level="aten",
+    )
+    assert outline(trace) == unindented(
+        """
+        sum(0) (f32[2,3]) -> f32[3] ×2
+          sum.dim_IntList([0]) (f32[2,3]) -> f32[3] ×2
+        sum(1) (f32[2,3]) -> f32[2]
+          sum.dim_IntList([1]) (f32[2,3]) -> f32[2]
+        reshape(2, -1) (f32[2,3]) -> f32[2,3]
+          view([2, 3]) (f32[2,3]) -> f32[2,3]
+        reshape(4, -1) (f32[2,3]) -> !RuntimeError
+        """
+    )

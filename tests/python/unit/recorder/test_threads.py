@@ -6,11 +6,12 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pytest
 import torch
 from torch import nn
 
 import shapetrace
-from tests.support.recorder import faults_of, names_of, outline, paths_of, unindented
+from tests.support.recorder import LEVELS, faults_of, names_of, outline, paths_of, unindented
 from tests.support.reference.remains import Surroundings
 
 
@@ -103,7 +104,8 @@ def test_replicas_are_parts_of_their_models_pass() -> None:
     assert names_of(recording.trace)[-2:] == ["stack", "mul"]
 
 
-def test_stopping_while_another_thread_is_inside_a_forward() -> None:
+@pytest.mark.parametrize("level", LEVELS)
+def test_stopping_while_another_thread_is_inside_a_forward(level: str) -> None:
     entered, leave = threading.Event(), threading.Event()
     depths: list[int] = []
 
@@ -117,9 +119,10 @@ def test_stopping_while_another_thread_is_inside_a_forward() -> None:
     def work() -> None:
         Waiting()(torch.ones(2, 3))
         depths.append(torch._C._len_torch_function_stack())
+        depths.append(torch._C._len_torch_dispatch_stack())
 
     before = Surroundings.now(nn.Identity())
-    recording = shapetrace.trace().start()
+    recording = shapetrace.trace(level=level).start()
     thread = threading.Thread(target=work)
     thread.start()
     assert entered.wait(10)
@@ -129,7 +132,7 @@ def test_stopping_while_another_thread_is_inside_a_forward() -> None:
     assert before.changes(Surroundings.now(nn.Identity())) == []
     assert names_of(recording.trace)[-1] == "mul"
     assert not faults_of(recording.trace)
-    assert depths == [0]
+    assert depths == [0, 0]
 
 
 def test_starting_and_stopping_in_other_threads() -> None:
