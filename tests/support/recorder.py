@@ -7,6 +7,7 @@ same file, so that nothing but the recorder can make a difference between two ru
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 import traceback
 import warnings
@@ -123,12 +124,27 @@ class Program:
                     result = main()
                 except BaseException as raised:
                     error = raised
-                    text = "".join(traceback.format_exception(raised))
+                    text = without_hand_over("".join(traceback.format_exception(raised)))
         noted = tuple(
             f"{Path(each.filename).name}:{each.lineno} {each.category.__name__} {each.message}"
             for each in caught
         )
         return Outcome(result, error, text, noted, torch.get_rng_state())
+
+
+def without_hand_over(text: str) -> str:
+    """A formatted traceback without the frames by which torch hands a call over to any mode.
+
+    They are torch's own, and stay where a program catches the error outside of any module.
+    """
+    entries = re.split(r"(?m)^(?=  File )", text)
+    kept: list[str] = []
+    for entry in entries:
+        if ", in handle_torch_function\n" in entry:
+            kept.pop()  # the first run of the function, which only handed over
+        else:
+            kept.append(entry)
+    return "".join(kept)
 
 
 def bits_of(value: object) -> object:

@@ -25,7 +25,6 @@ from shapetrace.recorder.callsite import (
 from shapetrace.recorder.describe import Raw, describe_value
 from shapetrace.recorder.frames import forget_locals, read_locals
 from shapetrace.recorder.records import ModuleRecord, ModuleVariant
-from shapetrace.recorder.tracebacks import clean_on_arrival
 from shapetrace.recorder.variables import Looks
 
 if TYPE_CHECKING:
@@ -70,8 +69,6 @@ class CallFinder:
         self.bottom: dict[int, Activation] = {}
         self.nowhere = Activation(NOWHERE, None, None, True)
         """Stands in where a call has no frame that could be shown."""
-        self.copied: dict[int, Activation | None] = {}
-        """Frames whose locals were copied because an exception arrived, with their activations."""
         self.dispatch_mode: Any = None
         self.aside = 0
         """How many regions we stepped around are running."""
@@ -84,8 +81,6 @@ class CallFinder:
         The two usual cases come first: the forward of the innermost module call, seen for the first
         time in that call, and a function that such a forward called.
         """
-        if self.copied:
-            self._forget_copies(frame)
         outer = frame.f_back
         if outer is not None:
             if outer.f_code is CALL_IMPL:
@@ -113,24 +108,6 @@ class CallFinder:
             frame = self._past_handlers(frame, function)
         frame = self.visible(frame)
         return frame, self.locate(frame)
-
-    def clean_on_arrival(self, frame: FrameType) -> None:
-        """Have a traceback cleaned when its exception arrives in a frame."""
-        if clean_on_arrival(frame):
-            # Which copies the frame's locals. Without its entry the next op there comes to
-            # ``find``, and the copy goes.
-            self.copied[id(frame)] = self.live.pop(id(frame), None)
-
-    def _forget_copies(self, frame: FrameType) -> None:
-        current: FrameType | None = frame
-        while current is not None:
-            if id(current) in self.copied:
-                activation = self.copied[id(current)]
-                if activation is not None and activation.code is current.f_code:
-                    self.live[id(current)] = activation
-                forget_locals(current, read_locals(current))
-            current = current.f_back
-        self.copied.clear()
 
     def _register(self, call: LiveCall, frame: FrameType, activation: Activation) -> None:
         """Remember that a frame runs directly for a module call."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import FrameType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -184,7 +185,10 @@ class ThreadState(CallFinder):
 
     def add_kernel(self, function: Any, args: Any, kwargs: Any, inputs: Any, output: Raw) -> None:
         """Record a call of an aten operator for the op that is now running."""
-        texts = self.recorder.intern(argument_texts(function, args, kwargs))
+
+        def texts() -> tuple[str, ...]:
+            return argument_texts(function, args, kwargs)
+
         parent = self.current
         if parent is not None:
             kernel = self._count_kernel(parent, parent.site, function, texts, inputs, output)
@@ -200,7 +204,8 @@ class ThreadState(CallFinder):
         for kernel, inputs, output in self.ran:
             kernel.count -= 1
             texts = kernel.arguments
-            self._count_kernel(parent, parent.site, kernel.function, texts, inputs, output)
+            function = kernel.function
+            self._count_kernel(parent, parent.site, function, lambda: texts, inputs, output)  # noqa: B023
         self.ran = []
 
     def _count_kernel(
@@ -208,7 +213,7 @@ class ThreadState(CallFinder):
         parent: OpVariant | None,
         site: Site,
         function: Any,
-        texts: tuple[str, ...],
+        texts: Callable[[], tuple[str, ...]],
         inputs: Any,
         output: Raw,
     ) -> KernelVariant:
@@ -228,9 +233,15 @@ class ThreadState(CallFinder):
                 key = (function, None, None)
                 known = kernels.get(key)
         if known is None:
-            output = self.recorder.intern(output)
+            intern = self.recorder.intern
             known = kernels[key] = KernelVariant(
-                self.recorder.next_id(), parent, site, function, inputs, texts, output
+                self.recorder.next_id(),
+                parent,
+                site,
+                function,
+                inputs,
+                intern(texts()),
+                intern(output),
             )
             self.recorder.add_kernel(known)
         elif key[1] is None:

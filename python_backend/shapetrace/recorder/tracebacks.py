@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import sys
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, TracebackType
 from typing import Any, Final
 
 from torch._ops import OpOverload
 
 from shapetrace.recorder.callsite import HANDLE_TORCH_FUNCTION, OWN_DIRECTORY, TRAMPOLINE_NAME
-
-_MOST_CALLS_ON_THE_WAY: Final = 64
-"""After so many calls an exception is taken not to arrive any more."""
 
 _OPERATOR_CALL: Final = OpOverload.__call__.__code__
 
@@ -52,8 +48,11 @@ def without_our_frames(traceback: TracebackType | None) -> TracebackType | None:
     """The traceback as it would be without us. Entries are unlinked in place.
 
     A Python-level torch function that a mode sees runs twice, once to hand the call over and once
-    to do the work; the first run and the hand-over are taken out too. An operator that our dispatch
-    mode calls is called by Python where C++ would have called it.
+    to do the work; the first run and the hand-over are taken out too. They lie outside of our own
+    frames, so that it takes a module call, or the end of the program, to do that: a program that
+    catches the error right behind such a function, outside of any module, finds them there.
+
+    An operator that our dispatch mode calls is called by Python where C++ would have called it.
     """
     kept: list[TracebackType] = []
     entry = traceback
@@ -74,32 +73,6 @@ def without_our_frames(traceback: TracebackType | None) -> TracebackType | None:
     if kept[-1].tb_next is not None:
         kept[-1].tb_next = None
     return kept[0]
-
-
-def clean_on_arrival(frame: FrameType) -> bool:
-    """Take torch's hand-over out of a traceback as soon as its exception arrives in a frame.
-
-    The hand-over and the first run lie outside of our own frames, so that they enter the traceback
-    only after those are gone; and the program may catch the exception right behind them. Where a
-    debugger or a coverage tool is tracing, it goes first, and these frames of torch's stay.
-    """
-    if sys.gettrace() is not None or frame.f_trace is not None:
-        return False
-    calls = itertools.count()
-
-    def on_the_way(frame: FrameType, event: str, argument: object) -> None:
-        if next(calls) > _MOST_CALLS_ON_THE_WAY:
-            sys.settrace(None)
-
-    def arrived(frame: FrameType, event: str, argument: Any) -> None:
-        sys.settrace(None)
-        frame.f_trace = None
-        if event == "exception":
-            without_our_frames(argument[2])
-
-    frame.f_trace = arrived
-    sys.settrace(on_the_way)
-    return True
 
 
 def _drop_first_run(kept: list[TracebackType], code: CodeType) -> None:

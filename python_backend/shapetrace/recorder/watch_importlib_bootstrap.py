@@ -24,7 +24,7 @@ from collections.abc import Callable
 from inspect import unwrap
 from sys import _getframe
 from threading import get_ident
-from types import CodeType, FrameType
+from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
@@ -179,7 +179,6 @@ class FunctionMode(TorchFunctionMode):
                 if variant is not None:
                     _note_failure(self.state, variant, error, args, kwargs)
                 clean(error)
-                _clean_behind_hand_over(self.state, _getframe(1), func)
             except Exception:
                 pass  # no room on the stack, say; a module call further out cleans up
             raise
@@ -242,11 +241,6 @@ def _note_failure(
         failed.site.last = failed
     except Exception as fault:
         state.recorder.fault(fault)
-
-
-def _clean_behind_hand_over(state: ThreadState, frame: FrameType, function: Any) -> None:
-    if frame.f_code is HANDLE_TORCH_FUNCTION and frame.f_back is not None:
-        state.clean_on_arrival(api_caller(frame.f_back, function))
 
 
 def _pass_on_quietly(state: ThreadState, function: Any, args: Any, kwargs: Any) -> Any:

@@ -216,11 +216,11 @@ def _spread(names: Names, value: Value) -> Iterator[tuple[str, Value]]:
     """Give the parts of a value to the names that took them."""
     if isinstance(names, str):
         yield names, value
-    elif isinstance(names, tuple) and isinstance(value, Container) and value.keys is None:
+    elif isinstance(names, tuple) and isinstance(value, Container):
         # What has keys is unpacked into them; of two items for one name the second stays.
-        if len(names) == len(value.items):
-            for name, item in dict(zip(names, value.items, strict=True)).items():
-                yield from _spread(name, item)
+        fits = value.keys is None and len(names) == len(value.items)
+        for name, item in dict(zip(names, value.items, strict=True)).items() if fits else ():
+            yield from _spread(name, item)
 
 
 def value_ranges(value: ast.expr) -> Iterator[Range]:

@@ -1,15 +1,15 @@
 """Functions and what their bytecode tells of the values of their variables, as text.
 
-Each text is a function and, behind a line of dashes, what is known at its call of ``here()``, coming
-from its call of ``since()``, where there is one::
+Each text is a function and, behind a line of dashes, what is known at its call of ``here()``,
+coming from its call of ``since()``, where there is one::
 
     name: line 3 or line 5      the lines that may have stored what a variable holds
     line 4: name is other[0]    a copy that was made for certain, of what ``other`` still holds
     returns name: line 3        how the function ends, where there is no ``here()``
     value()[0] to name          where the result of ``value()`` goes, where there is such a call
 
-A first line ``# flag = None`` says what is known of a variable's value. Behind some ``here()`` there
-is a ``return`` that keeps the compiler from having a copy of the call on each way.
+A first line ``# flag = None`` says what is known of a variable's value. Behind some ``here()``
+there is a ``return`` that keeps the compiler from having a copy of the call on each way.
 """
 
 from __future__ import annotations

@@ -119,10 +119,14 @@ def main():
 def refuse(grad):
     return grad @ grad @ grad
 
+class Learning(nn.Module):
+    def forward(self, x):
+        leaf = x.clone().requires_grad_()
+        leaf.register_hook(refuse)
+        (leaf * 2).sum().backward()
+
 def main():
-    leaf = x.clone().requires_grad_()
-    leaf.register_hook(refuse)
-    (leaf * 2).sum().backward()
+    return Learning()(x)
 """,
     "in a custom backward": """
 class Refusing(torch.autograd.Function):
@@ -134,9 +138,12 @@ class Refusing(torch.autograd.Function):
     def backward(ctx, grad):
         return grad @ grad
 
+class Learning(nn.Module):
+    def forward(self, x):
+        Refusing.apply(x.clone().requires_grad_()).sum().backward()
+
 def main():
-    leaf = x.clone().requires_grad_()
-    Refusing.apply(leaf).sum().backward()
+    return Learning()(x)
 """,
     "stop iteration": """
 class Ending(nn.Module):
@@ -248,16 +255,11 @@ import traceback
 
 def main():
     seen = []
-    for attempt in (lambda: F.pad(x, (9, 9), mode="reflect"), lambda: x.split([1, 9], dim=1),
-                    lambda: x.sum().backward(), lambda: x @ x, lambda: net(x)):
+    for attempt in (lambda: x @ x, lambda: x.view(7), lambda: net(x), lambda: nn.MaxPool2d(9)(x)):
         try:
             attempt()
         except Exception:
             seen.append(traceback.format_exc())
-    try:
-        F.pad(x, (9, 9), mode="reflect")
-    except Exception:
-        seen.append(traceback.format_exc())
     return seen
 """,
     "in a subclass": """

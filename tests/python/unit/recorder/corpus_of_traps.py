@@ -292,6 +292,9 @@ TRAPS = {
             pair = x, b
             z, q = pair
             p = q, r = pair[0], pair[1]
+            parts = [x]
+            pair = parts, b
+            parts += pair
             s = z + q
             return s
     """,
@@ -479,20 +482,42 @@ TRAPS = {
         class Going:
             def __del__(self):
                 self.t = torch.cat([b, b, b])
+        def main():
+            z = Going()
+            z = x
+            q = z + 1
+            return q
+    """,
+    "a parameter that is stored to": """
         class Layer(nn.Module):
-            def forward(self, t):
-                z = t
-                z = keep(z)
-                for other in (Going(), x, b):
-                    q = z
-                    z = other
-                    z = w
-                return t
-        def keep(t):
-            return torch.cat([t, t])
+            def forward(self, t, again):
+                if again:
+                    t = grow(t)
+                q = grow(b)
+                r = grow(t)
+                return r
+        def grow(t):
+            t = torch.cat([t, t])
+            u = t * 2
+            return u
         layer = Layer()
         def main():
-            z = layer(x)
+            z = layer(x, True)
+            z = layer(w, False)
+            return z
+    """,
+    "a hook that is called twice for one call": """
+        def grow(module, args, output):
+            p = output
+            for step in range(2):
+                q = torch.cat([p, p[:1]])
+                p = q
+            return torch.cat([p, p, p])
+        layer = nn.ReLU()
+        layer.register_forward_hook(grow)
+        layer.register_forward_hook(grow)
+        def main():
+            z = layer(b)
             return z
     """,
     "a copy whose both sides change": """

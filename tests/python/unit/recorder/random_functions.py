@@ -149,7 +149,7 @@ class FunctionWriter:
         parameters = "self, a, b" if depth > 1 else "a, b"
         self.write(depth - 1, f"def {name}({parameters}, flag, none):")
         self.write(depth, "c = new(); d = b; p = a, c")
-        self.write(depth, f"j = {self.one_of('flag', 'none', '1')}; k = {self.one_of('flag', 'p')}")
+        self.write(depth, f"j = {self.one_of('flag', 'None', '1')}; k = {self.one_of('flag', 'p')}")
         self.results = results
         self.block(depth, 3 + self.choose(5), in_loop=False)
         self.write(depth, f"return {self.one_of(*results)}")

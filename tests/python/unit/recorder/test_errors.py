@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import traceback
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from torch.nn import functional
 
 import shapetrace
 from tests.python.unit.recorder.corpus_of_failures import FAILING, NET
-from tests.support.recorder import LEVELS, Harmless, Traced, outline, trace_of, unindented
+from tests.support.recorder import LEVELS, Harmless, Program, Traced, outline, trace_of, unindented
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -103,6 +104,28 @@ def test_exception_that_leaves_the_recording_shows_nothing_of_ours() -> None:
     with pytest.raises((RuntimeError, NotImplementedError)) as seen, shapetrace.trace():
         fail()
     assert formatted(seen.value) == formatted(plain.value)
+
+
+BEHIND_A_FUNCTION = """
+import traceback
+
+def main():
+    try:
+        F.pad(x, (9, 9), mode="reflect")
+    except Exception:
+        return traceback.format_exc()
+"""
+
+
+def test_error_caught_right_behind_a_python_function_shows_torchs_hand_over_and_nothing_of_ours(
+    tmp_path: Path,
+) -> None:
+    program = Program.write(NET + BEHIND_A_FUNCTION, tmp_path)
+    plain, seen = program.run().result, program.run(shapetrace.trace()).result
+    added = set(str(seen).splitlines()) - set(str(plain).splitlines())
+    places = [line.split(", in ")[1] for line in added if ", in " in line]
+    assert sorted(places) == ["handle_torch_function", "pad"]
+    assert "shapetrace/recorder" not in str(seen)
 
 
 def formatted(error: BaseException) -> list[str]:
