@@ -171,7 +171,7 @@ def tensor_bits(tensor: torch.Tensor) -> tuple[object, ...]:
     return (*facts, shape, strides, storage)
 
 
-def check_harmless(program: Program, **options: Any) -> Trace:
+def check_harmless(program: Program, may_fail: bool = False, **options: Any) -> Trace:
     """Run a program without us, traced, and without us again; fail where they differ."""
     recording = shapetrace.trace(**options)
     torch.set_warn_always(True)
@@ -180,6 +180,7 @@ def check_harmless(program: Program, **options: Any) -> Trace:
         _, before, traced, after = [program.run(each) for each in (None, None, recording, None)]
     finally:
         torch.set_warn_always(False)
+    assert may_fail or before.error is None, before.traceback
     assert not before.differences(after), f"not as before: {before.differences(after)}"
     assert not before.differences(traced), f"traced: {before.differences(traced)}"
     assert not faults_of(recording.trace), faults_of(recording.trace)

@@ -20,6 +20,7 @@ from shapetrace.recorder.patterns import (
     branches_in,
     called_at,
     copies_in,
+    returned_calls_in,
     returns_in,
 )
 from shapetrace.recorder.steps import BINDING, Kind, Listing
@@ -67,6 +68,7 @@ class Assignments:
         self._bits: Final = _Bits(listing, frozenset(self.names), parameters)
         self._flow: Final = Flow(listing, self._bits.effects)
         self._returns: Final = dict(returns_in(listing))
+        self._returned_calls: Final = frozenset(returned_calls_in(listing))
         keeping = self._names_that_keep_their_value(listing, parameters)
         self._branches: Final = [each for each in branches_in(listing) if each.name in keeping]
         self._called: Final[dict[int, Called | None]] = {}
@@ -105,6 +107,10 @@ class Assignments:
     def repeats(self, offset: int) -> bool:
         """Whether one run of the function may come to an instruction more than once."""
         return self._flow.repeats(self.align(offset))
+
+    def is_returned(self, offset: int) -> bool:
+        """Whether the value of an instruction is returned as it is, unless it fails for good."""
+        return self.align(offset) in self._returned_calls
 
     def called_at(self, offset: int) -> Called | None:
         """The variable that holds what an instruction calls, where it calls a plain name."""

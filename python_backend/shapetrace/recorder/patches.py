@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -46,7 +47,6 @@ class Patches(Running):
         super().__init__()
         self.undo: list[Callable[[], None]] = []
         """How to put back what was there, last first."""
-        self.watches_forks = False
         self.module_call: Any = None
         self.original_call: Any = None
 
@@ -78,14 +78,19 @@ class Patches(Running):
 
 
 _patches = Patches()
+"""Those of the recording that is running, or that ran last."""
+_watches_forks = False
 
 
 def install(recorder: Recorder) -> None:
     """Put the stand-ins in place for a recording."""
+    global _patches
     if _patches.recorder is not None:
         raise AlreadyTracingError(
             "a recording is running already; leave it before starting another one"
         )
+    # A new one each time: what somebody kept of an earlier recording takes no part in this one.
+    _patches = Patches()
     _patches.recorder = recorder
     try:
         _install(recorder)
@@ -95,6 +100,7 @@ def install(recorder: Recorder) -> None:
 
 
 def _install(recorder: Recorder) -> None:
+    global _watches_forks
     _patches.original_call = Module.__call__
     module_call = make_module_call(_patches.original_call, _patches)
     _patches.module_call = module_call
@@ -119,12 +125,12 @@ def _install(recorder: Recorder) -> None:
         _patches.undo.append(_follow_inference_mode())
     undo = _patches.undo
     undo.append(
-        when_imported("torch._dynamo.eval_frame", lambda: follow_compiled_regions(_patches))
+        when_imported("torch._dynamo.eval_frame", partial(follow_compiled_regions, _patches))
     )
-    undo.append(when_imported("torch.export._trace", lambda: follow_exports(_patches)))
+    undo.append(when_imported("torch.export._trace", partial(follow_exports, _patches)))
     step_around_tracing(_patches)
-    if not _patches.watches_forks and hasattr(os, "register_at_fork"):
-        _patches.watches_forks = True
+    if not _watches_forks and hasattr(os, "register_at_fork"):
+        _watches_forks = True
         os.register_at_fork(after_in_child=_after_fork_in_child, after_in_parent=_after_fork)
 
 

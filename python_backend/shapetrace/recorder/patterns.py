@@ -90,6 +90,15 @@ def _returned_by(listing: Listing, index: int) -> Iterator[Returned]:
                 yield Returned(part.value, () if count is None else (Item(place, count),))
 
 
+def returned_calls_in(listing: Listing) -> Iterator[int]:
+    """The instructions whose value is returned as it is, and whose errors nobody here handles."""
+    for index, step in enumerate(listing.steps):
+        if step.kind is Kind.RETURN and step.offset not in listing.joins:
+            before = listing.steps[index - 1].offset
+            if not any(each.start <= before < each.end for each in listing.handlers):
+                yield before
+
+
 def branches_in(listing: Listing) -> Iterator[Branch]:
     """The branches that ask whether a local variable is true, or is None."""
     for index, step in enumerate(listing.steps):

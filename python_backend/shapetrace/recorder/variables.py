@@ -77,8 +77,13 @@ def note_callers(state: ThreadState, frame: FrameType, site: Site) -> None:
 def note_returned(state: ThreadState, call: LiveCall, result: Any) -> None:
     """Note what a module call's result tells of the variables that its ``forward`` returned."""
     activation = None if call.module is None else _forward_of(call.module, call.variant.callees)
-    if activation is None or activation.in_torch:
-        return
+    while activation is not None:
+        if not activation.in_torch:
+            _note_result(state, call, activation, result)
+        activation = _returned_by(state, call, activation)
+
+
+def _note_result(state: ThreadState, call: LiveCall, activation: Activation, result: Any) -> None:
     assignments = state.recorder.assignments_of(activation.code)
     last = (call.looks or {}).get(activation)
     since, never = (None, frozenset()) if last is None else (last.offset, last.never)
@@ -99,6 +104,17 @@ def _forward_of(module: Module, callees: dict[int, Activation] | None) -> Activa
         return None  # what hooks return is returned instead
     code = forward_code(module)
     return None if code is None else callees.get(id(code))
+
+
+def _returned_by(state: ThreadState, call: LiveCall, activation: Activation) -> Activation | None:
+    """The function that was called once, and whose result a function returned as it was."""
+    assignments = state.recorder.assignments_of(activation.code)
+    for site in activation.sites.values():
+        if site.callees and assignments.is_returned(site.offset):
+            for callee in site.callees.values():
+                if call.looks and call.looks.get(callee) is not None:
+                    return callee
+    return None
 
 
 def _look_at(state: ThreadState, frame: FrameType, site: Site, values: Any) -> Names:

@@ -25,12 +25,15 @@ def main():
     return x.grad
 """,
     "tensor hooks": """
+def triple(leaf):
+    leaf.grad.mul_(3)
+
 def main():
     x = torch.ones(3, requires_grad=True)
     y = x * 2
     y.register_hook(lambda grad: grad.clamp(max=0.5))
     y.retain_grad()
-    x.register_post_accumulate_grad_hook(lambda leaf: leaf.grad.mul_(3))
+    x.register_post_accumulate_grad_hook(triple)
     y.sum().backward()
     return x.grad, y.grad
 """,

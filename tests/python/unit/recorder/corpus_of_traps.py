@@ -294,7 +294,7 @@ TRAPS = {
             p = q, r = pair[0], pair[1]
             parts = [x]
             pair = parts, b
-            parts += pair
+            parts.append(y)
             s = z + q
             return s
     """,
@@ -507,16 +507,18 @@ TRAPS = {
             return z
     """,
     "a hook that is called twice for one call": """
+        results = [torch.ones(50), torch.ones(70)]
         def grow(module, args, output):
             p = output
             for step in range(2):
                 q = torch.cat([p, p[:1]])
                 p = q
-            return torch.cat([p, p, p])
+            return results.pop()
         layer = nn.ReLU()
         layer.register_forward_hook(grow)
         layer.register_forward_hook(grow)
         def main():
+            results[:] = torch.ones(50), torch.ones(70)
             z = layer(b)
             return z
     """,
@@ -658,48 +660,40 @@ TRAPS = {
     """,
     "a forward called in a loop for one call": """
         def often(function):
-            def wrapper(self, *args):
-                for step in range(4):
-                    result = function(self, *args, step)
+            def wrapper(self, *tensors):
+                for tensor in tensors:
+                    result = function(self, tensor)
                 return result
             return wrapper
         class Layer(nn.Module):
             @often
-            def forward(self, t, step):
-                p = b
-                if step:
-                    p = t
-                if step > 1:
-                    q = torch.cat([p, p])
-                p = choose(p)
-                return grow(p, step)
-        def grow(t, step):
-            return torch.cat([t] * (step + 1))
-        def choose(t):
-            return w[0]
+            def forward(self, t):
+                p = t
+                for step in range(2):
+                    q = torch.cat([p, p[:1]])
+                    p = q
+                return t
         layer = Layer()
         def main():
-            z = layer(x)
+            z = layer(torch.ones(10), torch.ones(20), torch.ones(30))
             return z
     """,
     "a forward called back for one call": """
         def mapped(function):
-            def wrapper(self, *args):
-                return list(map(function, (self, self, self), (x, w, b), (0, 1, 2)))[-1]
+            def wrapper(self, *tensors):
+                return list(map(function, [self] * len(tensors), tensors))[-1]
             return wrapper
         class Layer(nn.Module):
             @mapped
-            def forward(self, t, step):
-                if step:
-                    p = t
-                else:
-                    p = b
-                q = torch.cat([p] * (step + 1))
-                p = None
-                return q
+            def forward(self, t):
+                p = t
+                for step in range(2):
+                    q = torch.cat([p, p[:1]])
+                    p = q
+                return t
         layer = Layer()
         def main():
-            z = layer(x)
+            z = layer(torch.ones(10), torch.ones(20), torch.ones(30))
             return z
     """,
     "a forward that is its own hook": """
@@ -741,6 +735,62 @@ TRAPS = {
         def main():
             for way in range(4):
                 z = layer(x, way)
+            return z
+    """,
+    "a forward whose error a decorator turns into a result": """
+        def careful(function):
+            def wrapper(self, *args):
+                try:
+                    return function(self, *args)
+                except ValueError:
+                    return w
+            return wrapper
+        class Layer(nn.Module):
+            @careful
+            def forward(self, t, fails):
+                u = t * 2
+                z = keep(t)
+                if fails:
+                    raise ValueError
+                return z
+        def keep(t):
+            return t
+        layer = Layer()
+        def main():
+            z = layer(x, True)
+            return z
+    """,
+    "a forward whose result is handed on": """
+        def handing(function):
+            def wrapper(self, *args):
+                return function(self, *args)
+            return wrapper
+        def last(function):
+            def wrapper(self, *args):
+                results = [function(self, each) for each in args]
+                return results[-1]
+            return wrapper
+        class Layer(nn.Module):
+            @handing
+            @handing
+            def forward(self, t):
+                u = t * 2
+                z = keep(t)
+                return z
+        class Other(nn.Module):
+            @handing
+            @last
+            @handing
+            def forward(self, t):
+                u = t * 2
+                z = keep(t)
+                return z
+        def keep(t):
+            return t
+        layer, other = Layer(), Other()
+        def main():
+            z = layer(x)
+            z = other(x, w, b)
             return z
     """,
     "a forward whose result a hook reshapes": """

@@ -56,6 +56,21 @@ def plain(function):
     return function
 
 
+def handing(function):
+    def wrapper(*args):
+        return function(*args)
+    return wrapper
+
+
+def careful(function):
+    def wrapper(*args):
+        try:
+            return function(*args)
+        except Stop:
+            return new()
+    return wrapper
+
+
 def around(function):
     @functools.wraps(function)
     def wrapper(self, *args):
@@ -91,7 +106,17 @@ def mapped(function):
         return list(map(function, *zip(args, args)))[1]
     return wrapper
 """
-DECORATORS = ("plain", "around", "twice", "looping", "mapping", "mapped", "torch.no_grad()")
+DECORATORS = (
+    "plain",
+    "handing",
+    "careful",
+    "around",
+    "twice",
+    "looping",
+    "mapping",
+    "mapped",
+    "torch.no_grad()",
+)
 HOOKS = (
     "",
     "register_forward_hook(lambda module, args, output: new())",
@@ -129,7 +154,8 @@ class FunctionWriter:
             self.function("f1", 1, ("a", "b"))
             self.functions.append("f1")
         self.write(0, "class Model(nn.Module):")
-        self.write(1, f"@{self.one_of(*DECORATORS)}")
+        for _ in range(1 + self.choose(2)):
+            self.write(1, f"@{self.one_of(*DECORATORS)}")
         self.function("forward", 2, ("a", "b", "(b, a)"))
         self.write(0, "model = Model()")
         hook = self.one_of(*HOOKS)
@@ -181,10 +207,10 @@ class FunctionWriter:
             if depth < 5 and self.choose(3) == 0:
                 self.compound(depth, in_loop)
             else:
-                self.write(depth, self.simple())
+                self.write(depth, self.simple(depth))
 
-    def simple(self) -> str:
-        """Write a statement on one line."""
+    def simple(self, depth: int) -> str:
+        """Write a statement on one line; deep within others one that may fail."""
         one, other = self.name(), self.name()
         return self.one_of(
             f"{one} = {self.value()}",
@@ -200,6 +226,7 @@ class FunctionWriter:
             f"r = [{one} for {other} in (new(), {self.name()})]",
             "look()",
             "look()",
+            "may_fail()" if depth > 2 else "look()",
         )
 
     def compound(self, depth: int, in_loop: bool) -> None:
@@ -222,14 +249,14 @@ class FunctionWriter:
             self.write(depth, "try:")
             self.block(*body)
             self.write(depth + 1, "may_fail()")
-            self.write(depth + 1, self.simple())
+            self.write(depth + 1, self.simple(depth))
             self.write(depth, self.one_of("except Stop:", "finally:"))
             self.block(*body)
         elif kind == 5:
             self.write(depth, "with contextlib.suppress(Stop):")
             self.block(*body)
             self.write(depth + 1, "may_fail()")
-            self.write(depth + 1, self.simple())
+            self.write(depth + 1, self.simple(depth))
         else:
             ends = [f"return {self.one_of(*self.results)}"]
             ends += ["break", "continue"] if in_loop else []

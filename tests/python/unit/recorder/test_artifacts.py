@@ -91,9 +91,12 @@ def main():
     "make_fx": """
 from torch.fx.experimental.proxy_tensor import make_fx
 
+def wave(x):
+    return F.pad(torch.cat([x, x.sin()]), (0, 1)).view(-1, x.shape[0]) * 2
+
 def main():
     return [
-        make_fx(net, tracing_mode=mode, pre_dispatch=pre_dispatch)(x).code
+        make_fx(wave, tracing_mode=mode, pre_dispatch=pre_dispatch)(x).code
         for mode in ("real", "fake", "symbolic")
         for pre_dispatch in (False, True)
     ]

@@ -200,3 +200,29 @@ def test_completion_that_ends_the_program_is_let_through(net: nn.Module, x: torc
     with pytest.raises(SystemExit):
         net(x)
     assert not recorder.active
+
+
+def test_patch_of_the_program_that_outlives_a_recording(net: nn.Module, x: torch.Tensor) -> None:
+    calls: list[str] = []
+    recording = shapetrace.trace().start()
+    original = nn.Module.__call__
+
+    def patched(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        calls.append(type(module).__name__)
+        return original(module, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nn.Module, "__call__", patched)
+        net(x)
+        recording.stop()
+        net(x)
+        with shapetrace.trace() as later:
+            net(x)
+    # The program has put back what it found, which was ours.
+    net(x)
+    with shapetrace.trace() as last:
+        net(x)
+    nn.Module.__call__ = nn.Module._wrapped_call_impl  # type: ignore[method-assign]
+    assert calls == ["Sequential", "Linear", "ReLU"] * 3
+    for each in (recording, later, last):
+        assert [(call.path, call.count) for call in each.modules] == [("", 1), ("0", 1), ("1", 1)]

@@ -122,8 +122,8 @@ def test_workers_of_a_loader() -> None:
     with shapetrace.trace() as recording:
         assert batches() == plain
     for thread in threading.enumerate():
-        if thread is not threading.main_thread():
-            thread.join(10)  # of the loader's queues, which end in their own time
+        if thread.name.startswith("QueueFeeder"):
+            thread.join(10)  # it ends in its own time
     assert not faults_of(recording.trace)
     notes = {each.reason: each.count for each in recording.coverage}
     assert notes == {"forked process": 2}

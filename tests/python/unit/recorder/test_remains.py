@@ -15,7 +15,7 @@ from torch.nn import functional
 
 import shapetrace
 from tests.support.recorder import LEVELS, faults_of
-from tests.support.reference.remains import Marker, survivors
+from tests.support.reference.remains import Marker, Surroundings, survivors
 
 
 class Block(nn.Module):
@@ -166,6 +166,26 @@ def test_recording_that_is_dropped_goes_with_all_that_it_knew() -> None:
     gc.collect()
     assert [reference() for reference in references] == [None, None]
     assert text
+
+
+def test_hooks_of_the_interpreter_are_left_alone_meanwhile() -> None:
+    net = Block()
+    before = Surroundings.now(net)
+    with shapetrace.trace():
+        net(torch.ones(2, 4))
+        during = Surroundings.now(net)
+    for part in (
+        "dispatch_modes",
+        "global_hooks",
+        "hooks_and_attributes",
+        "threads",
+        "trace_function",
+        "profile_function",
+        "exception_hooks",
+        "warnings",
+        "grad_mode",
+    ):
+        assert getattr(during, part) == getattr(before, part), part
 
 
 def test_locals_of_the_program_are_its_own() -> None:

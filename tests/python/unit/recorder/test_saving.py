@@ -92,6 +92,7 @@ def main():
     "swapping parameters": """
 def main():
     torch.__future__.set_swap_module_params_on_conversion(True)
+    torch.set_grad_enabled(False)
     try:
         net, other = Net(), Net()
         net(x)
@@ -103,6 +104,7 @@ def main():
         torch.utils.swap_tensors(left, right)
     finally:
         torch.__future__.set_swap_module_params_on_conversion(False)
+        torch.set_grad_enabled(True)
     return first, second, left, right
 """,
     "moving": """

@@ -25,7 +25,7 @@ LOOKING = {
     "metadata": """
 x.shape, x.size(), x.size(0), x.dtype, x.device, x.layout, x.ndim, x.requires_grad, x.is_leaf
 x.stride(), x.storage_offset(), x.numel(), x.nelement(), x.element_size(), x.itemsize, x.nbytes
-x.is_cuda, x.is_sparse, x.is_quantized, x.is_meta, x.grad_fn, x.grad, x.names, x.output_nr
+x.is_cuda, x.is_sparse, x.is_quantized, x.is_meta, x.grad_fn, x.grad, x.output_nr
 x.is_contiguous(), x.is_floating_point(), x.is_complex(), x.is_signed(), x.is_inference()
 x.data_ptr(), x.untyped_storage(), x.get_device(), x.is_shared(), x.is_pinned(), x.is_conj()
 x.dim(), x.ndimension(), len(x), hash(x), x.is_neg(), torch.is_tensor(x), torch.numel(x)

@@ -173,3 +173,27 @@ def main():
         "Block",
         "MSELoss",
     ]
+
+
+def test_a_module_is_asked_about_itself_once(traced: Traced) -> None:
+    trace = traced(
+        """
+        class Asked(nn.Linear):
+            times = 0
+
+            def extra_repr(self):
+                Asked.times += 1
+                return f"asked {Asked.times} times"
+
+        net = Asked(3, 3)
+
+        def main():
+            net(torch.ones(1, 3))
+            for size in range(30):
+                net(torch.ones(size, 3))
+                nn.Sequential(net)(torch.ones(size, 3))
+        """
+    )
+    assert {call.detail for call in trace.modules if call.class_name == "Asked"} == {
+        "asked 1 times"
+    }

@@ -144,7 +144,8 @@ def test_warnings_as_errors_are_raised_in_the_same_place(harmless: Harmless) -> 
         def main():
             warnings.simplefilter("error")
             return torch.ones(2, 3, 4).T
-        """
+        """,
+        may_fail=True,
     )
 
 

@@ -1,0 +1,151 @@
+"""Looking at the variables of running functions: what is found, and that nothing is left behind."""
+
+from __future__ import annotations
+
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from shapetrace.events.model import Trace
+from shapetrace.recorder.frames import read_locals
+from shapetrace.views.shapes import value_text
+from tests.support.recorder import Harmless, Traced
+
+MODEL = """
+    class Layer(nn.Module):
+        def forward(self, t, mask=None):
+            pair = stretch(t)
+            long, short = pair
+            kept = long
+            if mask is not None:
+                kept = mask
+            result = same(stretch(kept)[0])
+            return result
+
+    def stretch(t):
+        return torch.cat([t, t]), t[:1]
+
+    def same(t):
+        return t
+
+    layer, x = Layer(), torch.ones(3)
+"""
+
+
+def variables_of(trace: Trace) -> str:
+    """The variables line by line, a parameter in the line of its function."""
+    rows = {(each.line, each.name, value_text(each.tensor)) for each in trace.variables}
+    return "".join(f"{line}: {name} {text}\n" for line, name, text in sorted(rows))
+
+
+def test_what_plain_functions_returned_is_known_when_it_is_used(traced: Traced) -> None:
+    trace = traced(MODEL + "\n    def main():\n        return layer(x)\n")
+    assert variables_of(trace) == (
+        "3: t f32[3]\n"
+        "4: pair (f32[6], f32[1])\n"
+        "5: long f32[6]\n"
+        "5: short f32[1]\n"
+        "6: kept f32[6]\n"
+        "9: result f32[12]\n"
+        "12: t f32[3]\n"
+        "12: t f32[6]\n"
+    )
+
+
+def test_nothing_is_looked_at_when_a_call_repeats(
+    traced: Traced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks = []
+
+    def read_and_count(frame: FrameType) -> Any:
+        looks.append(frame.f_code.co_name)
+        return read_locals(frame)
+
+    monkeypatch.setattr("shapetrace.recorder.variables.read_locals", read_and_count)
+    text = MODEL + "\n    def main():\n        for turn in range({}):\n            layer(x)\n"
+    traced(text.format(1))
+    once = list(looks)
+    traced(text.format(50))
+    assert "forward" in once
+    assert looks == once * 2
+
+
+@pytest.mark.parametrize("call", ["sys.settrace", "sys.setprofile"])
+def test_functions_keep_their_variables_while_a_tracer_computes(
+    call: str, harmless: Harmless
+) -> None:
+    harmless(
+        f"""
+        def watch(frame, event, argument):
+            if frame.f_code.co_name in ("inner", "outer"):
+                stretch(torch.ones(2))
+            return watch if frame.f_code.co_name == "outer" else None
+
+        def stretch(t):
+            return torch.cat([t, t])
+
+        def inner(p, q):
+            r = p + q
+            return r
+
+        def outer(p, q):
+            r = p * q
+            s = inner(p, r)
+            return r, s
+
+        def main():
+            {call}(watch)
+            try:
+                return outer(torch.ones(3), torch.ones(3))
+            finally:
+                {call}(None)
+        """
+    )
+
+
+def test_variables_that_the_program_reads_by_itself_are_as_it_left_them(
+    harmless: Harmless,
+) -> None:
+    harmless(
+        """
+        def stretch(t):
+            return torch.cat([t, t])
+
+        def main():
+            x = torch.ones(2)
+            here = locals()
+            here["more"] = 1
+            x = stretch(x)
+            exec("made = 3")
+            y = stretch(x)
+            return sorted(here), here["x"], eval("made + 1"), y
+        """
+    )
+
+
+def test_variables_around_a_call_die_when_they_would(harmless: Harmless) -> None:
+    harmless(
+        """
+        import weakref
+
+        class Layer(nn.Module):
+            def forward(self, t):
+                u = t * 2
+                alive = weakref.ref(u)
+                stretch(t)
+                del u
+                return torch.tensor(alive() is None), stretch(t)
+
+        def stretch(t):
+            return torch.cat([t, t])
+
+        def main():
+            x = torch.ones(2)
+            alive = weakref.ref(x)
+            results = Layer()(torch.ones(3))
+            stretch(torch.ones(3))
+            del x
+            return results, alive() is None
+        """
+    )
