@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import sys
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any, Final
 
 from shapetrace.recorder.callsite import Site
@@ -14,8 +14,10 @@ OPTIMIZED: Final = 0x01
 
 _SNAPSHOT_STAYS: Final = sys.version_info < (3, 13)
 """Until 3.13 reading a frame's locals leaves a dictionary behind that keeps the values alive."""
-_READING: Final = frozenset({"locals", "vars", "dir", "eval", "exec"})
+_FUNCTIONS: Final = frozenset({"locals", "vars", "dir", "eval", "exec"})
 """What a function that reads its own locals calls."""
+_ATTRIBUTES: Final = frozenset({"locals", "f_locals"})
+"""What it may ask another object for."""
 _ENTRY: Final = dis.opmap["RESUME"]
 
 
@@ -35,9 +37,18 @@ def read_locals(frame: FrameType) -> Any:
     Until 3.13 all who read them get the same dictionary: what the program was given by ``locals()``
     would change under its hands.
     """
-    if _SNAPSHOT_STAYS and not _READING.isdisjoint(frame.f_code.co_names):
-        return {}
-    return frame.f_locals
+    return {} if _SNAPSHOT_STAYS and _reads_locals(frame.f_code) else frame.f_locals
+
+
+def _reads_locals(code: CodeType) -> bool:
+    if _FUNCTIONS.isdisjoint(code.co_names) and _ATTRIBUTES.isdisjoint(code.co_names):
+        return False
+    loads = [each for each in dis.get_instructions(code) if each.opname.startswith("LOAD_")]
+    return any(
+        each.argval in (_FUNCTIONS if each.opname.endswith(("GLOBAL", "NAME")) else _ATTRIBUTES)
+        for each in loads
+        if type(each.argval) is str
+    )
 
 
 def forget_locals(frame: FrameType, values: Any) -> None:

@@ -164,6 +164,8 @@ class FunctionMode(TorchFunctionMode):
             if variant is None or variant.function is not function or variant.inputs != inputs:
                 variant = self.state.draft(frame, site, function, args, kwargs, inputs)
             frame = body = outer = None  # type: ignore[assignment]
+        except RecursionError:
+            pass  # no room to note it; the call itself will raise it
         except Exception as fault:
             self.state.recorder.fault(fault)
         except BaseException as error:
@@ -206,6 +208,8 @@ class FunctionMode(TorchFunctionMode):
                 variant = self.state.with_output(variant, output, args, kwargs)
             variant.count += 1
             site.last = variant
+        except RecursionError:
+            pass
         except Exception as fault:
             self.state.recorder.fault(fault)
         except BaseException as error:
@@ -356,6 +360,8 @@ def make_module_call(original: Callable[..., Any], running: Running) -> Any:
                 call = state.enter(module, args, kwargs, _getframe(1))
                 if call.special or module._compiled_call_impl is not None:
                     aside = recorder.reason_to_step_aside(state, call, module, args, kwargs)
+        except RecursionError:
+            pass
         except Exception as fault:
             recorder.fault(fault)
         except BaseException as error:

@@ -149,3 +149,18 @@ def test_variables_around_a_call_die_when_they_would(harmless: Harmless) -> None
             return results, alive() is None
         """
     )
+
+
+def test_evaluating_a_model_is_no_reason_to_look_away(traced: Traced) -> None:
+    trace = traced(
+        """
+        def same(t):
+            return t
+
+        def main():
+            model = nn.Linear(2, 3).eval()
+            z = same(torch.ones(2))
+            return model(z)
+        """
+    )
+    assert "7: z f32[2]\n" in variables_of(trace)
