@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from torch.nn import Module
 
-from shapetrace._errors import AlreadyTracingError
 from shapetrace.events.model import Trace
 from shapetrace.recorder import patches
 from shapetrace.recorder.assignments import Assignments
@@ -474,11 +473,3 @@ def _thread_name(thread: threading.Thread | None) -> str | None:
     if thread is None:
         return "unknown"
     return None if thread is threading.main_thread() else thread.name
-
-
-def refuse_second(running: Recorder | None) -> None:
-    """Raise when there is a recording already."""
-    if running is not None:
-        raise AlreadyTracingError(
-            "a recording is running already; leave it before starting another one"
-        )
