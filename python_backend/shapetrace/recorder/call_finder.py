@@ -13,12 +13,14 @@ from torch.nn import Module
 from shapetrace.recorder.callsite import (
     BOUNDARY,
     CALL_IMPL,
+    DEBUGGER,
     FORWARD,
     HANDLE_TORCH_FUNCTION,
     HANDLER,
     HIDDEN,
     TORCH,
     Activation,
+    NotTheProgram,
     Site,
     api_caller,
 )
@@ -145,7 +147,10 @@ class CallFinder:
         return frame
 
     def locate(self, frame: FrameType) -> Activation:
-        """The activation of a running frame, walking out to the innermost one that is known."""
+        """The activation of a running frame, walking out to the innermost one that is known.
+
+        Raises ``NotTheProgram`` where a debugger stands in between.
+        """
         chain: list[tuple[FrameType, int]] = []
         current: FrameType | None = frame
         call: LiveCall | None = None
@@ -160,6 +165,8 @@ class CallFinder:
                 if self.stack:
                     call = self.stack[-1]
                     break
+            elif kind == DEBUGGER:
+                raise NotTheProgram
             elif kind != HIDDEN:
                 chain.append((current, kind))
             current = current.f_back

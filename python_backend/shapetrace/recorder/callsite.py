@@ -8,6 +8,7 @@ dictionary look-ups, and the stack above a module call is never walked twice.
 from __future__ import annotations
 
 import os
+import runpy
 import threading
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import overrides
 from torch.nn import Module
+
+from shapetrace.recorder.debuggers import Debugger
 
 if TYPE_CHECKING:
     from shapetrace.recorder.records import ModuleVariant, OpVariant
@@ -31,6 +34,8 @@ FORWARD: Final = 4
 """A method called forward, which may have been called without going through the module's call."""
 HANDLER: Final = 5
 """A ``__torch_function__`` of another mode (a device's too), which passes calls on to ours."""
+DEBUGGER: Final = 6
+"""Code of a debugger; what it calls is none of the program's doing."""
 
 TORCH_DIRECTORY: Final = os.path.dirname(os.path.realpath(torch.__file__)) + os.sep
 OWN_DIRECTORY: Final = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
@@ -57,17 +62,22 @@ _HIDDEN_CODES: Final = frozenset(
 TRAMPOLINE_NAME: Final = "<shapetrace call>"
 """The qualified name of a trampoline's code, which otherwise looks like the program's own."""
 
-_HIDDEN_FILES: Final = ("<frozen runpy>", "<frozen importlib._bootstrap>")
+_HIDDEN_FILES: Final = ("<frozen runpy>", "<frozen importlib._bootstrap>", runpy.__file__)
 
 
 _MOST_CODES: Final = 1 << 14
 """Code objects whose kind is remembered."""
 
 
+class NotTheProgram(Exception):
+    """A call was made by a debugger: to show or to test a value, in a console, for a condition."""
+
+
 class CodeKinds:
     """Remembers what kind each code object is, by identity: hashing one takes long."""
 
-    def __init__(self) -> None:
+    def __init__(self, debugger: Debugger | None = None) -> None:
+        self._debugger = debugger
         self._kinds: dict[int, tuple[int, CodeType]] = {}
         self._marked: dict[int, tuple[int, CodeType]] = {}
         self._directories: dict[str, int] = {}
@@ -97,9 +107,14 @@ class CodeKinds:
             path = os.path.realpath(code.co_filename)
             if path.startswith(TORCH_DIRECTORY):
                 kind = TORCH
+            elif self._debugger is not None and path.startswith(self._debugger.directories):
+                kind = DEBUGGER
             else:
                 kind = HIDDEN if path.startswith(OWN_DIRECTORY) else PROGRAM
             self._directories[code.co_filename] = kind
+        if kind == DEBUGGER and self._debugger is not None:
+            carries = self._debugger.carries(code.co_filename, code.co_name)
+            return HIDDEN if carries else DEBUGGER
         if kind == HIDDEN:
             return HIDDEN
         if code.co_name == "forward" and code.co_argcount > 0:

@@ -29,12 +29,8 @@ from shapetrace.recorder.stand_ins import (
     make_inference_exit,
     make_set_default_device,
 )
-from shapetrace.recorder.watch_importlib_bootstrap import (
-    Running,
-    make_engine_run,
-    make_module_call,
-    make_thread_main,
-)
+from shapetrace.recorder.watch_importlib_bootstrap import Running, make_module_call
+from shapetrace.recorder.watch_threads_importlib_bootstrap import make_engine_run, make_thread_main
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder

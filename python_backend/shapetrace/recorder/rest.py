@@ -29,6 +29,8 @@ class Rest:
         self._quiet_passes = 0
         self._known: set[Any] = set()
         self.asleep = False
+        self.stays_awake = False
+        """Whether every pass is to be looked at, whatever it brings."""
         self.slept_at: int | None = None
         """The pass after which nothing was looked at."""
         self.missed = 0
@@ -38,7 +40,7 @@ class Rest:
 
     def after_pass(self, new: bool, signature: Any, passes: int) -> bool:
         """Note that a pass is over; True when it is time to rest."""
-        if self._settle_after is None:
+        if self._settle_after is None or self.stays_awake:
             return False
         if signature is not None and len(self._known) < MOST_SIGNATURES:
             self._known.add(signature)

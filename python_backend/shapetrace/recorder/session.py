@@ -20,7 +20,8 @@ from shapetrace.events.model import Trace
 from shapetrace.recorder import patches
 from shapetrace.recorder.assignments import Assignments
 from shapetrace.recorder.call_finder import LiveCall
-from shapetrace.recorder.callsite import Activation, CodeKinds, Site
+from shapetrace.recorder.callsite import Activation, CodeKinds, NotTheProgram, Site
+from shapetrace.recorder.debuggers import Debugger
 from shapetrace.recorder.describe import Raw
 from shapetrace.recorder.kinds import quiet_functions
 from shapetrace.recorder.modules import ModuleBook, is_compiled, owns_parameters
@@ -40,6 +41,7 @@ from shapetrace.recorder.watch_importlib_bootstrap import (
     DispatchMode,
     FunctionMode,
     PassingMode,
+    call_plainly,
 )
 from shapetrace.recorder.worth import Worth
 
@@ -63,6 +65,10 @@ class RecorderOptions:
     """Rest after this many forward passes that brought nothing new; None never to rest."""
     expand_fused: bool = False
     """Look into modules for which torch would take a fused path, at the price of not taking it."""
+    debugger: Debugger | None = None
+    """The debugger that the program runs under."""
+    hide_code: Callable[[CodeType], bool] | None = None
+    """Keeps a debugger from taking our code for the program's; False where it cannot."""
 
 
 class Recorder:
@@ -75,10 +81,10 @@ class Recorder:
         on_complete: Callable[[], None] | None = None,
     ) -> None:
         self.options = options
-        self.kinds = CodeKinds()
+        self.kinds = CodeKinds(options.debugger)
         self.boundary: CodeType | None = None
         """The code of our module call."""
-        self.trampolines = Trampolines()
+        self.trampolines = Trampolines(call_plainly, options.hide_code)
         self.quiet = quiet_functions()
         self.book = ModuleBook(model)
         self.worth = Worth()
@@ -326,6 +332,12 @@ class Recorder:
         """Look at everything again from the next pass on."""
         self.rest.wake()
 
+    def stay_awake(self, stay: bool) -> None:
+        """Look at every pass from the next one on, or no longer insist on it."""
+        if stay and self.rest.asleep:
+            self.rest.wake()
+        self.rest.stays_awake = stay
+
     def _finish(self, silent: bool = False) -> None:
         self.complete = True
         self.stop()
@@ -431,8 +443,15 @@ class Recorder:
         except TypeError:  # symbolic sizes cannot be hashed
             return value
 
+    def cannot_follow(self, error: Exception, state: ThreadState) -> _Aside | None:
+        """How to run a module call that could not be entered."""
+        self.fault(error)
+        return _Aside(self, state) if isinstance(error, NotTheProgram) else None
+
     def fault(self, error: BaseException) -> None:
         """Note a fault of ours. The program must not notice."""
+        if isinstance(error, NotTheProgram):
+            return
         self._faults += 1
         try:
             text = f"{type(error).__name__}: {error}"[:300]

@@ -10,6 +10,7 @@ not carry the caller's name, exported graphs do not list it among the frames of 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Final
 
@@ -41,7 +42,11 @@ MOST_SITES: Final = 1 << 16
 class Trampolines:
     """One trampoline for each line that makes torch calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, plain: Any, hide_code: Callable[[CodeType], bool] | None) -> None:
+        self._plain = plain
+        """Makes a call in nobody's name."""
+        self._hide_code = hide_code
+        """Keeps a debugger from stopping in one as if it were the line; False where it cannot."""
         self._made: dict[int, tuple[CodeType, FunctionType]] = {}
         """Each with the code it stands for, whose identity must not be another's."""
         self._sites: list[Site] = []
@@ -70,6 +75,9 @@ class Trampolines:
                 co_qualname=TRAMPOLINE_NAME,
                 co_firstlineno=line,
             )
+            if self._hide_code is not None and not self._hide_code(named):
+                site.trampoline = self._plain
+                return self._plain
             trampoline = FunctionType(named, names)
         if getattr(sys.modules.get(names.get("__name__", "")), "__dict__", None) is names:
             self._made[key] = (code, trampoline)

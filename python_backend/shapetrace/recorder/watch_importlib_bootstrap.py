@@ -11,7 +11,8 @@ does not add the frame that raises, so it is enough to drop the entries there ar
 - the function mode sees a call as the program wrote it,
 - the dispatch mode sees the kernels below it,
 - the module call stands in for ``nn.Module.__call__``,
-- the thread and engine wrappers put the modes on threads and into backward passes.
+- in ``watch_threads_importlib_bootstrap``, the thread and engine wrappers put the modes on threads
+  and into backward passes.
 
 Nothing here may raise of its own: whatever goes wrong in a recording is noted, and the program goes
 on.
@@ -19,7 +20,6 @@ on.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from inspect import unwrap
 from sys import _getframe
@@ -363,7 +363,7 @@ def make_module_call(original: Callable[..., Any], running: Running) -> Any:
         except RecursionError:
             pass
         except Exception as fault:
-            recorder.fault(fault)
+            aside = recorder.cannot_follow(fault, state)
         except BaseException as error:
             clean(error)
             raise
@@ -447,54 +447,3 @@ def _leave_failed(recorder: Recorder, state: ThreadState, call: Any, error: Base
             recorder.after_outermost(state, call, failed=True)
     except Exception as fault:
         recorder.fault(fault)
-
-
-def make_thread_main(original: Any, running: Running) -> Any:
-    """A stand-in for ``Thread._bootstrap_inner`` that has the thread watched from its start."""
-
-    def _bootstrap_inner(thread: threading.Thread) -> None:
-        recorder = running.recorder
-        if recorder is None or getattr(thread, "shapetrace_hidden", False):
-            original(thread)
-            return
-        state = None
-        try:
-            state = recorder.adopt_thread(None, started=thread)
-        except Exception as fault:
-            recorder.fault(fault)
-        try:
-            original(thread)
-        finally:
-            if state is not None:
-                recorder.release_thread(state, over=True)
-
-    return _bootstrap_inner
-
-
-def make_engine_run(original: Any, running: Running) -> Any:
-    """A stand-in for autograd's engine that has the program's own code in it watched.
-
-    ``Tensor.backward`` is itself a call the function mode sees, so the mode is off inside it; yet
-    hooks, custom backwards and checkpoints run there.
-    """
-
-    def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
-        recorder = running.recorder
-        again = None
-        try:
-            again = None if recorder is None else recorder.modes_again()
-        except Exception as fault:
-            recorder.fault(fault)  # type: ignore[union-attr]
-        except BaseException as error:
-            clean(error)
-            raise
-        try:
-            return original(*args, **kwargs)
-        except BaseException as error:
-            take_out_our_frames(error)
-            raise
-        finally:
-            if again is not None:
-                again()
-
-    return _engine_run_backward

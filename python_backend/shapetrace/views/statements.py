@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import io
-import tokenize
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from shapetrace.events.model import Frame
+from shapetrace.events.source import decode_source
 from shapetrace.views.options import ReadSource
 from shapetrace.views.shapes import CUT
 
@@ -72,7 +71,7 @@ class Sources:
         data = self._read_source(path)
         if data is None:
             return None
-        text = _decoded(data)
+        text = decode_source(data)
         return None if text is None else _SourceFile(text, self._doubt(path, data))
 
     def _doubt(self, path: str, data: bytes) -> str:
@@ -104,16 +103,6 @@ class _SourceFile:
         before = () if first == line else (first,) if first == line - 1 else (first, None)
         after = () if shown_end == last else (None,)
         return (*before, *range(line, shown_end + 1), *after)
-
-
-def _decoded(data: bytes) -> str | None:
-    """Source text as Python reads it: its declared encoding, any kind of line end."""
-    try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        text = data.decode(encoding, "replace")
-    except (SyntaxError, LookupError):
-        return None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _statement_ranges(text: str, lines: list[str]) -> Iterator[tuple[int, int]]:

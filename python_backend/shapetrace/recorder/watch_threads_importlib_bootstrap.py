@@ -1,0 +1,64 @@
+"""The frames of ours at the bottom of threads and of backward passes.
+
+The file is named, and its frames take themselves out of tracebacks, for the same reasons as in
+``watch_importlib_bootstrap``.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from shapetrace.recorder.tracebacks import clean, take_out_our_frames
+from shapetrace.recorder.watch_importlib_bootstrap import Running
+
+
+def make_thread_main(original: Any, running: Running) -> Any:
+    """A stand-in for ``Thread._bootstrap_inner`` that has the thread watched from its start."""
+
+    def _bootstrap_inner(thread: threading.Thread) -> None:
+        recorder = running.recorder
+        if recorder is None or getattr(thread, "pydev_do_not_trace", False):
+            original(thread)
+            return
+        state = None
+        try:
+            state = recorder.adopt_thread(None, started=thread)
+        except Exception as fault:
+            recorder.fault(fault)
+        try:
+            original(thread)
+        finally:
+            if state is not None:
+                recorder.release_thread(state, over=True)
+
+    return _bootstrap_inner
+
+
+def make_engine_run(original: Any, running: Running) -> Any:
+    """A stand-in for autograd's engine that has the program's own code in it watched.
+
+    ``Tensor.backward`` is itself a call the function mode sees, so the mode is off inside it; yet
+    hooks, custom backwards and checkpoints run there.
+    """
+
+    def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
+        recorder = running.recorder
+        again = None
+        try:
+            again = None if recorder is None else recorder.modes_again()
+        except Exception as fault:
+            recorder.fault(fault)  # type: ignore[union-attr]
+        except BaseException as error:
+            clean(error)
+            raise
+        try:
+            return original(*args, **kwargs)
+        except BaseException as error:
+            take_out_our_frames(error)
+            raise
+        finally:
+            if again is not None:
+                again()
+
+    return _engine_run_backward

@@ -1,0 +1,98 @@
+"""Values of several names side by side on one short line: ``q,k f32[2,16,64], mask bool[16,16]``.
+
+What does not fit is shortened here, so that nobody else cuts it in the middle of a word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from shapetrace.events.model import ErrorInfo, Value
+from shapetrace.views.shapes import CUT, cut_end, merge_text, value_text
+from shapetrace.views.styled import printable
+
+FAILED = "✗"
+"""Stands before the error that ended a call."""
+
+_LEAST = 8
+"""Characters in which a shape still says something."""
+
+_TAIL = re.compile(r"\([^()]{1,24}\)\.?\Z")
+"""What many of torch's messages end with, and what matters most in them: the sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A name and the different values that it had."""
+
+    name: str | None
+    values: tuple[Value, ...]
+
+
+def merged_text(values: Sequence[Value], length: int | None = None) -> str:
+    """The text of the values of several calls; of a single one what fits is chosen with care."""
+    if len(values) == 1:
+        return printable(value_text(values[0], length))
+    return printable(merge_text(values, length))
+
+
+def labelled_text(items: Sequence[Labelled], length: int) -> str:
+    """Several names with their values; names in a row whose values are alike share them."""
+    groups = [(",".join(item.name or "" for item in run), values) for values, run in _runs(items)]
+    texts: list[str] = []
+    room = length
+    for index, (names, values) in enumerate(groups):
+        is_last = index == len(groups) - 1
+        left = room - (0 if is_last else len(", " + CUT))
+        text = _pair(names, merged_text(values))
+        if len(text) > left and not texts:
+            text = _fitted(names, values, left)
+        if len(text) > left:
+            texts.append(CUT)
+            break
+        texts.append(text)
+        room -= len(text) + len(", ")
+    return cut_end(", ".join(texts), length)
+
+
+def tuple_text(items: Sequence[tuple[Value, ...]], length: int) -> str:
+    """The items of one tuple: ``(f32[2,16], i64[2])``; of which nothing is known are ``…``."""
+    texts = [merged_text(values) if values else CUT for values in items]
+    inside = f"{texts[0]}," if len(texts) == 1 else ", ".join(texts)
+    return cut_end(f"({inside})", length)
+
+
+def failure_text(error: ErrorInfo, length: int) -> str:
+    """``✗ mat1 and mat2 … (2x3 and 4x5)``: an error in a few words."""
+    lines = (line.strip() for line in error.message.splitlines())
+    message = printable(next(filter(None, lines), "") or error.type)
+    room = length - len(FAILED) - 1
+    tail = _TAIL.search(message)
+    if len(message) > room and tail is not None and tail.start() and len(tail[0]) + 8 < room:
+        kept = message[: room - len(tail[0]) - len(CUT) - 2]
+        # Whole words only, unless there is but one.
+        kept = kept.rpartition(" ")[0] or kept
+        message = f"{kept} {CUT} {tail[0]}"
+    return f"{FAILED} {cut_end(message, room)}"
+
+
+def _runs(items: Sequence[Labelled]) -> list[tuple[tuple[Value, ...], list[Labelled]]]:
+    runs = groupby(items, key=lambda item: merged_text(item.values))
+    listed = [list(run) for _, run in runs]
+    return [(run[0].values, run) for run in listed]
+
+
+def _pair(names: str, text: str) -> str:
+    return f"{names} {text}" if names else text
+
+
+def _fitted(names: str, values: Sequence[Value], length: int) -> str:
+    """The first of the groups, made to fit: the shape gives way before the name does."""
+    room = length - len(names) - 1 if names else length
+    if room >= _LEAST:
+        return _pair(names, merged_text(values, room))
+    text = merged_text(values)
+    return cut_end(_pair(cut_end(names, max(length - len(text) - 1, 1)), text), length)
