@@ -10,13 +10,9 @@ import sys
 from types import TracebackType
 from typing import NoReturn
 
+from shapetrace.process.tracebacks import without_first_frame
+
 _display = sys.__excepthook__
-
-
-def without_first_frame(error: BaseException) -> BaseException:
-    """Take the frame that caught an error out of its traceback."""
-    traceback = error.__traceback__
-    return error.with_traceback(traceback.tb_next if traceback is not None else None)
 
 
 def end_as_python_would(error: BaseException) -> NoReturn:

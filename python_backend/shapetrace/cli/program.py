@@ -19,8 +19,8 @@ from types import CodeType
 from typing import Any
 
 from shapetrace._errors import ProgramError
-from shapetrace.cli.outcome import without_first_frame
 from shapetrace.cli.stage import fresh_main, set_first_path, set_original_arguments
+from shapetrace.process.tracebacks import without_first_frame
 
 
 @dataclass(frozen=True, slots=True)

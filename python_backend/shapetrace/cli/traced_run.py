@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING
 from shapetrace._errors import TraceFileError
 from shapetrace.cli import notes
 from shapetrace.cli.attendant import Attendant
-from shapetrace.cli.ending import Ending, interrupt_main_thread
-from shapetrace.cli.exits import WatchedExits
 from shapetrace.cli.outcome import keep_interrupt
 from shapetrace.cli.progress import Progress
 from shapetrace.cli.terminal import Terminal, ViewChoice
+from shapetrace.process.ending import Ending, interrupt_main_thread
+from shapetrace.process.exits import WatchedExits
 from shapetrace.recorder.arrival import when_torch_is_imported
 
 if TYPE_CHECKING:

@@ -42,6 +42,10 @@ def test_importing_a_package_loads_no_heavy_library(package: str) -> None:
     assert imported_early(BACKEND, modules_of(BACKEND, package)) == []
 
 
+def test_beginning_the_agent_loads_no_heavy_library() -> None:
+    assert imported_early(BACKEND, ["shapetrace.agent.bootstrap"]) == []
+
+
 def test_importing_shapetrace_loads_no_heavy_library() -> None:
     assert imported_early(BACKEND, ["shapetrace"]) == []
 
@@ -99,9 +103,9 @@ def test_a_planted_import_is_found(
     [
         ("events/tree", "from shapetrace._errors import TraceFileError\nimport shapetrace.events"),
         ("events/tree", "from . import model\nfrom .. import _errors"),
-        ("sinks/file", "import shapetrace.transport, shapetrace.events"),
+        ("sinks/file", "import shapetrace.events"),
         ("recorder/mode", "import torch\nfrom shapetrace.sinks.base import Sink"),
-        ("agent/start", "from shapetrace.views import shapes\nimport shapetrace.sinks.editor"),
+        ("agent/start", "from shapetrace.views import shapes\nimport shapetrace.transport"),
         ("cli/run", "import shapetrace\nfrom shapetrace.recorder import mode"),
         ("recording", "from shapetrace.recorder import mode"),
         ("views/colour", "def f():\n    import rich"),

@@ -80,8 +80,17 @@ class Ending:
             # The traceback holds this frame: the exception would keep itself alive.
             del end
 
+    def begin_from_beside(self) -> None:
+        """Begin: called on a thread of ours, while the program does something else."""
+        self._is_asked_for = True
+        self._asked_at = self._clock()
+        self._deadline = self._asked_at + PATIENCE_SECONDS
+        self._interrupted = self._interrupt_main()
+
     def main_is_over(self) -> None:
         """The main program has ended: the rest is up to exit handlers and other threads."""
+        if self._main_is_over:
+            return
         self._main_is_over = True
         self._deadline = self._clock() + PATIENCE_SECONDS
 

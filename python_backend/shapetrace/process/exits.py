@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from shapetrace.cli.outcome import without_first_frame
+from shapetrace.process.tracebacks import without_first_frame
 
 
 class WatchedExits:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from shapetrace.cli.ending import Ending, TraceComplete
+from shapetrace.process.ending import Ending, TraceComplete
 
 
 class Process:
