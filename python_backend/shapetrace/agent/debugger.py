@@ -1,0 +1,76 @@
+"""What the debugger knows: which files have breakpoints, and whether the program is stopped.
+
+debugpy's debugger, pydevd, offers none of this to others. So each question is asked with care, and
+has an answer that does no harm where a newer pydevd no longer understands it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Collection
+from typing import Any, Final
+
+from shapetrace.recorder.debuggers import Debugger
+
+_SUSPENDED: Final = 2
+"""pydevd's state of a thread that has stopped, or evaluates an expression while it has."""
+
+_CARRIERS: Final = frozenset(
+    {
+        *("__main__.py", "cli.py", "pydev_monkey.py", "pydevd_runpy.py"),
+        *("_pydev_execfile.py", "pydevd_tracing.py"),
+        # The rest of this file stops threads, and asks for conditions and values.
+        *("pydevd.py:<module>", "pydevd.py:main", "pydevd.py:run", "pydevd.py:_exec"),
+    }
+)
+"""What of the debugger runs the program, or a thread of it."""
+
+
+def loaded_debugger() -> Debugger | None:
+    """How to know the debugger's frames; None where there is no debugger."""
+    directories = []
+    for name in ("debugpy", "pydevd"):
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if isinstance(file, str):
+            directories.append(os.path.dirname(os.path.realpath(file)) + os.sep)
+    return Debugger(tuple(directories), _CARRIERS) if directories else None
+
+
+def has_breakpoint_in(files: Collection[str]) -> bool:
+    """Whether a line breakpoint is set in any of these files; paths are real ones."""
+    debugger = _pydevd()
+    breakpoints = getattr(debugger, "breakpoints", None)
+    if not isinstance(breakpoints, dict):
+        return False
+    try:
+        wanted = [path for path, lines in list(breakpoints.items()) if lines]
+        return any(os.path.realpath(path) in files for path in wanted)
+    except (TypeError, ValueError, RuntimeError):
+        return False
+
+
+def is_stopped() -> bool:
+    """Whether the debugger holds a thread of the program."""
+    for thread in threading.enumerate():
+        information = getattr(thread, "additional_info", None)
+        if getattr(information, "pydev_state", None) == _SUSPENDED:
+            return True
+    return False
+
+
+def is_running_code_of(files: Collection[str]) -> bool:
+    """Whether the main thread is in the middle of a function in one of these files."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        if os.path.realpath(frame.f_code.co_filename) in files:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _pydevd() -> Any:
+    constants = sys.modules.get("_pydevd_bundle.pydevd_constants")
+    get = getattr(constants, "get_global_debugger", None)
+    return get() if get is not None else None
