@@ -46,6 +46,7 @@ class Update:
     variables: Mapping[int, Variable] = field(default_factory=_no_variables)
     """By a number of their own; a number that is known replaces the former one."""
     counts: Mapping[int, int] = field(default_factory=_no_counts)
-    """The new number of calls of ops and module calls that changed in nothing else."""
+    """The new number of calls of ops and module calls that changed in nothing else; 0 where a
+    kernel turned out to be another call's."""
     coverage: tuple[Coverage, ...] | None = None
     """All of it, when it has changed."""

@@ -55,7 +55,20 @@ MOST_SOURCE: Final = 4 << 20
 _IN_ORDER: Final = frozenset({"tuple", "list", "Size"})
 _DICTIONARIES: Final = frozenset({"dict", "OrderedDict"})
 _COMPARISONS: Final = frozenset(
-    f"torch.Tensor.__{name}__" for name in ("lt", "le", "gt", "ge", "eq", "ne")
+    f"torch.Tensor.{name}"
+    for name in (
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "eq",
+        "ne",
+        "__lt__",
+        "__le__",
+        "__gt__",
+        "__ge__",
+        "__eq__",
+    )
 )
 """``max(a, b)`` compares, and then asks for the truth: only that tells that it is not the value."""
 
@@ -80,9 +93,11 @@ class RowWriter:
         self._open_modules: list[ModuleVariant] = []
         self._open_ops: list[OpVariant] = []
         self._open_kernels: list[KernelVariant] = []
-        self._written_ops: list[OpVariant | KernelVariant] = []
+        self._written_ops: list[OpVariant] = []
+        self._written_kernels: list[KernelVariant] = []
         self._written_modules: list[ModuleVariant] = []
-        self._op_states: list[Any] = []
+        self._op_counts: list[int] = []
+        self._kernel_states: list[Any] = []
         self._module_states: list[Any] = []
         self._variables: dict[Any, int] = {}
         self._coverage: list[Row] = []
@@ -125,15 +140,23 @@ class RowWriter:
                     self._add("modules", self._module(module))
                 self._module_states[index] = state
         counts = [op.count for op in self._written_ops]
-        if counts != self._op_states:
-            for op, count, former in zip(self._written_ops, counts, self._op_states, strict=True):
+        if counts != self._op_counts:
+            for op, count, former in zip(self._written_ops, counts, self._op_counts, strict=True):
                 if count == former:
                     continue
-                if isinstance(op, OpVariant) and op.wide:
+                if op.wide:
                     self._add("ops", self._op(op))
                 else:
                     self._add("counts", (op.id, count))
-            self._op_states = counts
+            self._op_counts = counts
+        for index, kernel in enumerate(self._written_kernels):
+            state = _kernel_state(kernel)
+            if state != self._kernel_states[index]:
+                if state[1:] == self._kernel_states[index][1:]:
+                    self._add("counts", (kernel.id, kernel.count))
+                else:
+                    self._add("ops", self._kernel(kernel))
+                self._kernel_states[index] = state
         coverage = self._find_coverage()
         if coverage != self._coverage:
             message["coverage"] = self._coverage = coverage
@@ -174,7 +197,7 @@ class RowWriter:
                 still_open.append(op)
             elif self._module_is_read(op.site.activation.module):
                 self._written_ops.append(op)
-                self._op_states.append(op.count)
+                self._op_counts.append(op.count)
                 yield op
             else:
                 still_open.append(op)
@@ -185,8 +208,8 @@ class RowWriter:
         still_open: list[KernelVariant] = []
         for kernel in chain(self._open_kernels, new):
             if kernel.count and self._module_is_read(kernel.site.activation.module):
-                self._written_ops.append(kernel)
-                self._op_states.append(kernel.count)
+                self._written_kernels.append(kernel)
+                self._kernel_states.append(_kernel_state(kernel))
                 yield kernel
             else:
                 still_open.append(kernel)
@@ -453,6 +476,10 @@ def _module_state(module: ModuleVariant) -> Row:
     record = module.record
     ending = (module.error, module.note, record.class_name, record.detail, record.parameters)
     return (module.count, id(module.output), id(module.inputs), module.implicit, *ending)
+
+
+def _kernel_state(kernel: KernelVariant) -> Row:
+    return (kernel.count, id(kernel.inputs), id(kernel.output))
 
 
 def _error(raw: Raw | None) -> Row | None:
