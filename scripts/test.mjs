@@ -1,10 +1,12 @@
 /**
- * `npm test`: all tests of both sides, and one last line with their number.
+ * `npm test`: all tests of both sides and of the editor, and one last line with their number.
  * `npm test -- OPTIONS` hands the options to pytest, and runs nothing else.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
+import { findBrowser, installEditor } from "./editor/install.mjs";
+import { packageExtension } from "./package.mjs";
 import { main, PYTHON, ROOT, run, setUp } from "./setup.mjs";
 
 /** How many processes share the Python tests. */
@@ -19,7 +21,7 @@ const ENVIRONMENT = { ...process.env, OMP_NUM_THREADS: "1", TOKENIZERS_PARALLELI
  * @typedef {{ passed: number, failed: number, skipped: number }} Totals
  */
 
-main(() => {
+main(async () => {
   setUp();
   const options = process.argv.slice(2);
   if (options.length > 0) {
@@ -27,7 +29,17 @@ main(() => {
   }
   rmSync(RESULTS, { recursive: true, force: true });
   mkdirSync(RESULTS, { recursive: true });
-  const totals = [testPython(), testExtension()];
+  // Before anything is tested: what is missing should not be found out after ten minutes.
+  findBrowser();
+  installEditor("newest");
+  installEditor("oldest");
+  await packageExtension();
+  const totals = [
+    testPython(),
+    testExtension("unit"),
+    // One editor after the other is enough for this machine.
+    testExtension("e2e", "--test-concurrency=1"),
+  ];
   const passed = sum(totals.map((total) => total.passed));
   const failed = sum(totals.map((total) => total.failed));
   const skipped = sum(totals.map((total) => total.skipped));
@@ -48,10 +60,14 @@ function testPython() {
   return totalsOf(results, code);
 }
 
-/** @returns {Totals} */
-function testExtension() {
-  const results = join(RESULTS, "node.xml");
-  const folder = join(ROOT, "tests", "extension", "unit");
+/**
+ * @param {string} kind a folder of tests/extension
+ * @param {...string} options of node's test runner
+ * @returns {Totals}
+ */
+function testExtension(kind, ...options) {
+  const results = join(RESULTS, `node-${kind}.xml`);
+  const folder = join(ROOT, "tests", "extension", kind);
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".test.ts"))
     .map((file) => join(folder, file));
@@ -59,7 +75,11 @@ function testExtension() {
     ...["--test-reporter=spec", "--test-reporter-destination=stdout"],
     ...["--test-reporter=junit", `--test-reporter-destination=${results}`],
   ];
-  const code = run(process.execPath, ["--import", "tsx", "--test", ...reporters, ...files]);
+  const code = run(
+    process.execPath,
+    ["--import", "tsx", "--test", ...options, ...reporters, ...files],
+    ENVIRONMENT,
+  );
   return totalsOf(results, code);
 }
 
