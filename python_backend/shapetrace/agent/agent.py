@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from shapetrace.agent import debugger
-from shapetrace.process.ending import Ending, TraceComplete
+from shapetrace.process.ending import Ending
 from shapetrace.process.exits import WatchedExits
 from shapetrace.recorder.arrival import when_torch_is_imported
 from shapetrace.transport.handshake import this_process
@@ -305,4 +305,4 @@ def _raise_in_main() -> bool:
 
     ident = threading.main_thread().ident or 0
     raised: Callable[..., int] = ctypes.pythonapi.PyThreadState_SetAsyncExc
-    return raised(ctypes.c_ulong(ident), ctypes.py_object(TraceComplete)) == 1
+    return raised(ctypes.c_ulong(ident), ctypes.py_object(SystemExit)) == 1

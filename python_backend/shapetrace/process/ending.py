@@ -30,8 +30,8 @@ SECONDS_FOR_OTHER_THREAD = 1.0
 POLL_SECONDS = 0.2
 
 
-class TraceComplete(SystemExit):
-    """Ends the program, with exit code 0: ``shapetrace run --stop-after-trace`` was asked to."""
+class _Life:
+    """Kept by an exception: gone when that is gone."""
 
 
 class Ending:
@@ -46,7 +46,7 @@ class Ending:
         self._interrupt_main = interrupt_main
         self._end_process = end_process
         self._clock = clock
-        self._raised: weakref.ref[TraceComplete] | None = None
+        self._raised: weakref.ref[_Life] | None = None
         """None where it was not raised in the main thread."""
         self._is_asked_for = False
         self._deadline = 0.0
@@ -69,11 +69,11 @@ class Ending:
         self._is_asked_for = True
         self._asked_at = self._clock()
         self._deadline = self._asked_at + PATIENCE_SECONDS
-        if threading.current_thread() is not threading.main_thread():
-            # Threads end silently by this very class, and by none derived from it.
-            raise SystemExit(0)
-        end = TraceComplete(0)
-        self._raised = weakref.ref(end)
+        # Of this very class: debuggers stop at those derived from it, and threads report them.
+        end = SystemExit(0)
+        if threading.current_thread() is threading.main_thread():
+            vars(end)["shapetrace"] = _Life()
+            self._raised = weakref.ref(vars(end)["shapetrace"])
         try:
             raise end
         finally:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from shapetrace.process.ending import Ending, TraceComplete
+from shapetrace.process.ending import Ending
 
 
 class Process:
@@ -52,7 +52,7 @@ def test_an_exception_on_its_way_is_given_time() -> None:
 
 def test_a_swallowed_exception_is_followed_by_an_interrupt_and_the_end() -> None:
     process = Process()
-    assert swallow(process.ending.raise_in_program) is TraceComplete
+    assert swallow(process.ending.raise_in_program) is SystemExit
     assert process.at(0.2) == ["interrupt"]
     assert process.ending.has_interrupted
     assert process.at(0.4) == []
