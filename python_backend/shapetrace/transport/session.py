@@ -1,0 +1,91 @@
+"""Where a program's agent finds its language server: the variable ``SHAPETRACE_SESSION``.
+
+{"session": "c2a7", "port": 40123, "token": "9f0c...", "mode": "forwardPass",
+ "afterPass": "stop", "level": "torch"}
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias, cast, get_args
+
+VARIABLE = "SHAPETRACE_SESSION"
+"""The environment variable that the extension sets."""
+
+LONGEST_NAME = 200
+"""Characters in the name of a session, or in its token."""
+
+Mode: TypeAlias = Literal["debug", "forwardPass"]
+AfterPass: TypeAlias = Literal["stop", "continue"]
+Level: TypeAlias = Literal["torch", "aten"]
+
+_parse = json.JSONDecoder().decode
+
+
+@dataclass(frozen=True, slots=True)
+class SessionAddress:
+    """One debug session: where its server listens, and what is asked of the agent."""
+
+    session: str
+    port: int
+    token: str = field(repr=False)
+    mode: Mode = "debug"
+    after_pass: AfterPass = "stop"
+    """Only of meaning when the mode is forwardPass."""
+    level: Level = "torch"
+
+
+def read_address(text: str | None) -> tuple[SessionAddress | None, str]:
+    """The address in the variable's value, and what is wrong with the value, if anything is.
+
+    Without session, port or token there is no address. An option that is not known is told, and
+    its default used.
+    """
+    if not text or text.isspace():
+        return None, f"{VARIABLE} is not set"
+    try:
+        value = _parse(text)
+    except (ValueError, RecursionError):
+        return None, f"{VARIABLE} is not JSON"
+    if not isinstance(value, dict):
+        return None, f"{VARIABLE} is not a JSON object"
+    session, port, token = value.get("session"), value.get("port"), value.get("token")
+    for key, name in (("session", session), ("token", token)):
+        if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
+            return None, f"{VARIABLE}: {key} is missing or no short text"
+    if type(port) is not int or not 0 < port < 65536:
+        return None, f"{VARIABLE}: port is missing or no port number"
+    problems: list[str] = []
+    address = SessionAddress(
+        cast(str, session),
+        port,
+        cast(str, token),
+        _choice(value, "mode", get_args(Mode), problems),
+        _choice(value, "afterPass", get_args(AfterPass), problems),
+        _choice(value, "level", get_args(Level), problems),
+    )
+    return address, "; ".join(problems)
+
+
+def write_address(address: SessionAddress) -> str:
+    """The variable's value for an address."""
+    return json.dumps(
+        {
+            "session": address.session,
+            "port": address.port,
+            "token": address.token,
+            "mode": address.mode,
+            "afterPass": address.after_pass,
+            "level": address.level,
+        }
+    )
+
+
+def _choice(value: dict[str, Any], key: str, known: tuple[str, ...], problems: list[str]) -> Any:
+    """What the value says under a key; the first of the known ones where it says nothing known."""
+    chosen = value.get(key, known[0])
+    if chosen in known:
+        return chosen
+    problems.append(f"{VARIABLE}: {key} is {chosen!r:.40}, not one of {', '.join(known)}")
+    return known[0]

@@ -1,0 +1,482 @@
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from shapetrace.transport import sender as sender_module
+from shapetrace.transport.connection import Connection
+from shapetrace.transport.framing import Message
+from shapetrace.transport.originals import System
+from tests.python.unit.transport.peers import Agent, Peer, Server, served, until
+
+
+def row(number: int, size: int = 0) -> dict[str, Any]:
+    return {"type": "rows", "number": number, "text": "x" * size}
+
+
+def test_it_says_hello_and_is_connected_once_it_is_welcome() -> None:
+    with served() as (server, agent):
+        peer = server.accept(agent)
+        assert peer.receive(lambda: agent.sender.step(0.01)) == {
+            "type": "hello",
+            "protocol": 1,
+            "token": "secret",
+            "session": "c2a7",
+            "process": {
+                "pid": 12,
+                "parent": 1,
+                "python": "3.12.1",
+                "executable": "/usr/bin/python3",
+                "argv": ["train.py"],
+                "rank": None,
+                "worldSize": None,
+                "implementation": "cpython",
+            },
+        }
+        agent.sender.step(0.01)
+        assert not agent.sender.is_connected
+        assert agent.connected == 0
+        peer.send({"type": "welcome", "protocol": 1})
+        agent.until(lambda: agent.sender.is_connected)
+        assert agent.connected == 1
+
+
+def test_messages_arrive_in_their_order() -> None:
+    with served() as (server, agent):
+        peer = server.welcome(agent)
+        sent = [row(number, number * 7 % 5000) for number in range(500)]
+        for message in sent:
+            assert agent.sender.offer(message)
+        for message in sent:
+            assert peer.receive(lambda: agent.sender.step(0.01)) == message
+        assert agent.sender.waiting == agent.sender.dropped == 0
+
+
+def test_a_message_larger_than_what_the_system_takes_at_once() -> None:
+    with served() as (server, agent):
+        peer = server.welcome(agent)
+        message = row(1, 12_000_000)
+        agent.sender.offer(message)
+        assert peer.receive(lambda: agent.sender.step(0.01)) == message
+
+
+def test_nothing_is_taken_before_the_welcome_and_that_is_no_loss() -> None:
+    with served() as (server, agent):
+        assert not agent.sender.offer(row(1))
+        assert not agent.sender.has_room()
+        server.accept(agent)
+        assert not agent.sender.offer(row(2))
+        assert agent.sender.dropped == 0
+
+
+def test_what_is_offered_in_the_callback_comes_first() -> None:
+    with served() as (server, agent):
+        agent.first_words = [row(1), row(2)]
+        peer = server.welcome(agent)
+        agent.sender.offer(row(3))
+        assert [peer.receive(lambda: agent.sender.step(0.01)) for _ in range(3)] == [
+            row(1),
+            row(2),
+            row(3),
+        ]
+
+
+def test_commands_reach_the_agent() -> None:
+    with served() as (server, agent):
+        peer = server.welcome(agent)
+        for kind in ("wake", "stop", "what a newer server may say"):
+            peer.send({"type": kind})
+        agent.until(lambda: len(agent.commands) == 3)
+        assert [command["type"] for command in agent.commands] == [
+            "wake",
+            "stop",
+            "what a newer server may say",
+        ]
+
+
+def test_a_step_ends_early_when_a_command_has_come() -> None:
+    with served() as (server, agent):
+        peer = server.welcome(agent)
+        peer.send({"type": "wake"})
+        agent.sender.step(3600)
+        assert agent.commands
+
+
+def test_commands_come_through_while_the_server_reads_nothing() -> None:
+    with served() as (server, agent):
+        peer = server.welcome(agent)
+        agent.sender.offer(row(1, 15_000_000))
+        peer.send({"type": "wake"})
+        agent.until(lambda: agent.commands)
+        assert agent.sender.waiting > 0
+
+
+def test_a_slow_reader_makes_it_drop_and_count_and_never_wait() -> None:
+    with served(most_bytes=1_000_000) as (server, agent):
+        peer = server.welcome(agent)
+        taken = [number for number in range(1000) if agent.sender.offer(row(number, 100_000))]
+        assert agent.sender.dropped == 1000 - len(taken) > 900
+        received = [peer.receive(lambda: agent.sender.step(0.01)) for _ in taken]
+        assert received == [row(number, 100_000) for number in taken]
+
+
+def test_whether_there_is_room_is_known_before_a_message_is_made() -> None:
+    with served(most_frames=1) as (server, agent):
+        peer = server.welcome(agent)
+        assert agent.sender.has_room()
+        agent.sender.offer(row(1))
+        assert not agent.sender.has_room()
+        peer.receive(lambda: agent.sender.step(0.01))
+        assert agent.sender.has_room()
+
+
+def test_what_says_how_it_goes_finds_room_when_rows_do_not() -> None:
+    with served(most_bytes=1_000_000) as (server, agent):
+        server.welcome(agent)
+        while agent.sender.offer(row(1, 1000)):
+            pass
+        assert agent.sender.offer({"type": "status", "dropped": 1}, important=True)
+        assert not agent.sender.offer(row(2, 1000))
+
+
+def test_what_cannot_be_sent_is_dropped_and_said() -> None:
+    with served() as (server, agent):
+        peer = server.welcome(agent)
+        assert not agent.sender.offer({"type": "rows", "value": float("nan")})
+        assert "has no JSON" in agent.sender.trouble
+        assert not agent.sender.offer(row(1, 17_000_000))
+        assert "too long" in agent.sender.trouble
+        assert agent.sender.dropped == 2
+        agent.sender.offer(row(2))
+        assert peer.receive(lambda: agent.sender.step(0.01)) == row(2)
+
+
+def test_what_fails_in_the_program_while_a_message_is_read_does_not_reach_it() -> None:
+    class Hostile(dict):
+        def items(self) -> Any:
+            raise RuntimeError("not today")
+
+        def __bool__(self) -> bool:
+            return True
+
+    with served() as (server, agent):
+        server.welcome(agent)
+        assert not agent.sender.offer({"type": "rows", "value": Hostile(a=1)})
+        assert agent.sender.dropped == 1
+
+
+@pytest.mark.parametrize("end", [Peer.close, Peer.reset])
+def test_a_server_that_comes_back_is_told_everything_anew(end: Callable[[Peer], None]) -> None:
+    with served() as (server, agent):
+        agent.first_words = [row(0)]
+        peer = server.welcome(agent)
+        agent.sender.offer(row(1, 10_000_000))
+        agent.until(lambda: select.select([peer.socket], [], [], 0)[0])
+        peer.socket.recv(1000)
+        end(peer)
+        agent.until(lambda: not agent.sender.is_connected)
+        assert agent.sender.waiting == 0
+        assert not agent.sender.offer(row(2))
+        again = server.welcome(agent)
+        assert agent.connected == 2
+        agent.sender.offer(row(3))
+        assert [again.receive(lambda: agent.sender.step(0.01)) for _ in range(2)] == [
+            row(0),
+            row(3),
+        ]
+        assert agent.sender.dropped == 0
+
+
+def test_a_server_that_was_not_there_yet_is_found() -> None:
+    with served() as (server, agent):
+        server.close()
+        agent.until(lambda: agent.sender.trouble)
+        assert agent.sender.trouble == os.strerror(errno.ECONNREFUSED)
+        back = Server(server.port)
+        try:
+            back.welcome(agent)
+        finally:
+            back.close()
+
+
+def test_a_server_that_does_not_come_back_is_given_up() -> None:
+    with served(patience=0.3) as (server, agent):
+        peer = server.welcome(agent)
+        server.close()
+        peer.close()
+        agent.until(lambda: agent.sender.is_over)
+        assert not agent.sender.offer(row(1))
+        agent.sender.step(0.01)
+
+
+def has_refusals(agent: Agent, number: int) -> bool:
+    return agent.sender._refusals == number
+
+
+def test_a_server_that_refuses_is_asked_a_few_times_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender_module, "_LONGEST_DELAY", 0.01)
+    with served() as (server, agent):
+        asked = 0
+        while not agent.sender.is_over:
+            peer = server.accept(agent)
+            peer.receive(lambda: agent.sender.step(0.01))
+            peer.send({"type": "refused", "reason": "the token is wrong"})
+            asked += 1
+            agent.until(partial(has_refusals, agent, asked))
+        assert asked == sender_module._REFUSALS
+        assert agent.sender.trouble == "the language server refuses: the token is wrong"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\n\r\n",
+        b"\xff\xff\xff\xff",
+        b"\x00\x00\x00\x02{}",
+        b'\x00\x00\x00\x0f{"type":"wake"}',
+        b'\x00\x00\x00\x12{"type":"welcome"}',
+        b'\x00\x00\x00\x1f{"type":"welcome","protocol":99}',
+    ],
+)
+def test_whoever_is_not_the_language_server_is_left_again(answer: bytes) -> None:
+    with served() as (server, agent):
+        agent.sender.offer(row(1))
+        peer = server.accept(agent)
+        peer.socket.sendall(answer)
+        agent.until(lambda: agent.sender.trouble)
+        assert not agent.sender.is_connected
+        assert agent.connected == 0
+        assert not agent.commands
+        server.welcome(agent)
+
+
+def test_garbage_after_the_welcome_ends_the_connection() -> None:
+    with served() as (server, agent):
+        peer = server.welcome(agent)
+        peer.socket.sendall(b"\x00\x00\x00\x02[]")
+        agent.until(lambda: not agent.sender.is_connected)
+        assert "does not hold an object" in agent.sender.trouble
+        server.welcome(agent)
+
+
+def test_a_server_that_never_answers_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender_module, "_WELCOME_WITHIN", 0.1)
+    with served() as (server, agent):
+        server.accept(agent)
+        agent.until(lambda: agent.sender.trouble)
+        assert agent.sender.trouble == "the language server does not answer"
+
+
+def test_a_fault_in_the_agents_callbacks_is_kept_from_the_program() -> None:
+    with served() as (server, agent):
+        agent.sender._on_connected = lambda: 1 / 0
+        agent.sender._on_command = lambda message: [][message["number"]]
+        peer = server.welcome(agent)
+        assert "ZeroDivisionError" in agent.sender.trouble
+        peer.send({"type": "wake", "number": 1})
+        agent.until(lambda: "IndexError" in agent.sender.trouble)
+        assert agent.sender.is_connected
+
+
+def test_closing_sends_the_rest() -> None:
+    with served() as (server, agent):
+        peer = server.welcome(agent)
+        sent = [row(number, 10_000) for number in range(300)]
+        for message in sent:
+            agent.sender.offer(message)
+        received: list[Any] = []
+        reader = threading.Thread(target=lambda: received.extend(peer.receive_all()))
+        reader.start()
+        assert agent.sender.close(30.0)
+        reader.join()
+        assert received == sent
+        assert agent.sender.is_over
+        assert not agent.sender.offer(row(1))
+
+
+def test_closing_before_the_first_step_connects_and_tells_everything() -> None:
+    with served() as (server, agent):
+        agent.first_words = [row(1), row(2)]
+        received: list[Any] = []
+        reader = threading.Thread(target=lambda: received.extend(_greet_and_receive_all(server)))
+        reader.start()
+        assert agent.sender.close(30.0)
+        reader.join()
+        assert received == [row(1), row(2)]
+
+
+def _greet_and_receive_all(server: Server) -> list[dict[str, Any]]:
+    connection, _ = server._listening.accept()
+    peer = Peer(connection)
+    with connection:
+        hello = peer.receive()
+        assert hello is not None
+        assert hello["type"] == "hello"
+        peer.send({"type": "welcome", "protocol": 1})
+        return peer.receive_all()
+
+
+def test_closing_without_a_server_does_not_try_for_long() -> None:
+    with served() as (server, agent):
+        server.close()
+        assert not agent.sender.close(3600)
+        assert agent.sender.is_over
+
+
+def test_closing_waits_no_longer_than_told_for_a_server_that_reads_nothing() -> None:
+    with served() as (server, agent):
+        peer = server.welcome(agent)
+        agent.sender.offer(row(1, 15_000_000))
+        assert not agent.sender.close(0.05)
+        assert agent.sender.trouble == "the time to send the rest was over"
+        with pytest.raises(AssertionError, match="within a frame"):
+            peer.receive_all()
+
+
+def test_closing_waits_no_longer_than_told_for_a_server_that_does_not_answer() -> None:
+    with served() as (server, agent):
+        server.accept(agent)
+        assert not agent.sender.close(0.05)
+
+
+def test_closing_while_another_thread_is_in_a_step() -> None:
+    with served() as (server, agent):
+        peer = server.welcome(agent)
+        stepping = threading.Thread(target=lambda: agent.sender.step(3600))
+        stepping.start()
+        until(agent.sender._turn.locked, lambda: None)
+        agent.sender.offer(row(1))
+        assert agent.sender.close(30.0)
+        stepping.join()
+        assert peer.receive_all() == [row(1)]
+
+
+def test_closing_gives_up_on_a_step_that_is_stuck_in_the_agent() -> None:
+    with served() as (server, agent):
+        peer = server.welcome(agent)
+        is_in, may_go_on = threading.Event(), threading.Event()
+
+        def stuck(message: Message) -> None:
+            is_in.set()
+            may_go_on.wait()
+
+        agent.sender._on_command = stuck
+        peer.send({"type": "wake"})
+        stepping = threading.Thread(target=lambda: agent.sender.step(3600))
+        stepping.start()
+        is_in.wait()
+        assert not agent.sender.close(0.01)
+        assert agent.sender.is_over
+        may_go_on.set()
+        stepping.join()
+        agent.sender.step(0.0)
+        assert peer.receive_all() == []
+
+
+def test_closing_twice_and_stepping_afterwards_do_nothing() -> None:
+    with served() as (server, agent):
+        server.welcome(agent)
+        assert agent.sender.close()
+        assert not agent.sender.close()
+        agent.sender.step(0.01)
+        assert agent.connected == 1
+
+
+def test_a_clock_that_stands_still_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with served() as (server, agent):
+        peer = server.welcome(agent)
+        monkeypatch.setattr(System, "now", staticmethod(lambda: 12.0))
+        agent.sender.step(0.05)
+        agent.sender.offer(row(1, 15_000_000))
+        agent.sender.step(0.05)
+        assert not agent.sender.close(0.1)
+        peer.close()
+
+
+def test_an_interrupt_while_closing_is_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: object) -> int:
+        raise KeyboardInterrupt
+
+    with served() as (server, agent):
+        peer = server.welcome(agent)
+        agent.sender.offer(row(1))
+        monkeypatch.setattr(Connection, "send", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            agent.sender.close()
+        assert peer.receive_all() == []
+
+
+def test_a_forked_child_leaves_the_connection_to_its_parent() -> None:
+    with served() as (server, agent):
+        peer = server.welcome(agent)
+        # What a child has: its own number of the same descriptor.
+        assert agent.sender._connection is not None
+        kept = socket.socket(fileno=os.dup(agent.sender._connection._socket.fileno()))
+        agent.sender._turn.acquire()
+        agent.sender._outbox._lock.acquire()
+        agent.sender.after_fork_in_child()
+        assert not agent.sender.offer(row(1))
+        assert not agent.sender.close()
+        agent.sender.step(0.0)
+        with kept:
+            kept.sendall(b'\x00\x00\x00\x0e{"type":"bye"}')
+            assert peer.receive() == {"type": "bye"}
+
+
+def test_a_fork_that_nobody_tells_of_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with served() as (server, agent):
+        server.welcome(agent)
+        agent.sender._turn.acquire()
+        agent.sender._outbox._lock.acquire()
+        monkeypatch.setattr(System, "process_id", staticmethod(lambda: 0))
+        assert not agent.sender.offer(row(1))
+        assert agent.sender.is_over
+        agent.sender.step(0.0)
+        assert not agent.sender.close()
+
+
+def test_a_descriptor_that_the_program_closed_and_uses_again_is_left_alone() -> None:
+    with served() as (server, agent):
+        server.welcome(agent)
+        assert agent.sender._connection is not None
+        descriptor = agent.sender._connection._socket.fileno()
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            # As after os.closerange: the number is free, and the program's next file gets it.
+            os.dup2(ours.fileno(), descriptor)
+            agent.sender.offer(row(1))
+            agent.until(lambda: not agent.sender.is_connected)
+            assert "closed the connection's descriptor" in agent.sender.trouble
+            os.write(descriptor, b"the program's own")
+            assert theirs.recv(100) == b"the program's own"
+            os.close(descriptor)
+        server.welcome(agent)
+
+
+def test_no_descriptor_is_left_when_a_connection_cannot_be_made() -> None:
+    with served() as (server, agent):
+        server.close()
+        before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+        agent.until(lambda: agent.sender._delay > 0.3)
+        after = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+        assert before == after
+
+
+def test_a_process_without_free_descriptors_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_left(*arguments: object) -> Any:
+        raise OSError(24, "Too many open files")
+
+    with served() as (server, agent):
+        with monkeypatch.context() as patched:
+            patched.setattr(System, "Socket", none_left)
+            agent.until(lambda: agent.sender.trouble)
+            assert agent.sender.trouble == "Too many open files"
+        server.welcome(agent)
