@@ -17,9 +17,6 @@ from shapetrace.views.styled import printable
 FAILED = "✗"
 """Stands before the error that ended a call."""
 
-_LEAST = 8
-"""Characters in which a shape still says something."""
-
 _TAIL = re.compile(r"\([^()]{1,24}\)\.?\Z")
 """What many of torch's messages end with, and what matters most in them: the sizes."""
 
@@ -33,10 +30,11 @@ class Labelled:
 
 
 def merged_text(values: Sequence[Value], length: int | None = None) -> str:
-    """The text of the values of several calls; of a single one what fits is chosen with care."""
-    if len(values) == 1:
+    """The text of the values of several calls; if all are alike, what fits is chosen with care."""
+    distinct = {value_text(value): value for value in values}
+    if len(distinct) == 1:
         return printable(value_text(values[0], length))
-    return printable(merge_text(values, length))
+    return printable(merge_text(distinct.values(), length))
 
 
 def labelled_text(items: Sequence[Labelled], length: int) -> str:
@@ -90,9 +88,8 @@ def _pair(names: str, text: str) -> str:
 
 
 def _fitted(names: str, values: Sequence[Value], length: int) -> str:
-    """The first of the groups, made to fit: the shape gives way before the name does."""
-    room = length - len(names) - 1 if names else length
-    if room >= _LEAST:
-        return _pair(names, merged_text(values, room))
-    text = merged_text(values)
-    return cut_end(_pair(cut_end(names, max(length - len(text) - 1, 1)), text), length)
+    """The first of the groups, made to fit: the shape keeps at least half of the room."""
+    if not names:
+        return merged_text(values, length)
+    text = merged_text(values, max(length - len(names) - 1, length // 2))
+    return _pair(cut_end(names, length - len(text) - 1), text)

@@ -1,0 +1,341 @@
+"""The server as the editor sees it: which request is answered by what."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams, JsonRpcInvalidRequest
+from pygls.lsp.server import LanguageServer
+
+from shapetrace._errors import ShapetraceError
+from shapetrace.server import protocol
+from shapetrace.server.documents import Documents
+from shapetrace.server.export import export
+from shapetrace.server.features.code_lens import code_lenses
+from shapetrace.server.features.hover import hover, statement_story
+from shapetrace.server.features.inlay_hints import Hint, inlay_hints
+from shapetrace.server.journal import Journal
+from shapetrace.server.listener import Listener
+from shapetrace.server.options import Options, read_options
+from shapetrace.server.ranges import SourceRange
+from shapetrace.server.refresh import Throttle
+from shapetrace.server.sessions import Sessions
+from shapetrace.server.store import TraceStore
+from shapetrace.server.sync import SyncProtocol, plain_converter
+from shapetrace.server.view import DocumentView
+
+HINT_INTERVAL = 0.1
+"""Seconds between two requests to ask for hints anew."""
+
+LENS_INTERVAL = 0.5
+"""The same for code lenses, which tell how often something ran and so change all the time."""
+
+_log = logging.getLogger(__name__)
+
+
+class App:
+    """Everything that lives as long as the server."""
+
+    def __init__(self, server: LanguageServer, documents: Documents) -> None:
+        self.documents = documents
+        self.options = Options()
+        self.are_hints_visible = True
+        self.store = TraceStore()
+        self.sessions = Sessions(self.store, self._tell)
+        self.journal: Journal | None = None
+        self._server = server
+        self._listener: Listener | None = None
+        self._capabilities = types.WorkspaceClientCapabilities()
+        self._hints = Throttle(self._refresh_hints, HINT_INTERVAL)
+        self._lenses = Throttle(self._refresh_lenses, LENS_INTERVAL)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.store.add_listener(self._changed)
+
+    # What the editor says
+
+    def initialize(self, params: types.InitializeParams) -> None:
+        """Take what the client can do and wants."""
+        given = protocol.read_initialization(params.initialization_options)
+        self._capabilities = params.capabilities.workspace or self._capabilities
+        self._set_options(given.settings)
+        if given.storage is not None:
+            self.journal = Journal(Path(given.storage))
+        self._listener = Listener(self.sessions, self.journal)
+
+    def initialized(self) -> None:
+        """Begin with what was recorded before."""
+        if self.journal is not None:
+            self._begin(self._restore(self.journal))
+
+    def configure(self, settings: Any) -> None:
+        """Take new settings."""
+        section = settings.get("shapetrace") if isinstance(settings, dict) else None
+        self._set_options(section)
+        self._hints.wish()
+        self._lenses.wish()
+
+    async def stop(self) -> None:
+        """Close what is open."""
+        self._hints.cancel()
+        self._lenses.cancel()
+        for task in self._tasks:
+            task.cancel()
+        if self._listener is not None:
+            await self._listener.stop()
+
+    def encoding(self) -> str:
+        """What columns are counted in."""
+        return self.documents.encoding
+
+    # Requests of the extension
+
+    async def open_session(self, params: object) -> dict[str, Any]:
+        """Expect processes."""
+        given = protocol.read_open_session(params)
+        self.store.open_session(given.session)
+        try:
+            port, token = await self._listening().open_session(
+                given.session, given.name, given.mode, given.token, given.port
+            )
+        except OSError as error:
+            message = f"cannot listen for the program: {error.strerror or error}"
+            self._tell(protocol.Status(given.session, None, "failed", message))
+            raise JsonRpcInvalidRequest(message) from error
+        return protocol.to_json(protocol.OpenedSession(port, token))
+
+    async def close_session(self, params: object) -> None:
+        """Expect no more of a session."""
+        await self._listening().close_session(protocol.read_session(params).session)
+
+    def clear(self, params: object) -> None:
+        """Forget all that was recorded."""
+        self.store.clear()
+        if self.journal is not None:
+            self.journal.forget()
+
+    async def export(self, params: object) -> dict[str, Any]:
+        """Write a trace to a file."""
+        given = protocol.read_export(params)
+        traces = list(self.store.traces(given.session))
+        try:
+            written = await asyncio.to_thread(export, traces, given.path, given.format)
+        except (OSError, ShapetraceError) as error:
+            raise JsonRpcInvalidRequest(f"cannot write {given.path}: {error}") from error
+        return protocol.to_json(written)
+
+    def wake(self, params: object) -> dict[str, Any]:
+        """Have processes look at everything again."""
+        listener = self._listening()
+        processes = listener.processes(protocol.read_session(params).session)
+        told = [listener.send(process, {"type": "wake"}) for process in processes]
+        return protocol.to_json(protocol.Woken(sum(told)))
+
+    def show_hints(self, params: object) -> None:
+        """Show hints or hide them."""
+        self.are_hints_visible = protocol.read_show_hints(params).visible
+        self._hints.wish()
+        self._lenses.wish()
+
+    # Requests of the editor
+
+    def view(self, uri: str) -> DocumentView | None:
+        """What was recorded of an open document; None where that is nothing or in doubt."""
+        document = self.documents.get(uri)
+        records = None if document is None else self.store.records(document.key)
+        if document is None or records is None or records.text is None:
+            return None
+        return DocumentView(document, records, records.text)
+
+    def inlay_hints(self, params: types.InlayHintParams) -> list[types.InlayHint]:
+        """The hints on the lines asked for."""
+        view = self.view(params.text_document.uri) if self.are_hints_visible else None
+        if view is None:
+            return []
+        first, last = params.range.start.line, params.range.end.line
+        hints = inlay_hints(view, first, last, self.options.hints, self.encoding())
+        return [_to_protocol(hint, params.text_document.uri) for hint in hints]
+
+    def resolve_hint(self, hint: types.InlayHint) -> types.InlayHint:
+        """The same hint with what is shown over it."""
+        data = hint.data if isinstance(hint.data, dict) else {}
+        view = self.view(str(data.get("uri")))
+        where = data.get("range")
+        if view is not None and isinstance(where, list) and len(where) == len(SourceRange._fields):
+            story = statement_story(view, self.store, SourceRange(*where))
+            if story:
+                hint.tooltip = _markdown(story)
+        return hint
+
+    def hover(self, params: types.HoverParams) -> types.Hover | None:
+        """The story of what is under the mouse."""
+        view = self.view(params.text_document.uri) if self.options.hover.enabled else None
+        if view is None:
+            return None
+        position = params.position
+        story = hover(view, self.store, position.line, position.character, self.encoding())
+        if story is None:
+            return None
+        where = types.Range(types.Position(*story.start), types.Position(*story.end))
+        return types.Hover(_markdown(story.markdown), where)
+
+    def code_lenses(self, params: types.CodeLensParams) -> list[types.CodeLens]:
+        """What stands above functions."""
+        view = self.view(params.text_document.uri) if self.options.code_lens.enabled else None
+        if view is None or not self.are_hints_visible:
+            return []
+        return [
+            types.CodeLens(
+                range=types.Range(types.Position(lens.line, 0), types.Position(lens.line, 0)),
+                command=types.Command(title=lens.text, command=""),
+            )
+            for lens in code_lenses(view, self.store)
+        ]
+
+    # What happens without being asked
+
+    def _changed(self, files: frozenset[str], counted: frozenset[str]) -> None:
+        shown = {document.key for document in self.documents}
+        if shown & files:
+            self._hints.wish()
+        if shown & (files | counted):
+            self._lenses.wish()
+
+    def _refresh_hints(self) -> None:
+        hints = self._capabilities.inlay_hint
+        if hints is not None and hints.refresh_support:
+            self._server.workspace_inlay_hint_refresh(None)
+
+    def _refresh_lenses(self) -> None:
+        lenses = self._capabilities.code_lens
+        if self.options.code_lens.enabled and lenses is not None and lenses.refresh_support:
+            self._server.workspace_code_lens_refresh(None)
+
+    def _tell(self, status: protocol.Status) -> None:
+        self._server.protocol.notify(protocol.STATUS, protocol.to_json(status))
+
+    def _set_options(self, settings: Any) -> None:
+        self.options, messages = read_options(settings)
+        for message in messages:
+            _log.warning("%s", message)
+            self._server.window_show_message(
+                types.ShowMessageParams(types.MessageType.Warning, f"Shapetrace: {message}")
+            )
+
+    def _listening(self) -> Listener:
+        if self._listener is None:
+            raise JsonRpcInvalidRequest("the server has not been initialized")
+        return self._listener
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _restore(self, journal: Journal) -> None:
+        try:
+            journal.remove_old()
+            await self.sessions.replay(journal.replay())
+        except Exception:
+            _log.exception("what was recorded before cannot be read back")
+
+
+def create_server() -> LanguageServer:
+    """A server that is ready to be started."""
+    documents = Documents()
+    server = LanguageServer(
+        "shapetrace",
+        str(protocol.VERSION),
+        protocol_cls=lambda *given: SyncProtocol(documents, *given),
+        converter_factory=plain_converter,
+    )
+    register(server, App(server, documents))
+    return server
+
+
+def register(server: LanguageServer, app: App) -> None:
+    """Say who answers what."""
+
+    @server.feature(types.INITIALIZE)
+    def initialize(params: types.InitializeParams) -> None:
+        app.initialize(params)
+
+    @server.feature(types.INITIALIZED)
+    def initialized(params: types.InitializedParams) -> None:
+        app.initialized()
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
+    def configure(params: types.DidChangeConfigurationParams) -> None:
+        app.configure(params.settings)
+
+    @server.feature(types.SHUTDOWN)
+    async def shutdown(params: None) -> None:
+        await app.stop()
+
+    @server.feature(types.TEXT_DOCUMENT_INLAY_HINT)
+    def hints(params: types.InlayHintParams) -> list[types.InlayHint]:
+        return app.inlay_hints(params)
+
+    @server.feature(types.INLAY_HINT_RESOLVE)
+    def resolve_hint(params: types.InlayHint) -> types.InlayHint:
+        return app.resolve_hint(params)
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    def show_hover(params: types.HoverParams) -> types.Hover | None:
+        return app.hover(params)
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
+    def show_lenses(params: types.CodeLensParams) -> list[types.CodeLens]:
+        return app.code_lenses(params)
+
+    for method, answer in (
+        (protocol.OPEN_SESSION, app.open_session),
+        (protocol.CLOSE_SESSION, app.close_session),
+        (protocol.CLEAR, app.clear),
+        (protocol.EXPORT, app.export),
+        (protocol.WAKE, app.wake),
+        (protocol.SHOW_HINTS, app.show_hints),
+    ):
+        server.feature(method)(_checked(answer))
+
+
+def _checked(answer: Callable[[object], Any]) -> Callable[[Any], Any]:
+    """The same, with a proper answer to parameters that are wrong.
+
+    pygls hands the server itself to whoever takes an ``object``, hence ``Any``.
+    """
+    if asyncio.iscoroutinefunction(answer):
+
+        async def checked_later(params: Any) -> Any:
+            try:
+                return await answer(params)
+            except protocol.MessageError as error:
+                raise JsonRpcInvalidParams(str(error)) from error
+
+        return checked_later
+
+    def checked(params: Any) -> Any:
+        try:
+            return answer(params)
+        except protocol.MessageError as error:
+            raise JsonRpcInvalidParams(str(error)) from error
+
+    return checked
+
+
+def _markdown(text: str) -> types.MarkupContent:
+    return types.MarkupContent(types.MarkupKind.Markdown, text)
+
+
+def _to_protocol(hint: Hint, uri: str) -> types.InlayHint:
+    return types.InlayHint(
+        position=types.Position(hint.line, hint.column),
+        label=hint.text,
+        kind=types.InlayHintKind.Type,
+        padding_left=True,
+        data={"uri": uri, "range": list(hint.statement)},
+    )

@@ -1,0 +1,322 @@
+"""Hover: the story of the expression under the mouse.
+
+The smallest recorded expression there wins; a name is looked for among the inputs of the call that
+it is passed to, and then where it was assigned.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from shapetrace.events.model import Container, Op, Tensor, Value
+from shapetrace.server.bindings import Binding, binding_of, first_line
+from shapetrace.server.facts import bound_values
+from shapetrace.server.features.code_lens import calls_of
+from shapetrace.server.ranges import SourceRange, byte_column, editor_column, range_of
+from shapetrace.server.records import Call, Expression, Key, holds_tensor
+from shapetrace.server.statements import Statement
+from shapetrace.server.store import TraceStore
+from shapetrace.server.view import DocumentView
+from shapetrace.views.stories import (
+    Told,
+    calls_story,
+    code,
+    details_text,
+    escaped,
+    name_lines,
+    name_story,
+    paragraphs,
+    quoted,
+)
+
+_TRANSPARENT = (
+    ast.Constant,
+    ast.Dict,
+    ast.FormattedValue,
+    ast.JoinedStr,
+    ast.List,
+    ast.Set,
+    ast.Slice,
+    ast.Starred,
+    ast.Tuple,
+)
+"""Who points at one of these may mean what it is part of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Markdown on a range of the document, in the editor's columns."""
+
+    markdown: str
+    start: tuple[int, int]
+    end: tuple[int, int]
+
+
+def hover(
+    view: DocumentView, store: TraceStore, line: int, units: int, encoding: str = "utf-16"
+) -> Story | None:
+    """What is known of the expression at a position of the document."""
+    source_line = view.source_line(line)
+    if source_line is None:
+        return None
+    column = byte_column(view.document.lines[line], units, encoding)
+    statement = view.structure.at(source_line, column)
+    if statement is None or not view.is_whole(statement.range):
+        return None
+    found = _Teller(view, store, statement).at(source_line, column)
+    if found is None:
+        return None
+    where, markdown = found
+    offset = line - source_line
+    start, end = (
+        (at + offset, editor_column(view.document.lines[at + offset], bytes_, encoding))
+        for at, bytes_ in (where.start, where.end)
+    )
+    return Story(markdown, start, end)
+
+
+def statement_story(view: DocumentView, store: TraceStore, where: SourceRange) -> str:
+    """What is known of the statement that a hint belongs to."""
+    statement = view.structure.at(where.line, where.column)
+    if statement is None or statement.range != where:
+        return ""
+    return _Teller(view, store, statement).whole()
+
+
+class _Teller:
+    """Tells of one statement."""
+
+    def __init__(self, view: DocumentView, store: TraceStore, statement: Statement) -> None:
+        self._view = view
+        self._store = store
+        self._statement = statement
+
+    def at(self, line: int, column: int) -> tuple[SourceRange, str] | None:
+        """The story at a position, and what of the source it is about."""
+        path = self._view.structure.path(line, column)
+        around = [each for each in self._expressions() if each.range.touches(line, column)]
+        around.sort(key=lambda expression: _extent(expression.range))
+        node = path[-1] if path else None
+        story = None
+        if isinstance(node, ast.arg):
+            story = self._parameter(node, path)
+        elif isinstance(node, ast.Name):
+            story = self._name(node, path, around)
+        elif isinstance(node, ast.Attribute):
+            story = self._attribute(node, around)
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            story = self._function(node, line, column)
+        if story is not None:
+            return story
+        for expression in around if not path else _meant(path, around):
+            told = self._told(expression.calls.items())
+            if told:
+                return expression.range, calls_story(told, self._notes(expression.calls))
+        return None
+
+    def whole(self) -> str:
+        """All that the statement's hint is made of."""
+        facts = self._view.facts(self._statement)
+        parts: list[str] = []
+        lines: list[str] = []
+        values: list[Value] = []
+        for part, known in zip(
+            (*self._statement.parts, *self._statement.named),
+            (*facts.values, *facts.named),
+            strict=True,
+        ):
+            expression = self._expression(part.value)
+            if known and expression is not None and not part.path:
+                told = self._told(expression.calls.items())
+                parts.append(calls_story(told, self._notes(expression.calls)))
+            elif known:
+                lines.extend(name_lines(part.name or "", known))
+                values.extend(known)
+        if lines:
+            details = details_text(values, is_of_one=len(lines) == 1)
+            parts.insert(0, paragraphs([code(lines), details]))
+        if facts.errors:
+            failed = (
+                (key, call)
+                for expression in self._expressions()
+                for key, call in expression.calls.items()
+                if call.error in facts.errors and call.direct
+            )
+            parts.append(calls_story(self._told(failed)))
+        return "\n\n---\n\n".join(dict.fromkeys(parts))
+
+    def _expressions(self) -> Iterator[Expression]:
+        """The recorded expressions in the statement."""
+        where = self._statement.range
+        for expression in self._view.records.expressions(where.line, where.end_line):
+            if where.contains(expression.range):
+                yield expression
+
+    def _expression(self, where: SourceRange | None) -> Expression | None:
+        found = None if where is None else self._view.records.expression(where)
+        return found if found is not None and any(found.values) else None
+
+    def _told(self, calls: Iterable[tuple[Key, Call]]) -> list[Told]:
+        """The calls that say what an expression is worth, or why it has no value."""
+        told: list[Told] = []
+        for (number, _), call in calls:
+            process = self._store.process(number)
+            if process is None or not call.direct:
+                continue
+            owner = call.module if isinstance(call, Op) else None
+            module = None if owner is None else process.modules.get(owner)
+            told.append(Told(call, process.count(call), module))
+        # That the truth of a comparison was asked for is no news.
+        news = [each for each in told if not _asks_for_truth(each.call)]
+        return news or told
+
+    def _notes(self, keys: Iterable[Key]) -> list[str]:
+        """What was not looked at in the processes that made some calls."""
+        processes = [
+            self._store.process(number) for number in dict.fromkeys(key[0] for key in keys)
+        ]
+        return list(
+            dict.fromkeys(
+                f"Shapes have settled: {escaped(entry.where)}"
+                for process in processes
+                for entry in (() if process is None else process.coverage)
+                if entry.reason == "settled"
+            )
+        )
+
+    def _name(
+        self, node: ast.Name, path: Sequence[ast.AST], around: Sequence[Expression]
+    ) -> tuple[SourceRange, str] | None:
+        where = range_of(node)
+        if not isinstance(node.ctx, ast.Load):
+            values = tuple(dict.fromkeys(self._view.records.stored(where)))
+            return self._named(where, node.id, values, "")
+        if _is_called(node, path):
+            return None
+        binding = binding_of(path)
+        for expression in around:
+            values = _inputs_named(expression, node.id)
+            if values:
+                origin = "" if binding is None else self._origin(binding)
+                return self._named(where, node.id, values, origin)
+        if binding is None:
+            return None
+        values = bound_values(binding, self._view.records)
+        return self._named(where, node.id, values, self._origin(binding))
+
+    def _parameter(self, node: ast.arg, path: Sequence[ast.AST]) -> tuple[SourceRange, str] | None:
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+        owner = next((each for each in reversed(path) if isinstance(each, functions)), None)
+        if owner is None:
+            return None
+        title = "<lambda>" if isinstance(owner, ast.Lambda) else owner.name
+        where = range_of(node)
+        name = SourceRange(
+            where.line, where.column, where.line, where.column + len(node.arg.encode())
+        )
+        binding = Binding(node.arg, name, title, first_line(owner))
+        values = bound_values(binding, self._view.records)
+        return self._named(name, node.arg, values, self._origin(binding))
+
+    def _attribute(
+        self, node: ast.Attribute, around: Sequence[Expression]
+    ) -> tuple[SourceRange, str] | None:
+        """A parameter such as ``self.scale``, where it goes into the smallest call around it."""
+        where = range_of(node)
+        if not around or not around[0].range.contains(where) or around[0].range == where:
+            return None
+        ending = f".{ast.unparse(node).partition('.')[2]}"
+        found: dict[Tensor, None] = {}
+        for call in around[0].calls.values():
+            owned = {each for each in _input_tensors(call) if f".{each.name}".endswith(ending)}
+            if len(owned) != 1:
+                return None
+            found.update(dict.fromkeys(owned))
+        paths = ", ".join(dict.fromkeys(quoted(tensor.name or "") for tensor in found))
+        return self._named(where, ast.unparse(node), tuple(found), paths)
+
+    def _function(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef, line: int, column: int
+    ) -> tuple[SourceRange, str] | None:
+        """The name of a function that module calls ran: all of these calls."""
+        function = self._view.structure.function_at(node.lineno)
+        name = self._view.structure.function_name(node)
+        if function is None or function.node is not node or not name.touches(line, column):
+            return None
+        told = calls_of(self._view, self._store, function)
+        return (name, calls_story(told, named=False)) if told else None
+
+    def _named(
+        self, where: SourceRange, name: str, values: Sequence[Value], origin: str
+    ) -> tuple[SourceRange, str] | None:
+        if not any(map(holds_tensor, values)):
+            return None
+        return where, name_story(name, tuple(dict.fromkeys(values)), origin)
+
+    def _origin(self, binding: Binding) -> str:
+        if binding.function is None:
+            now = self._view.document_line(binding.target.line)
+            return "" if now is None else f"assigned in line {now + 1}"
+        if binding.function == "<lambda>":
+            return "parameter of a lambda"
+        return f"parameter of {quoted(binding.function)}"
+
+
+def _meant(path: Sequence[ast.AST], around: Sequence[Expression]) -> Iterator[Expression]:
+    """Which of the recorded expressions around a position somebody can mean who points there.
+
+    Not the call that is made with ``math.sqrt(n)`` by who points at that, as it is something else.
+    """
+    for depth in range(len(path) - 1, 0, -1):
+        node = path[depth]
+        if not isinstance(node, ast.expr):
+            continue
+        where = range_of(node)
+        # A call in a chain of several lines begins at its method's name for Python.
+        yield from (
+            each for each in around if each.range.end == where.end and where.contains(each.range)
+        )
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            parent = path[depth - 1]
+            is_callee = isinstance(parent, ast.Call) and parent.func is node
+            if not is_callee and not isinstance(parent, ast.Attribute):
+                return
+        elif not isinstance(node, _TRANSPARENT):
+            return
+
+
+def _extent(where: SourceRange) -> tuple[int, int]:
+    """Less for smaller ranges, of those around one position."""
+    lines = where.end_line - where.line
+    return (lines, where.end_column - where.column if lines == 0 else 0)
+
+
+def _is_called(node: ast.Name, path: Sequence[ast.AST]) -> bool:
+    parent = path[-2] if len(path) > 1 else None
+    return isinstance(parent, ast.Call) and parent.func is node
+
+
+def _asks_for_truth(call: Call) -> bool:
+    return isinstance(call, Op) and call.name.endswith(".__bool__")
+
+
+def _inputs_named(expression: Expression, name: str) -> tuple[Value, ...]:
+    """The different tensors of a name that went into the calls of an expression."""
+    found: dict[Value, None] = {}
+    for call in expression.calls.values():
+        for tensor in _input_tensors(call):
+            if tensor.name == name:
+                found[tensor] = None
+    return tuple(found)
+
+
+def _input_tensors(call: Call) -> Iterator[Tensor]:
+    pending: list[Value] = [*call.inputs]
+    while pending:
+        value = pending.pop(0)
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, Container):
+            pending.extend(value.items)

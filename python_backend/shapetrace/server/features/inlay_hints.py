@@ -1,0 +1,161 @@
+"""Inlay hints: the shapes of what each line produced.
+
+def forward(self, x, mask):                x f32[2,16,64], mask bool[16,16]
+    q, k = self.split(self.proj(x))        q,k f32[2,4,16,8]
+    return q @ k.transpose(-2, -1)         f32[2,4,16,16]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from shapetrace.events.model import Value
+from shapetrace.server.facts import Facts
+from shapetrace.server.options import HintOptions, Position
+from shapetrace.server.ranges import SourceRange, editor_column, editor_length
+from shapetrace.server.statements import Part, Statement
+from shapetrace.server.view import DocumentView
+from shapetrace.views.labels import Labelled, failure_text, labelled_text, tuple_text
+from shapetrace.views.shapes import cut_end
+
+_LEAST = 6
+"""Characters below which a further hint on a line would say nothing."""
+
+_BETWEEN_STATEMENTS = "; "
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """A text behind a place in the document."""
+
+    line: int
+    column: int
+    text: str
+    statement: SourceRange
+    """What it tells of, as a range of the source that ran; the first, if it tells of several."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What one statement has for one place."""
+
+    line: int
+    column: int | None
+    """None for the end of the line."""
+    statement: Statement
+    items: tuple[Labelled, ...] = ()
+    facts: Facts | None = None
+    """Given at the end of the statement, where everything is told that was not told before."""
+
+
+def inlay_hints(
+    view: DocumentView, first: int, last: int, options: HintOptions, encoding: str = "utf-16"
+) -> list[Hint]:
+    """The hints on some lines of a document, counted from 0."""
+    if options.position == "off":
+        return []
+    pieces: dict[int, list[_Piece]] = {}
+    for statement in view.statements(first, last):
+        if statement.kind != "parameters" or options.parameters:
+            for piece in _pieces(statement, view.facts(statement), options):
+                pieces.setdefault(piece.line, []).append(piece)
+    hints: list[Hint] = []
+    for line, on_line in sorted(pieces.items()):
+        now = view.document_line(line)
+        if now is not None and first <= now <= last:
+            hints.extend(_hints(view, now, on_line, options.maximum_length, encoding))
+    return hints
+
+
+def _pieces(statement: Statement, facts: Facts, options: HintOptions) -> Iterator[_Piece]:
+    """Where the things that are known of a statement are to be told."""
+    if not facts:
+        return
+    values: list[tuple[Value, ...]] = []
+    named: list[tuple[Value, ...]] = []
+    for parts, known, rest in (
+        (statement.parts, facts.values, values),
+        (statement.named, facts.named, named),
+    ):
+        for part, its_values in zip(parts, known, strict=True):
+            places = list(_places(statement, part, options.position)) if its_values else []
+            for line, column in places:
+                yield _Piece(line, column, statement, (Labelled(None, its_values),))
+            rest.append(() if places else its_values)
+    left = Facts(tuple(values), tuple(named), facts.errors)
+    if left:
+        yield _Piece(statement.range.end_line, None, statement, facts=left)
+
+
+def _places(
+    statement: Statement, part: Part, position: Position
+) -> Iterator[tuple[int, int | None]]:
+    """Where a part is told, if not at the end of its statement."""
+    for target in part.targets:
+        if position == "afterName":
+            yield target.end_line, target.end_column
+        elif statement.kind == "parameters" and target.end_line != statement.range.end_line:
+            others = (each.targets[0] for each in statement.parts if each is not part)
+            if all(other.line != target.line for other in others):
+                yield target.end_line, None
+
+
+def _hints(
+    view: DocumentView, line: int, pieces: Sequence[_Piece], room: int, encoding: str
+) -> Iterator[Hint]:
+    """The hints on one line, with as many characters together as there is room for."""
+    text_of_line = view.document.lines[line]
+    at_end = [piece for piece in pieces if piece.column is None]
+    for piece in pieces:
+        if piece.column is not None and room >= _LEAST:
+            text = labelled_text(piece.items, room)
+            room -= len(text)
+            column = editor_column(text_of_line, piece.column, encoding)
+            yield Hint(line, column, text, piece.statement.range)
+    texts: list[str] = []
+    for piece in at_end:
+        left = room - sum(len(text) + len(_BETWEEN_STATEMENTS) for text in texts)
+        if left >= _LEAST:
+            texts.append(_text(piece, len(at_end) > 1, left))
+    if texts:
+        column = editor_length(text_of_line, encoding)
+        text = _BETWEEN_STATEMENTS.join(texts)
+        yield Hint(line, column, text, at_end[0].statement.range)
+
+
+def _text(piece: _Piece, is_one_of_several: bool, room: int) -> str:
+    """What a statement has for the end of its line."""
+    if piece.facts is None:
+        return labelled_text(piece.items, room)
+    statement, facts = piece.statement, piece.facts
+    texts: list[str] = []
+    if any(facts.values):
+        texts.append(_produced_text(statement, facts, is_one_of_several, room))
+    named = _labelled(statement.named, facts.named)
+    if named:
+        texts.append(labelled_text(named, max(room - sum(map(len, texts)), _LEAST)))
+    text = ", ".join(texts)
+    if facts.errors:
+        left = room - len(text) - 1 if text else room
+        failure = failure_text(facts.errors[-1], max(left, _LEAST))
+        text = f"{text} {failure}" if text and left >= _LEAST else text or failure
+    return cut_end(text, room)
+
+
+def _produced_text(statement: Statement, facts: Facts, is_one_of_several: bool, room: int) -> str:
+    if statement.is_tuple:
+        return tuple_text(facts.values, room)
+    items = _labelled(statement.parts, facts.values)
+    is_value = statement.kind in ("return", "expression")
+    is_only_target = statement.kind == "assignment" and len(statement.parts) == 1
+    if is_value or (is_only_target and not statement.named and not is_one_of_several):
+        return labelled_text([Labelled(None, items[0].values)], room)
+    return labelled_text(items, room)
+
+
+def _labelled(parts: Sequence[Part], values: Sequence[tuple[Value, ...]]) -> list[Labelled]:
+    """The names that something is known of, without ``_`` beside others: nobody looks at that."""
+    pairs = zip(parts, values, strict=True)
+    items = [Labelled(part.name, known) for part, known in pairs if known]
+    return [item for item in items if item.name is None or item.name.strip("_")] or items

@@ -1,0 +1,397 @@
+"""The language server's end: agents connect, show their session's token, and send frames.
+
+Everybody on this machine can connect. Whoever does not show a token at once is refused, and
+whatever arrives, the server lives on and goes on answering the editor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from shapetrace.server.journal import Journal, JournalPart, SessionInfo
+from shapetrace.transport.framing import (
+    LONGEST,
+    Decoder,
+    FrameError,
+    Message,
+    decode,
+    encode,
+)
+from shapetrace.transport.handshake import (
+    HELLO_WITHIN,
+    HandshakeError,
+    Hello,
+    Refused,
+    Welcome,
+    answer_message,
+    read_hello,
+    same_token,
+)
+from shapetrace.transport.session import LONGEST_NAME
+
+MOST_WAITING = 64
+"""Connections that have not said hello yet; any more are closed at once."""
+
+GRACE = 5.0
+"""Seconds after the end of a debug session in which its processes may still send the rest."""
+
+_LOOPBACK = "127.0.0.1"
+_BACKLOG = 128
+_READ_AT_ONCE = 64 * 1024
+_TURN = 0.003
+"""Seconds of decoding, by all connections together, after which the editor has its turn."""
+_MOST_UNREAD_COMMANDS = 64 * 1024
+_REFUSED = "this session is not open here, or the token is wrong"
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessKey:
+    """One process of one debug session."""
+
+    session: str
+    pid: int
+
+    def __str__(self) -> str:
+        return f"process {self.pid} of session {self.session}"
+
+
+class Handler(Protocol):
+    """Who is told what the processes say; called in the server's loop, and must not wait."""
+
+    def hello(self, process: ProcessKey, hello: Hello) -> None:
+        """A process is there. If it was before, it has connected anew, and begins anew."""
+
+    def message(self, process: ProcessKey, message: Message) -> None:
+        """A process has sent a message."""
+
+    def gone(self, process: ProcessKey, reason: str) -> None:
+        """A process's connection has ended, and no newer one has taken its place."""
+
+
+@dataclass(slots=True)
+class _Session:
+    info: SessionInfo
+    token: str
+    port: int
+    ending: asyncio.TimerHandle | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Connection:
+    process: ProcessKey
+    writer: asyncio.StreamWriter
+    journal: JournalPart | None
+    end_reason: str = ""
+
+
+@dataclass(slots=True)
+class _Port:
+    server: asyncio.Server
+    number: int
+    sessions: set[str] = field(default_factory=set)
+
+
+class Listener:
+    """Listens on the loopback for the processes of all open sessions.
+
+    One port serves every session, as the token says which one a process belongs to; another is
+    opened only when a session comes back after a restart of the server and must be found where it
+    was. A port is closed with its last session.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        journal: Journal | None = None,
+        *,
+        hello_within: float = HELLO_WITHIN,
+        grace: float = GRACE,
+    ) -> None:
+        self._handler = handler
+        self._journal = journal
+        self._hello_within = hello_within
+        self._grace = grace
+        self._sessions: dict[str, _Session] = {}
+        self._ports: dict[int, _Port] = {}
+        self._connections: dict[ProcessKey, _Connection] = {}
+        self._waiting: set[asyncio.StreamWriter] = set()
+        self._turned_away = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopped = False
+        self._opening = asyncio.Lock()
+        self._decoding = asyncio.Lock()
+
+    async def open_session(
+        self, session: str, name: str, mode: str, token: str | None = None, port: int | None = None
+    ) -> tuple[int, str]:
+        """Expect processes of a session; returns the port and the token they are to use.
+
+        Token and port are given when the session was open before the server was restarted. If
+        somebody else has taken the port since, it is another one.
+        """
+        if token is not None and not 0 < len(token) <= LONGEST_NAME:
+            _log.warning("session %s: the token given is of no use; it gets a new one", session)
+            token = None
+        async with self._opening:
+            known = self._sessions.get(session)
+            if known is not None:
+                if known.ending is not None:
+                    known.ending.cancel()
+                    known.ending = None
+                known.token = token or known.token
+                return known.port, known.token
+            listening = await self._port_for(port)
+            listening.sessions.add(session)
+            token = token or secrets.token_hex(32)
+            info = SessionInfo(session, name, mode)
+            self._sessions[session] = _Session(info, token, listening.number)
+        return listening.number, token
+
+    async def close_session(self, session: str) -> None:
+        """The debug session is over: its processes are told to stop, and cut off after a while.
+
+        Until then they may connect and send what is under way: the editor can know of a program's
+        end before the last it said has been read.
+        """
+        known = self._sessions.get(session)
+        if known is None or known.ending is not None:
+            return
+        for process in self.processes(session):
+            self.send(process, {"type": "stop"})
+        loop = asyncio.get_running_loop()
+        known.ending = loop.call_later(self._grace, self._end_session, known)
+
+    def processes(self, session: str) -> list[ProcessKey]:
+        """The processes of a session that are connected."""
+        return [process for process in self._connections if process.session == session]
+
+    def send(self, process: ProcessKey, message: Message) -> bool:
+        """Send a command to a process; False if it is not there or reads none."""
+        connection = self._connections.get(process)
+        if connection is None or connection.writer.is_closing():
+            return False
+        if connection.writer.transport.get_write_buffer_size() > _MOST_UNREAD_COMMANDS:
+            return False
+        connection.writer.write(encode(message))
+        return True
+
+    async def stop(self) -> None:
+        """Close everything; nobody is told that the processes are gone."""
+        self._is_stopped = True
+        for known in self._sessions.values():
+            if known.ending is not None:
+                known.ending.cancel()
+        self._sessions.clear()
+        for listening in self._ports.values():
+            listening.server.close()
+        self._ports.clear()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        # The transports close in the next turn of the loop.
+        await asyncio.sleep(0)
+
+    async def _port_for(self, wanted: int | None) -> _Port:
+        if wanted is None and self._ports:
+            return next(iter(self._ports.values()))
+        if wanted in self._ports:
+            return self._ports[wanted]
+        try:
+            listening = _listening_socket(wanted or 0)
+        except (OSError, OverflowError) as error:
+            if wanted is None:
+                raise
+            _log.warning("port %s cannot be listened on again (%s); taking another", wanted, error)
+            return await self._port_for(None)
+        server = await asyncio.start_server(self._accept, sock=listening, backlog=_BACKLOG)
+        port = _Port(server, listening.getsockname()[1])
+        self._ports[port.number] = port
+        return port
+
+    def _end_session(self, ended: _Session) -> None:
+        session = ended.info.session
+        if self._sessions.get(session) is not ended:
+            return
+        del self._sessions[session]
+        for process in self.processes(session):
+            connection = self._connections[process]
+            connection.end_reason = "the debug session is over"
+            connection.writer.transport.abort()
+        port = self._ports[ended.port]
+        port.sessions.discard(session)
+        if not port.sessions:
+            del self._ports[ended.port]
+            port.server.close()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._is_stopped:
+            writer.transport.abort()
+            return
+        if len(self._waiting) >= MOST_WAITING:
+            if self._turned_away == 0:
+                _log.warning("too many connections that say no hello; more are turned away")
+            self._turned_away += 1
+            writer.transport.abort()
+            return
+        self._waiting.add(writer)
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection from beginning to end."""
+        decoder = Decoder()
+        try:
+            try:
+                async with asyncio.timeout(self._hello_within):
+                    hello, session = await self._greet(reader, decoder)
+            except TimeoutError:
+                self._refuse(writer, "no hello came in time")
+                return
+            except (FrameError, HandshakeError) as error:
+                self._refuse(writer, str(error))
+                return
+            except OSError as error:
+                _log.info("a connection ended before its hello: %s", error)
+                return
+            finally:
+                self._no_longer_waiting(writer)
+            await self._follow(reader, writer, decoder, hello, session)
+        except Exception:
+            _log.exception("fault in serving a connection")
+        finally:
+            writer.close()
+
+    async def _greet(
+        self, reader: asyncio.StreamReader, decoder: Decoder
+    ) -> tuple[Hello, _Session]:
+        """The hello of somebody who has the token."""
+        while (payload := decoder.take()) is None:
+            data = await reader.read(_READ_AT_ONCE)
+            if not data:
+                raise HandshakeError("the connection ended before its hello")
+            decoder.feed(data)
+        hello = read_hello(decode(payload))
+        session = self._sessions.get(hello.session)
+        # Compared in any case, so that the time taken does not tell which sessions there are.
+        is_right = same_token(hello.token, session.token if session else secrets.token_hex(32))
+        if session is None or not is_right:
+            raise HandshakeError(_REFUSED)
+        decoder.longest = LONGEST
+        return hello, session
+
+    async def _follow(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        decoder: Decoder,
+        hello: Hello,
+        session: _Session,
+    ) -> None:
+        """Everything after the hello."""
+        process = ProcessKey(hello.session, hello.process.pid)
+        former = self._connections.pop(process, None)
+        if former is not None:
+            _log.info("%s has connected anew", process)
+            self._let_go(former)
+            former.writer.transport.abort()
+        part = self._journal.begin(session.info, hello) if self._journal else None
+        connection = _Connection(process, writer, part)
+        self._connections[process] = connection
+        self._tell(lambda: self._handler.hello(process, hello))
+        writer.write(encode(answer_message(Welcome())))
+        try:
+            reason = await self._read(reader, connection, decoder)
+        except FrameError as error:
+            reason = str(error)
+            self._refuse(writer, reason)
+        except OSError as error:
+            reason = f"the connection broke: {error.strerror or error}"
+        finally:
+            self._let_go(connection)
+        if self._connections.get(process) is connection:
+            del self._connections[process]
+            reason = connection.end_reason or reason
+            self._tell(lambda: self._handler.gone(process, reason))
+
+    async def _read(
+        self, reader: asyncio.StreamReader, connection: _Connection, decoder: Decoder
+    ) -> str:
+        """Hand on messages until there are no more; returns why."""
+        process = connection.process
+        clock = asyncio.get_running_loop().time
+        while True:
+            # The hello may have come with more behind it, so there can be frames before reading.
+            payload = decoder.take()
+            while payload is not None:
+                # One connection at a time, and then a turn of the loop for everybody else.
+                async with self._decoding:
+                    turn_ends = clock() + _TURN
+                    while payload is not None:
+                        message = decode(payload)
+                        if self._connections.get(process) is not connection:
+                            return "another connection has taken its place"
+                        if connection.journal is not None:
+                            connection.journal.write(payload)
+                        self._deliver(process, message)
+                        payload = decoder.take()
+                        if clock() >= turn_ends:
+                            break
+                    await asyncio.sleep(0)
+            if connection.journal is not None:
+                connection.journal.flush()
+            data = await reader.read(_READ_AT_ONCE)
+            if not data:
+                return "cut off in the middle of a frame" if decoder.waiting else "ended"
+            decoder.feed(data)
+
+    def _deliver(self, process: ProcessKey, message: Message) -> None:
+        self._tell(lambda: self._handler.message(process, message))
+
+    def _tell(self, call: Callable[[], None]) -> None:
+        """Call the handler; a fault in it is no reason to end a connection."""
+        try:
+            call()
+        except Exception:
+            _log.exception("fault in handling what a process said")
+
+    def _let_go(self, connection: _Connection) -> None:
+        if connection.journal is not None:
+            connection.journal.close()
+            connection.journal = None
+
+    def _refuse(self, writer: asyncio.StreamWriter, reason: str) -> None:
+        _log.warning("a connection is refused: %s", reason)
+        if not writer.is_closing():
+            writer.write(encode(answer_message(Refused(reason))))
+
+    def _no_longer_waiting(self, writer: asyncio.StreamWriter) -> None:
+        self._waiting.discard(writer)
+        if self._turned_away and not self._waiting:
+            _log.warning("%d connections were turned away", self._turned_away)
+            self._turned_away = 0
+
+
+def _listening_socket(port: int) -> socket.socket:
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        if sys.platform == "win32":
+            # There, reusing an address means taking it from whoever listens.
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+        else:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((_LOOPBACK, port))
+    except BaseException:
+        listening.close()
+        raise
+    return listening

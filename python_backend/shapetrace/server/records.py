@@ -1,0 +1,243 @@
+"""What one session recorded in one source file, by line and by expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+from shapetrace.events.model import Container, ErrorInfo, ModuleCall, Op, Tensor, Value, Variable
+from shapetrace.server.ranges import SourceRange
+from shapetrace.views.shapes import result_value
+
+Call: TypeAlias = Op | ModuleCall
+
+Known = TypeVar("Known")
+
+Key: TypeAlias = tuple[int, int]
+"""The number of a process, and the number of a call or variable in it."""
+
+_NO_ERRORS = frozenset({"GeneratorExit", "KeyboardInterrupt", "StopIteration", "SystemExit"})
+"""Exceptions by which programs end a call on purpose."""
+
+
+class Expression:
+    """All calls that were made by one expression of the source."""
+
+    def __init__(self, where: SourceRange) -> None:
+        self.range = where
+        self.calls: dict[Key, Call] = {}
+        self._new: list[Call] = []
+        self._values: dict[Value, None] = {}
+        self._errors: dict[ErrorInfo, None] = {}
+
+    def add(self, key: Key, call: Call) -> None:
+        """Note a call, in place of what had its key before."""
+        if key in self.calls:
+            self._forget()
+        else:
+            self._new.append(call)
+        self.calls[key] = call
+
+    def remove(self, key: Key) -> None:
+        """Forget a call."""
+        if self.calls.pop(key, None) is not None:
+            self._forget()
+
+    @property
+    def values(self) -> Iterable[Value]:
+        """The different values that the expression is known to have had."""
+        self._read()
+        return self._values.keys()
+
+    @property
+    def errors(self) -> Iterable[ErrorInfo]:
+        """The different errors that ended its calls."""
+        self._read()
+        return self._errors.keys()
+
+    def _forget(self) -> None:
+        self._new = []
+        self._values.clear()
+        self._errors.clear()
+        self._is_whole = False
+
+    _is_whole = True
+    """Whether only the calls in ``_new`` have still to be read."""
+
+    def _read(self) -> None:
+        calls: Iterable[Call] = self._new if self._is_whole else self.calls.values()
+        for call in calls:
+            # What library code called says nothing: it may have handled the error.
+            if not call.direct:
+                continue
+            if call.error is not None:
+                if call.error.type not in _NO_ERRORS:
+                    self._errors[call.error] = None
+            elif is_finished(call):
+                self._values[result_value(call.outputs, call.result)] = None
+        self._new = []
+        self._is_whole = True
+
+
+@dataclass(slots=True)
+class Line:
+    """What began on one line."""
+
+    expressions: dict[SourceRange, Expression]
+    variables: dict[Key, Variable]
+    version: int = 0
+    """Grows with each change."""
+
+
+class FileRecords:
+    """Everything that one session recorded in one file, of all its processes."""
+
+    def __init__(self, path: str, module: Callable[[Key], ModuleCall | None]) -> None:
+        self.path = path
+        self._module = module
+        self._entered: dict[str, dict[Key, None]] = {}
+        """For each function the module calls that began with it."""
+        self._entered_versions: dict[str, int] = {}
+        self.text: str | None = None
+        """The source that ran; None where it is not known."""
+        self.digest: str | None = None
+        self._lines: dict[int, Line] = {}
+        self._made: dict[Hashable, tuple[int, Any]] = {}
+
+    def add_call(self, process: int, call: Call) -> None:
+        """Note an op or a module call that was made in this file."""
+        where = call_range(call)
+        if where is None:
+            return
+        line = self._line(where.line)
+        expression = line.expressions.get(where)
+        if expression is None:
+            expression = line.expressions[where] = Expression(where)
+        expression.add((process, call.id), call)
+        line.version += 1
+
+    def remove_call(self, process: int, call: Call) -> None:
+        """Forget a call, as it was noted."""
+        where = call_range(call)
+        line = None if where is None else self._lines.get(where.line)
+        if line is not None and where is not None and where in line.expressions:
+            line.expressions[where].remove((process, call.id))
+            line.version += 1
+
+    def add_entry(self, function: str, process: int, module: int) -> None:
+        """Note which function a module call began with, or that the call has changed."""
+        self._entered.setdefault(function, {})[process, module] = None
+        self._entered_versions[function] = self._entered_versions.get(function, 0) + 1
+
+    def module_calls(self, function: str) -> dict[Key, ModuleCall]:
+        """The module calls that began with a function, in the order in which they were seen."""
+        keys = self._entered.get(function, ())
+        found = ((key, self._module(key)) for key in keys)
+        return {key: module for key, module in found if module is not None}
+
+    @property
+    def entered_functions(self) -> Iterable[str]:
+        """The functions that module calls began with."""
+        return self._entered.keys()
+
+    def add_variable(self, process: int, number: int, variable: Variable) -> None:
+        """Note what a name held."""
+        line = self._line(variable.line)
+        line.variables[process, number] = variable
+        line.version += 1
+
+    def remove_variable(self, process: int, number: int, variable: Variable) -> None:
+        """Forget what a name held."""
+        line = self._lines.get(variable.line)
+        if line is not None and line.variables.pop((process, number), None) is not None:
+            line.version += 1
+
+    def cached(
+        self, key: Hashable, first: int, last: int, make: Callable[[], Known], calls: str = ""
+    ) -> Known:
+        """What was made before from what is known of some lines, if that is still the same.
+
+        And from the module calls that began with a function, if one is named.
+        """
+        lines = (self._lines[line] for line in range(first, last + 1) if line in self._lines)
+        version = self._entered_versions.get(calls, 0) + sum(line.version for line in lines)
+        made = self._made.get(key)
+        if made is None or made[0] != version:
+            made = self._made[key] = (version, make())
+        value: Known = made[1]
+        return value
+
+    def expression(self, where: SourceRange) -> Expression | None:
+        """The calls of exactly one expression."""
+        line = self._lines.get(where.line)
+        return None if line is None else line.expressions.get(where)
+
+    def expressions(self, first: int, last: int) -> Iterator[Expression]:
+        """The expressions with calls that begin on some lines, in the order of the source."""
+        for number in range(first, last + 1):
+            if number in self._lines:
+                found = self._lines[number].expressions
+                yield from (found[where] for where in sorted(found))
+
+    def variables(self, first: int, last: int) -> Iterator[Variable]:
+        """What names held, of those stored or declared on some lines."""
+        for number in range(first, last + 1):
+            if number in self._lines:
+                yield from self._lines[number].variables.values()
+
+    def stored(self, where: SourceRange) -> Iterator[Value]:
+        """The values that the name at one place was given there."""
+        line = self._lines.get(where.line)
+        for variable in () if line is None else line.variables.values():
+            place = (variable.column, variable.end_line, variable.end_column)
+            if place == where[1:] and variable.kind == "assignment":
+                yield variable.tensor
+
+    def passed(self, name: str, function: str, line: int) -> Iterator[Value]:
+        """The values of a parameter of the function that begins on a line."""
+        for variable in self.variables(line, line):
+            is_its = variable.function.rpartition(".")[2] == function
+            if is_its and variable.name == name and variable.kind == "parameter":
+                yield variable.tensor
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was recorded."""
+        return not self._lines
+
+    def _line(self, number: int) -> Line:
+        line = self._lines.get(number)
+        if line is None:
+            line = self._lines[number] = Line({}, {})
+        return line
+
+
+def call_range(call: Call) -> SourceRange | None:
+    """The expression that made a call; None where its place is not exactly known."""
+    if call.line is None or call.column is None or call.end_line is None or call.end_column is None:
+        return None
+    return SourceRange(call.line, call.column, call.end_line, call.end_column)
+
+
+def is_finished(call: Call) -> bool:
+    """Whether a call has returned; one that still runs has no value yet."""
+    return bool(call.outputs) or call.result is not None
+
+
+def holds_tensor(value: Value) -> bool:
+    """Whether a value is a tensor, or has one in it."""
+    if isinstance(value, Container):
+        return any(map(holds_tensor, value.items))
+    return isinstance(value, Tensor)
+
+
+def item_at(value: Value, path: tuple[int, ...]) -> Value | None:
+    """An item of a value that was unpacked; None where it cannot be told from the value."""
+    for index in path:
+        if not isinstance(value, Container) or value.kind in ("dict", "set"):
+            return None
+        if value.length is not None or index >= len(value.items):
+            return None
+        value = value.items[index]
+    return value

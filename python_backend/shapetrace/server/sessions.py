@@ -1,0 +1,123 @@
+"""What processes say, brought to the store and told to the editor."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from shapetrace._errors import TraceFileError
+from shapetrace.events.rows import RowReader
+from shapetrace.server.journal import Replayed
+from shapetrace.server.listener import ProcessKey
+from shapetrace.server.protocol import Status
+from shapetrace.server.store import TraceStore
+from shapetrace.transport.framing import Message
+from shapetrace.transport.handshake import Hello
+
+_TURN = 0.005
+"""Seconds of reading old messages after which the editor has its turn."""
+
+_log = logging.getLogger(__name__)
+
+
+class Sessions:
+    """Reads the messages of processes. Called in the event loop by the listener."""
+
+    def __init__(self, store: TraceStore, tell: Callable[[Status], None]) -> None:
+        self._store = store
+        self._tell = tell
+        self._readers: dict[ProcessKey, RowReader] = {}
+        self._statuses: dict[ProcessKey, Status] = {}
+        self._heard: set[ProcessKey] = set()
+        """Processes that have connected to this server."""
+
+    def hello(self, process: ProcessKey, hello: Hello) -> None:
+        """A process is there, and begins from the beginning."""
+        self._heard.add(process)
+        self._begin(process, hello)
+        status = Status(process.session, process.pid, "connected", python=hello.process.python)
+        self._show(process, status)
+
+    def message(self, process: ProcessKey, message: Message) -> None:
+        """A process has said something."""
+        kind = message.get("type")
+        if kind == "rows":
+            self._read_rows(process, message)
+        elif kind == "status":
+            self._show(process, _status(self._statuses[process], message))
+        elif kind == "bye":
+            _log.info("%s ends: %s", process, message.get("reason"))
+
+    def gone(self, process: ProcessKey, reason: str) -> None:
+        """Nothing more comes from a process."""
+        self._store.close_process(process)
+        status = self._statuses.get(process)
+        _log.info("%s is gone: %s", process, reason)
+        if status is not None:
+            self._show(process, replace(status, state="gone", message=reason))
+
+    def statuses(self, session: str) -> list[Status]:
+        """Where the processes of a session stand."""
+        return [status for key, status in self._statuses.items() if key.session == session]
+
+    async def replay(self, recorded: Iterable[Replayed]) -> None:
+        """Hear once more what processes said before the server was restarted, bit by bit."""
+        loop = asyncio.get_running_loop()
+        turn_ends = loop.time() + _TURN
+        for each in recorded:
+            process = ProcessKey(each.session.session, each.hello.process.pid)
+            if process in self._heard:
+                continue
+            self._store.open_session(process.session, is_former=True)
+            self._begin(process, each.hello)
+            for message in each.messages:
+                if message.get("type") == "rows":
+                    self._read_rows(process, message)
+                if loop.time() >= turn_ends:
+                    await asyncio.sleep(0)
+                    turn_ends = loop.time() + _TURN
+                    if process in self._heard:
+                        break
+            else:
+                self._store.close_process(process)
+
+    def _begin(self, process: ProcessKey, hello: Hello) -> None:
+        self._readers[process] = RowReader()
+        self._store.open_process(process.session, process, hello.process)
+
+    def _read_rows(self, process: ProcessKey, message: Message) -> None:
+        try:
+            update = self._readers[process].read(message)
+        except TraceFileError as error:
+            _log.error("%s: %s", process, error)
+            return
+        self._store.apply(process, update)
+
+    def _show(self, process: ProcessKey, status: Status) -> None:
+        self._statuses[process] = status
+        self._tell(status)
+
+
+def _status(former: Status, message: Message) -> Status:
+    """The status that a process sends; whatever it leaves out or gets wrong stays as it was."""
+
+    def text(key: str, default: str) -> str:
+        value = message.get(key)
+        return value if isinstance(value, str) else default
+
+    def number(key: str, default: int) -> int:
+        value = message.get(key)
+        return value if isinstance(value, int) else default
+
+    torch = message.get("torch")
+    return replace(
+        former,
+        state=text("state", former.state),
+        message=text("message", ""),
+        torch=torch if isinstance(torch, str) else former.torch,
+        passes=number("passes", former.passes),
+        calls=number("calls", former.calls),
+        dropped=number("dropped", former.dropped),
+    )

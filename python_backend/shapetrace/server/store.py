@@ -1,0 +1,286 @@
+"""The traces of all debug sessions, and which of them a file's hints come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Trace, Variable
+from shapetrace.events.update import Source, Update
+from shapetrace.server.files import file_key
+from shapetrace.server.records import Call, FileRecords, Key
+
+ProcessKey: TypeAlias = Hashable
+"""Names one process, among those of all sessions."""
+
+Listener: TypeAlias = Callable[[frozenset[str], frozenset[str]], None]
+"""Is told the keys of files: of which something new is known, and where calls have repeated."""
+
+_FORMER = 1 << 40
+"""Taken off the order of sessions that are read back from the disk."""
+
+_NO_RUN = Run(
+    argv=(), python="", torch=None, pid=0, rank=None, world_size=None, started="", files={}
+)
+
+
+@dataclass(slots=True)
+class Process:
+    """What one process of a session has sent."""
+
+    number: int
+    session: Session
+    about: object
+    """How it introduced itself."""
+    run: Run = _NO_RUN
+    frames: dict[int, Frame] = field(default_factory=dict)
+    modules: dict[int, ModuleCall] = field(default_factory=dict)
+    ops: dict[int, Op] = field(default_factory=dict)
+    variables: dict[int, Variable] = field(default_factory=dict)
+    counts: dict[int, int] = field(default_factory=dict)
+    """The number of calls, where it has grown since the call itself was sent."""
+    coverage: tuple[Coverage, ...] = ()
+    sources: dict[str, Source] = field(default_factory=dict)
+    entries: dict[int, Frame] = field(default_factory=dict)
+    """For each module call the frame of the program's function that it began with."""
+    is_running: bool = True
+
+    def count(self, call: Call) -> int | None:
+        """How many calls an event stands for by now."""
+        return self.counts.get(call.id, call.count)
+
+    def trace(self) -> Trace:
+        """Everything so far, as one trace."""
+        calls: list[Call] = [*self.modules.values(), *self.ops.values()]
+        calls.sort(key=lambda call: call.id)
+        counted = [
+            replace(call, count=self.counts[call.id]) if call.id in self.counts else call
+            for call in calls
+        ]
+        digests = {path: source.digest for path, source in sorted(self.sources.items())}
+        return Trace(
+            run=replace(self.run, files=digests),
+            modules=tuple(call for call in counted if isinstance(call, ModuleCall)),
+            ops=tuple(call for call in counted if isinstance(call, Op)),
+            frames=tuple(self.frames.values()),
+            variables=tuple(self.variables.values()),
+            coverage=self.coverage,
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """A debug session: the processes it started, and what they recorded in each file."""
+
+    identity: str
+    order: int
+    processes: dict[ProcessKey, Process] = field(default_factory=dict)
+    files: dict[str, FileRecords] = field(default_factory=dict)
+    """By file key."""
+
+
+class TraceStore:
+    """Keeps what sessions record, and tells who wants to know when a file has something new."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, Session] = {}
+        self._processes: dict[ProcessKey, Process] = {}
+        self._numbers: dict[int, Process] = {}
+        self._listeners: list[Listener] = []
+        self._opened = 0
+        self._numbered = 0
+
+    def add_listener(self, listener: Listener) -> None:
+        """Tell someone of the files that change."""
+        self._listeners.append(listener)
+
+    def open_session(self, session: str, *, is_former: bool = False) -> None:
+        """Begin a session, or go on with it. A former one counts as older than all others."""
+        if is_former and session not in self._sessions:
+            self._opened += 1
+            self._sessions[session] = Session(session, self._opened - _FORMER)
+        self._session(session)
+
+    def open_process(self, session: str, key: ProcessKey, about: object = None) -> None:
+        """Begin with a process; what one with this key sent before is forgotten."""
+        owner = self._session(session)
+        self._numbered += 1
+        former = self._processes.get(key)
+        if former is not None:
+            self._forget(former)
+        process = self._numbers[self._numbered] = Process(self._numbered, owner, about)
+        owner.processes[key] = self._processes[key] = process
+
+    def close_process(self, key: ProcessKey) -> None:
+        """Note that nothing more comes from a process; what it sent is kept."""
+        if key in self._processes:
+            self._processes[key].is_running = False
+
+    def apply(self, key: ProcessKey, update: Update) -> None:
+        """Add what has come from a process."""
+        process = self._processes[key]
+        changed: set[str] = set()
+        if update.run is not None:
+            process.run = update.run
+        if update.coverage is not None:
+            process.coverage = update.coverage
+        for source in update.sources:
+            process.sources[source.path] = source
+            if self._set_source(process.session, source):
+                changed.add(file_key(source.path))
+        process.frames.update((frame.id, frame) for frame in update.frames)
+        for module in update.modules:
+            changed.update(self._replace(process, process.modules.get(module.id), module))
+            process.modules[module.id] = module
+        for op in update.ops:
+            changed.update(self._replace(process, process.ops.get(op.id), op))
+            process.ops[op.id] = op
+        for number, variable in update.variables.items():
+            changed.add(self._set_variable(process, number, variable))
+        counted: set[str] = set()
+        for identity, count in update.counts.items():
+            process.counts[identity] = count
+            call = process.ops.get(identity) or process.modules.get(identity)
+            if call is not None and call.file is not None:
+                counted.add(file_key(call.file))
+        if changed or counted:
+            self._tell(changed, counted)
+
+    def clear(self) -> None:
+        """Forget everything. Of processes that go on, what they send from now on is kept."""
+        changed = {key for session in self._sessions.values() for key in session.files}
+        for session in self._sessions.values():
+            session.files.clear()
+            for process in session.processes.values():
+                for kept in (process.modules, process.ops, process.variables, process.counts):
+                    kept.clear()
+                for source in process.sources.values():
+                    self._set_source(session, source)
+        self._tell(changed, set())
+
+    def records(self, key: str) -> FileRecords | None:
+        """What the newest session that ran in a file recorded there."""
+        recorded = [
+            (session.order, session.files[key])
+            for session in self._sessions.values()
+            if key in session.files and not session.files[key].is_empty
+        ]
+        return max(recorded, key=_first, default=(0, None))[1]
+
+    def process(self, number: int) -> Process | None:
+        """The process that a call's key begins with."""
+        return self._numbers.get(number)
+
+    def processes(self, session: str) -> Mapping[ProcessKey, Process]:
+        """The processes of a session, in the order in which they began."""
+        found = self._sessions.get(session)
+        return {} if found is None else found.processes
+
+    def traces(self, session: str | None) -> Iterator[Trace]:
+        """The trace of each process of a session, or of the newest one that recorded anything."""
+        if session is None:
+            recorded = [
+                each
+                for each in self._sessions.values()
+                if any(process.ops or process.modules for process in each.processes.values())
+            ]
+            chosen = max(recorded, key=lambda each: each.order, default=None)
+        else:
+            chosen = self._sessions.get(session)
+        if chosen is not None:
+            yield from (process.trace() for process in chosen.processes.values())
+
+    def _session(self, identity: str) -> Session:
+        found = self._sessions.get(identity)
+        if found is None:
+            self._opened += 1
+            found = self._sessions[identity] = Session(identity, self._opened)
+        return found
+
+    def _file(self, session: Session, path: str) -> FileRecords:
+        key = file_key(path)
+        found = session.files.get(key)
+        if found is None:
+            found = session.files[key] = FileRecords(path, self._module)
+        return found
+
+    def _set_source(self, session: Session, source: Source) -> bool:
+        """Note what a file was when it ran; say whether that was not known before."""
+        records = self._file(session, source.path)
+        if source.digest == records.digest and source.text == records.text:
+            return False
+        records.digest, records.text = source.digest, source.text
+        return True
+
+    def _replace(self, process: Process, former: Call | None, call: Call) -> set[str]:
+        """Put a call in place of what it was; return the keys of the files this changes."""
+        process.counts.pop(call.id, None)
+        changed: set[str] = set()
+        if isinstance(call, Op) and call.level != "torch":
+            return changed
+        if former is not None and former.file is not None and _place(former) != _place(call):
+            self._file(process.session, former.file).remove_call(process.number, former)
+            changed.add(file_key(former.file))
+        if call.file is not None:
+            self._file(process.session, call.file).add_call(process.number, call)
+            changed.add(file_key(call.file))
+        self._find_entry(process, call)
+        entry = process.entries.get(call.id) if isinstance(call, ModuleCall) else None
+        if entry is not None:
+            records = self._file(process.session, entry.file)
+            records.add_entry(entry.function, process.number, call.id)
+            changed.add(file_key(entry.file))
+        return changed
+
+    def _module(self, key: Key) -> ModuleCall | None:
+        process = self._numbers.get(key[0])
+        return None if process is None else process.modules.get(key[1])
+
+    def _find_entry(self, process: Process, call: Call) -> None:
+        """Note the function in which the program's own code in a module call began.
+
+        That is the first frame on the stack behind those that the module call itself stands on.
+        """
+        identity = call.parent if isinstance(call, ModuleCall) else call.module
+        if identity is None or identity in process.entries:
+            return
+        module = process.modules.get(identity)
+        if module is None or len(call.stack) <= len(module.stack):
+            return
+        frame = process.frames.get(call.stack[len(module.stack)])
+        if frame is not None:
+            process.entries[identity] = frame
+            records = self._file(process.session, frame.file)
+            records.add_entry(frame.function, process.number, identity)
+
+    def _set_variable(self, process: Process, number: int, variable: Variable) -> str:
+        former = process.variables.get(number)
+        if former is not None:
+            records = self._file(process.session, former.file)
+            records.remove_variable(process.number, number, former)
+        process.variables[number] = variable
+        self._file(process.session, variable.file).add_variable(process.number, number, variable)
+        return file_key(variable.file)
+
+    def _forget(self, process: Process) -> None:
+        del self._numbers[process.number]
+        calls: list[Call] = [*process.modules.values(), *process.ops.values()]
+        for call in calls:
+            if call.file is not None:
+                self._file(process.session, call.file).remove_call(process.number, call)
+        for number, variable in process.variables.items():
+            records = self._file(process.session, variable.file)
+            records.remove_variable(process.number, number, variable)
+
+    def _tell(self, changed: set[str], counted: set[str]) -> None:
+        for listener in self._listeners:
+            listener(frozenset(changed), frozenset(counted))
+
+
+def _first(recorded: tuple[int, FileRecords | None]) -> int:
+    return recorded[0]
+
+
+def _place(call: Call) -> tuple[object, ...]:
+    return (call.file, call.line, call.column, call.end_line, call.end_column)

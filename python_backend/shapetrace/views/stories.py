@@ -1,0 +1,296 @@
+"""What is to be said of one expression or one name, as Markdown for a tooltip.
+
+query f32[8,4,32,12] @ f32[8,4,12,32] → f32[8,4,32,32]
+float32 · cpu · 128 KiB · requires grad
+blocks.0.attention · CausalSelfAttention · 20 calls
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from shapetrace.events.model import Container, ModuleCall, Op, Other, Tensor, Value
+from shapetrace.views.calls import (
+    count_text,
+    error_text,
+    filled_form,
+    module_inputs,
+    operands,
+    outcome,
+)
+from shapetrace.views.labels import FAILED, merged_text
+from shapetrace.views.shapes import CUT, cut_end, result_value, value_text
+from shapetrace.views.styled import printable
+from shapetrace.views.summary import SEPARATOR, counted, human_number
+
+_WIDTH = 76
+"""Characters that fit on a line of a tooltip."""
+
+_MOST_LINES = 6
+"""Different calls of one expression that are told one by one."""
+
+_MOST_PATHS = 3
+_BITS = re.compile(r"(?:float|int|bfloat|complex|qint|quint)(\d+)")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One call, how often it was made and in which module."""
+
+    call: Op | ModuleCall
+    count: int | None
+    """None where nobody counted."""
+    module: ModuleCall | None = None
+    """The module that an op ran in."""
+
+
+def calls_story(told: Sequence[Told], notes: Iterable[str] = (), *, named: bool = True) -> str:
+    """All calls of one expression, and notes below them; ``named`` shows what inputs are called."""
+    calls = [each.call for each in told]
+    parts = [code(_call_lines(told, named))]
+    finished = [call for call in calls if call.outputs or call.result is not None]
+    details = details_text([result_value(call.outputs, call.result) for call in finished])
+    if details:
+        parts.append(details)
+    parts.append(SEPARATOR.join(filter(None, [_where(told), _calls_text(told)])))
+    unseen = dict.fromkeys(each.call.note for each in told if isinstance(each.call, ModuleCall))
+    parts.extend(f"Not looked at inside: {escaped(note)}" for note in unseen if note)
+    return paragraphs([*parts, *notes])
+
+
+def name_story(name: str, values: Sequence[Value], origin: str) -> str:
+    """One name, the values that it had, and where it got them."""
+    return paragraphs([code(name_lines(name, values)), details_text(values), origin])
+
+
+def name_lines(name: str, values: Sequence[Value]) -> list[str]:
+    """``x: f32[2,16,64]``, or a line for each of a few values that are not written as one."""
+    return [cut_end(f"{printable(name)}: {merged_text(values)}", _WIDTH)]
+
+
+def details_text(values: Sequence[Value], *, is_of_one: bool = True) -> str:
+    """``float32 · cpu · 128 KiB · requires grad``: what the shape itself does not say.
+
+    Values that are not of one thing are those of different things side by side.
+    """
+    tensors = list(dict.fromkeys(tensor for value in values for tensor in _tensors(value)))
+    if not tensors:
+        return ""
+    facts = [
+        _alike(tensor.dtype for tensor in tensors),
+        _alike(tensor.device for tensor in tensors),
+        _memory_text(tensors, is_of_one and all(isinstance(each, Tensor) for each in values)),
+    ]
+    if len(tensors) == 1 and tensors[0].strides is not None:
+        strides = ", ".join(map(str, tensors[0].strides))
+        facts.append(f"strides ({strides}{',' if len(tensors[0].strides) == 1 else ''})")
+    facts.append(_alike(tensor.layout for tensor in tensors if tensor.layout != "strided"))
+    facts.append(_alike(tensor.kind for tensor in tensors if tensor.kind != "Tensor"))
+    facts.append(_alike(tensor.placements or "" for tensor in tensors))
+    needing = sum(tensor.requires_grad for tensor in tensors)
+    if needing:
+        facts.append("requires grad" if needing == len(tensors) else "some require grad")
+    return SEPARATOR.join(escaped(fact) for fact in facts if fact)
+
+
+def code(lines: Iterable[str]) -> str:
+    """Lines as a block of code."""
+    return "```python\n" + "\n".join(lines) + "\n```"
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    return _SPECIAL.sub(r"\\\1", printable(text))
+
+
+def quoted(text: str) -> str:
+    """A piece of code within a line of Markdown."""
+    shown = printable(text)
+    return f"`{shown}`" if "`" not in shown else escaped(shown)
+
+
+def paragraphs(parts: Iterable[str]) -> str:
+    """Blocks of code and lines below each other."""
+    text = ""
+    for part in filter(None, parts):
+        between = "\n" if text.endswith("```") else "  \n"
+        text += (between if text else "") + part
+    return text
+
+
+def memory_text(size: int) -> str:
+    """``128 KiB``: a number of bytes."""
+    if size < 1024:
+        return f"{size} B"
+    units = ["TiB", "GiB", "MiB", "KiB"]
+    unit = units.pop()
+    scaled = size / 1024
+    while scaled >= 999.5 and units:
+        scaled /= 1024
+        unit = units.pop()
+    digits = 0 if scaled == int(scaled) or scaled >= 99.95 else 1 if scaled >= 9.995 else 2
+    return f"{scaled:.{digits}f} {unit}"
+
+
+def _call_lines(told: Sequence[Told], named: bool) -> Iterator[str]:
+    counts: dict[str, int] = {}
+    failures: dict[str, str] = {}
+    first: dict[str, Told] = {}
+    for each in told:
+        line = _call_line(each, named)
+        counts[line] = counts.get(line, 0) + (1 if each.count is None else each.count)
+        first.setdefault(line, each)
+        if each.call.error is not None:
+            failures[line] = error_text(each.call)
+    is_alone = len(counts) == 1
+    for position, (line, count) in enumerate(counts.items()):
+        if position == _MOST_LINES - 1 and len(counts) > _MOST_LINES:
+            yield f"{CUT} {len(counts) - position} more"
+            return
+        if line in failures:
+            yield cut_end(f"{FAILED} {line}", _WIDTH)
+            yield from _wrapped(failures[line])
+        elif is_alone and len(line) > _WIDTH:
+            yield from _long_call_lines(first[line])
+        else:
+            times = "" if is_alone else count_text(count)
+            room = _WIDTH - len(times) - 2 if times else _WIDTH
+            yield f"{cut_end(line, room)}  {times}".rstrip()
+
+
+def _call_line(told: Told, named: bool) -> str:
+    """``x f32[2,3] @ w f32[3,4] → f32[2,4]``: a call on one line."""
+    call = told.call
+    if isinstance(call, Op):
+        text = filled_form(call, lambda tensor: _named_text(tensor, _path(told)))
+    else:
+        is_lone = named and len(call.inputs) == 1 and isinstance(call.inputs[0], Tensor)
+        inputs = _named_text(call.inputs[0], "") if is_lone else module_inputs(call)
+        text = f"{printable(call.class_name)}({inputs})"
+    return f"{text}{_arrow(call)}"
+
+
+def _long_call_lines(told: Told) -> Iterator[str]:
+    """The same with a line for each input."""
+    call = told.call
+    rows: list[tuple[str, str]] = []
+    if isinstance(call, Op):
+        yield printable(call.label)
+        for operand in operands(call):
+            name = (operand.name or operand.argument or "").removeprefix(_path(told))
+            rows.append((name, operand.text))
+    else:
+        yield printable(call.class_name)
+        for position, value in enumerate(call.inputs):
+            name = call.input_names[position] if position < len(call.input_names) else ""
+            if not (isinstance(value, Other) and value.text == "None"):
+                rows.append((name, merged_text([value])))
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, text in rows:
+        yield cut_end(f"  {name.ljust(width)}  {text}" if width else f"  {text}", _WIDTH)
+    arrow = _arrow(call).strip()
+    if arrow:
+        yield cut_end(arrow, _WIDTH)
+
+
+def _arrow(call: Op | ModuleCall) -> str:
+    if not call.outputs and call.result is None:
+        return ""
+    text = outcome(call)
+    return "" if text == "None" else f" → {text}"
+
+
+def _named_text(value: Value, path: str) -> str:
+    text = value_text(value)
+    name = value.name if isinstance(value, Tensor) else None
+    return text if name is None else f"{name.removeprefix(path)} {text}"
+
+
+def _path(told: Told) -> str:
+    """What the names of an op's parameters begin with, if they are its module's own."""
+    return f"{told.module.path}." if told.module is not None and told.module.path else ""
+
+
+def _wrapped(text: str) -> Iterator[str]:
+    line = ""
+    for word in text.split(" "):
+        if line and len(line) + len(word) + 1 > _WIDTH:
+            yield line
+            line = ""
+        line = f"{line} {word}" if line else word
+    yield cut_end(line, 4 * _WIDTH)
+
+
+def _where(told: Sequence[Told]) -> str:
+    """The modules that these calls are of, or ran in."""
+    modules = [
+        each.call if isinstance(each.call, ModuleCall) else each.module
+        for each in told
+        if isinstance(each.call, ModuleCall) or each.module is not None
+    ]
+    known = [module for module in modules if module is not None]
+    paths = list(dict.fromkeys(module.path for module in known if module.path))
+    shown = [quoted(path) for path in paths[:_MOST_PATHS]]
+    if len(paths) > _MOST_PATHS:
+        shown.append(f"{len(paths) - _MOST_PATHS} more")
+    is_module = all(isinstance(each.call, ModuleCall) for each in told)
+    classes = list(dict.fromkeys(_class_text(module, is_module) for module in known))
+    class_text = classes[0] if len(classes) == 1 else ""
+    sizes = {module.parameters for module in known} if is_module else set()
+    size = sizes.pop() if len(sizes) == 1 else 0
+    each = " each" if len(paths) > 1 else ""
+    parameters = f"{human_number(size)} parameters{each}" if size else ""
+    class_text = quoted(class_text) if is_module and class_text else escaped(class_text)
+    return SEPARATOR.join(filter(None, [", ".join(shown), class_text, parameters]))
+
+
+def _class_text(module: ModuleCall, with_detail: bool) -> str:
+    detail = f"({module.detail})" if with_detail and module.detail else ""
+    return module.class_name + detail
+
+
+def _calls_text(told: Sequence[Told]) -> str:
+    known = [each.count for each in told if each.count is not None]
+    return counted(sum(known), "call") if known else ""
+
+
+def _tensors(value: Value) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Container):
+        for item in value.items:
+            yield from _tensors(item)
+
+
+def _alike(facts: Iterable[str]) -> str:
+    """What all have in common, or all that there are."""
+    return ", ".join(dict.fromkeys(fact for fact in facts if fact))
+
+
+def _memory_text(tensors: Sequence[Tensor], is_of_one: bool) -> str:
+    """The memory of one tensor, in one call or in several; nothing for different tensors."""
+    sizes = [_memory(tensor) for tensor in tensors]
+    known = [size for size in sizes if size is not None]
+    low, high = (memory_text(size) for size in (min(known, default=0), max(known, default=0)))
+    if len(known) < len(sizes) or (low != high and not is_of_one):
+        return ""
+    return low if low == high else f"{low} to {high}"
+
+
+def _memory(tensor: Tensor) -> int | None:
+    """The bytes of a dense tensor's elements; None where that is not known."""
+    bits = _BITS.match(tensor.dtype)
+    if tensor.dtype == "bool":
+        width = 1
+    elif bits is not None and int(bits[1]) % 8 == 0:
+        width = int(bits[1]) // 8
+    else:
+        return None
+    if tensor.shape is None or tensor.layout != "strided":
+        return None
+    sizes = [size for size in tensor.shape if isinstance(size, int)]
+    return width * math.prod(sizes) if len(sizes) == len(tensor.shape) else None

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from shapetrace.server.refresh import Throttle
+
+
+def run(scenario: Callable[[Throttle, list[float]], object], interval: float) -> list[float]:
+    """The times of the calls that a scenario leads to, from its beginning."""
+    times: list[float] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        throttle = Throttle(lambda: times.append(loop.time() - began), interval)
+        result = scenario(throttle, times)
+        if asyncio.iscoroutine(result):
+            await result
+
+    asyncio.run(main())
+    return times
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+def test_the_first_wish_is_granted_at_once_and_only_once() -> None:
+    async def scenario(throttle: Throttle, times: list[float]) -> None:
+        for _ in range(100):
+            throttle.wish()
+        assert times == []
+        await until(lambda: bool(times))
+
+    assert len(run(scenario, 3600.0)) == 1
+
+
+def test_what_is_wished_in_the_meantime_is_granted_once_after_the_interval() -> None:
+    async def scenario(throttle: Throttle, times: list[float]) -> None:
+        throttle.wish()
+        await until(lambda: len(times) == 1)
+        for _ in range(100):
+            throttle.wish()
+        await until(lambda: len(times) == 2)
+
+    first, second = run(scenario, 0.05)
+    assert second - first >= 0.049
+
+
+def test_a_wish_can_be_taken_back() -> None:
+    async def scenario(throttle: Throttle, times: list[float]) -> None:
+        throttle.wish()
+        throttle.cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        throttle.cancel()
+
+    assert run(scenario, 0.0) == []

@@ -1,0 +1,291 @@
+"""Traces of sessions and processes, put together from updates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shapetrace.events.model import (
+    Coverage,
+    ErrorInfo,
+    Frame,
+    ModuleCall,
+    Op,
+    Other,
+    Run,
+    Tensor,
+    Trace,
+    Variable,
+)
+from shapetrace.events.update import Source, Update
+from shapetrace.recorder.snapshot import take_snapshot
+from shapetrace.server.files import file_key
+from shapetrace.server.ranges import SourceRange
+from shapetrace.server.records import FileRecords
+from shapetrace.server.store import TraceStore
+from shapetrace.views.shapes import value_text
+from tests.support.rows import recorded, updates_of
+
+FILE = "/model.py"
+KEY = file_key(FILE)
+HERE = SourceRange(3, 4, 3, 9)
+
+
+def tensor(*shape: int) -> Tensor:
+    return Tensor(shape, "float32")
+
+
+def op(identity: int, output: Tensor | None = None, **changes: Any) -> Op:
+    """An op at ``HERE``, unless changed."""
+    made = Op(
+        id=identity,
+        name="torch.relu",
+        label="relu()",
+        form="relu({0})",
+        module=None,
+        function="f",
+        file=FILE,
+        line=HERE.line,
+        column=HERE.column,
+        end_line=HERE.end_line,
+        end_column=HERE.end_column,
+        direct=True,
+        stack=(),
+        inputs=(),
+        outputs=() if output is None else (output,),
+        result=None,
+        count=1,
+    )
+    return replace(made, **changes)
+
+
+def module(identity: int, output: Tensor | None = None, **changes: Any) -> ModuleCall:
+    """A module call at ``HERE``, unless changed."""
+    made = ModuleCall(
+        id=identity,
+        parent=None,
+        path="layer",
+        class_name="Layer",
+        detail="",
+        call=1,
+        count=1,
+        file=FILE,
+        line=HERE.line,
+        column=HERE.column,
+        end_line=HERE.end_line,
+        end_column=HERE.end_column,
+        function="f",
+        stack=(),
+        inputs=(),
+        input_names=(),
+        outputs=() if output is None else (output,),
+        result=None,
+    )
+    return replace(made, **changes)
+
+
+@pytest.fixture
+def store() -> TraceStore:
+    """A store with one process."""
+    made = TraceStore()
+    made.open_process("session", "process")
+    return made
+
+
+def records_of(store: TraceStore) -> FileRecords:
+    records = store.records(KEY)
+    assert records is not None
+    return records
+
+
+def values(store: TraceStore) -> list[str]:
+    """What the expression ``HERE`` is worth."""
+    expression = records_of(store).expression(HERE)
+    return [] if expression is None else [value_text(value) for value in expression.values]
+
+
+def test_values_add_up_and_each_is_there_once(store: TraceStore) -> None:
+    store.apply("process", Update(ops=(op(1, tensor(2)), op(2, tensor(3)))))
+    assert values(store) == ["f32[2]", "f32[3]"]
+    store.apply("process", Update(ops=(op(3, tensor(2)), op(4, tensor(4)))))
+    assert values(store) == ["f32[2]", "f32[3]", "f32[4]"]
+
+
+def test_a_known_call_is_replaced(store: TraceStore) -> None:
+    store.apply("process", Update(modules=(module(1), module(2, tensor(5)))))
+    assert values(store) == ["f32[5]"]
+    store.apply("process", Update(modules=(module(1, tensor(2)),)))
+    assert values(store) == ["f32[2]", "f32[5]"]
+    store.apply("process", Update(modules=(module(2, tensor(6)),)))
+    assert values(store) == ["f32[2]", "f32[6]"]
+
+
+def test_a_call_can_move(store: TraceStore) -> None:
+    store.apply("process", Update(ops=(op(1, tensor(2)),)))
+    store.apply("process", Update(ops=(op(1, tensor(2), line=7, end_line=7),)))
+    assert values(store) == []
+    assert records_of(store).expression(SourceRange(7, 4, 7, 9)) is not None
+    store.apply("process", Update(ops=(op(1, tensor(2), file="/other.py"),)))
+    assert list(records_of(store).expressions(1, 100)) == [
+        expression for expression in records_of(store).expressions(1, 100) if not expression.calls
+    ]
+
+
+def test_only_what_the_program_called_itself_says_what_an_expression_is_worth(
+    store: TraceStore,
+) -> None:
+    store.apply(
+        "process",
+        Update(
+            ops=(
+                op(1, tensor(2), direct=False),
+                op(2, tensor(3), level="aten", parent=1),
+                op(3, error=ErrorInfo("RuntimeError", "no")),
+                op(4),
+                op(5, tensor(4), column=None),
+            )
+        ),
+    )
+    assert values(store) == []
+    expression = records_of(store).expression(HERE)
+    assert expression is not None
+    assert [error.message for error in expression.errors] == ["no"]
+    assert sorted(number for _, number in expression.calls) == [1, 3, 4]
+
+
+def test_errors_inside_libraries_may_have_been_handled_there(store: TraceStore) -> None:
+    failed = op(1, error=ErrorInfo("RuntimeError", "tried"), direct=False)
+    store.apply("process", Update(ops=(failed,)))
+    expression = records_of(store).expression(HERE)
+    assert expression is not None
+    assert list(expression.errors) == []
+
+
+def test_variables_are_replaced_by_number(store: TraceStore) -> None:
+    def variable(value: Tensor, line: int = 3) -> Variable:
+        return Variable("x", FILE, line, 0, line, 1, "f", None, value)
+
+    where = SourceRange(3, 0, 3, 1)
+    store.apply("process", Update(variables={1: variable(tensor(2)), 2: variable(tensor(3))}))
+    assert list(records_of(store).stored(where)) == [tensor(2), tensor(3)]
+    store.apply("process", Update(variables={1: variable(tensor(4), line=9)}))
+    assert list(records_of(store).stored(where)) == [tensor(3)]
+
+
+def test_what_changed_is_told(store: TraceStore) -> None:
+    told: list[tuple[set[str], set[str]]] = []
+    store.add_listener(lambda changed, counted: told.append((set(changed), set(counted))))
+    store.apply("process", Update(ops=(op(1, tensor(2)), op(2, file="/other.py"))))
+    store.apply("process", Update(counts={1: 7, 99: 3}))
+    store.apply("process", Update(coverage=(Coverage("settled", "x", 1),)))
+    store.apply("process", Update(ops=(op(3, level="aten"),)))
+    source = Source(FILE, "digest", "text")
+    store.apply("process", Update(sources=(source,)))
+    store.apply("process", Update(sources=(source,)))
+    store.clear()
+    other = file_key("/other.py")
+    assert told == [({KEY, other}, set()), (set(), {KEY}), ({KEY}, set()), ({KEY, other}, set())]
+
+
+def test_counts_belong_to_the_calls(store: TraceStore) -> None:
+    store.apply("process", Update(ops=(op(1, tensor(2)),), modules=(module(2, tensor(2)),)))
+    store.apply("process", Update(counts={1: 5, 2: 6}))
+    (trace,) = store.traces("session")
+    assert (trace.ops[0].count, trace.modules[0].count) == (5, 6)
+    store.apply("process", Update(ops=(op(1, tensor(2), count=9),)))
+    (trace,) = store.traces("session")
+    assert trace.ops[0].count == 9
+
+
+def test_a_process_that_begins_anew_forgets_what_it_was(store: TraceStore) -> None:
+    store.apply("process", Update(ops=(op(1, tensor(2)),)))
+    store.open_process("session", "process")
+    assert values(store) == []
+    store.apply("process", Update(ops=(op(1, tensor(3)),)))
+    assert values(store) == ["f32[3]"]
+    assert len(list(store.traces("session"))) == 1
+
+
+def test_clearing_forgets_but_goes_on(store: TraceStore) -> None:
+    source = Source(FILE, "digest", "text")
+    frame = Frame(1, FILE, 3, "f")
+    store.apply("process", Update(sources=(source,), frames=(frame,), ops=(op(1, tensor(2)),)))
+    store.clear()
+    assert store.records(KEY) is None
+    store.apply("process", Update(counts={1: 2}, ops=(op(2, tensor(5)),)))
+    assert values(store) == ["f32[5]"]
+    assert records_of(store).text == "text"
+    (trace,) = store.traces(None)
+    assert trace.frames == (frame,)
+    assert [each.id for each in trace.ops] == [2]
+
+
+def test_sessions_read_back_are_older_than_all_others() -> None:
+    store = TraceStore()
+    for session, is_former in (("new", False), ("old", True), ("older", True)):
+        store.open_session(session, is_former=is_former)
+        store.open_process(session, session)
+    for session, size in (("old", 2), ("older", 1)):
+        store.apply(session, Update(ops=(op(1, tensor(size)),)))
+    assert values(store) == ["f32[1]"]
+    store.apply("new", Update(ops=(op(1, tensor(3)),)))
+    assert values(store) == ["f32[3]"]
+    store.open_session("old")
+    assert values(store) == ["f32[3]"]
+
+
+def test_what_cannot_be_told_from_a_value_is_not() -> None:
+    records = FileRecords(FILE, lambda key: None)
+    records.add_call(1, op(1, outputs=(Other("None"),)))
+    expression = records.expression(HERE)
+    assert expression is not None
+    assert list(expression.values) == [Other("None")]
+
+
+def test_all_updates_together_are_the_trace(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import torch\n"
+        "from torch import nn\n"
+        "net = nn.Sequential(nn.Linear(3, 4), nn.ReLU())\n"
+        "for size in range(1, 5):\n"
+        "    for _ in range(3):\n"
+        "        out = net(torch.ones(size, 3))\n"
+    )
+    recorder = recorded(path)
+    store = TraceStore()
+    store.open_process("session", "process")
+    for update in updates_of(recorder):
+        store.apply("process", update)
+    (trace,) = store.traces("session")
+    assert comparable(trace) == comparable(take_snapshot(recorder))
+
+
+def comparable(trace: Trace) -> dict[str, object]:
+    """A trace without the numbers of its frames, which are the writer's own."""
+    places = {
+        frame.id: (frame.file, frame.line, frame.column, frame.end_line, frame.end_column)
+        for frame in trace.frames
+    }
+
+    def on_places(call: Op | ModuleCall) -> object:
+        stack = tuple(places[number] for number in call.stack)
+        return (replace(call, stack=()), stack)
+
+    return {
+        "run": replace(trace.run, extra={}),
+        "modules": list(map(on_places, trace.modules)),
+        "ops": list(map(on_places, trace.ops)),
+        "variables": {repr(variable) for variable in trace.variables},
+        "coverage": trace.coverage,
+    }
+
+
+def test_a_session_without_a_run_has_a_trace_all_the_same(store: TraceStore) -> None:
+    (trace,) = store.traces("session")
+    assert isinstance(trace.run, Run)
+    assert list(store.traces("another")) == []
+    assert list(store.traces(None)) == []
