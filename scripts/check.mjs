@@ -9,6 +9,7 @@ main(() => {
     python("ruff", "format", "--check", "."),
     python("mypy"),
     node("typescript/bin/tsc", "--noEmit"),
+    node("typescript/bin/tsc", "--noEmit", "--project", "tests/extension/e2e"),
     node("eslint/bin/eslint.js", "--max-warnings=0", "."),
     node("prettier/bin/prettier.cjs", "--check", "."),
   ]);

@@ -11,6 +11,8 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
+import { locked } from "./lock.mjs";
+
 export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** An expected failure: its message is for the person at the terminal. */
@@ -64,13 +66,10 @@ export function setUp() {
   if (pythonIsComplete() && nodeIsComplete()) {
     return;
   }
-  lock();
-  try {
+  locked(LOCK, sayWaiting, () => {
     setUpPython();
     setUpNode();
-  } finally {
-    rmSync(LOCK, { force: true });
-  }
+  });
 }
 
 /**
@@ -95,11 +94,16 @@ export function run(program, options, environment = process.env) {
 /**
  * Does the work of a script, and turns a failure into one line and an exit code.
  *
- * @param {() => number} work
+ * @param {() => number | Promise<number>} work
  */
 export function main(work) {
+  void finish(work);
+}
+
+/** @param {() => number | Promise<number>} work */
+async function finish(work) {
   try {
-    process.exitCode = work();
+    process.exitCode = await work();
   } catch (error) {
     if (!(error instanceof Failure)) {
       throw error;
@@ -277,46 +281,9 @@ function packagesOf(file) {
   }
 }
 
-/** Waits until no other script of this folder is setting up, and keeps others waiting. */
-function lock() {
-  let told = false;
-  for (;;) {
-    try {
-      writeFileSync(LOCK, String(process.pid), { flag: "wx" });
-      return;
-    } catch (error) {
-      if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) {
-        throw error;
-      }
-    }
-    const owner = lockOwner();
-    if (owner !== undefined && !isRunning(owner)) {
-      rmSync(LOCK, { force: true });
-    } else if (!told) {
-      told = true;
-      say(`waiting for the set-up that process ${owner ?? "?"} is doing (its mark is .setup.lock)`);
-    }
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
-  }
-}
-
-/** @returns {number | undefined} */
-function lockOwner() {
-  try {
-    return Number.parseInt(readFileSync(LOCK, "utf8"), 10) || undefined;
-  } catch {
-    return undefined; // Gone meanwhile.
-  }
-}
-
-/** @param {number} id */
-function isRunning(id) {
-  try {
-    process.kill(id, 0);
-    return true;
-  } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EPERM";
-  }
+/** @param {number | undefined} owner */
+function sayWaiting(owner) {
+  say(`waiting for the set-up that process ${owner ?? "?"} is doing (its mark is .setup.lock)`);
 }
 
 /**

@@ -63,6 +63,20 @@ export function anyOf<const T extends readonly unknown[]>(
   };
 }
 
+/** One of these words. */
+export function oneOf<const T extends string>(...words: readonly T[]): Form<T> {
+  return {
+    expects: ["text"],
+    read(document) {
+      const found = words.find((word) => word === text.read(document));
+      if (found === undefined) {
+        throw new Mismatch(`should be one of ${words.join(", ")}, not ${JSON.stringify(document)}`);
+      }
+      return found;
+    },
+  };
+}
+
 /** A list of values of one form. */
 export function listOf<T>(item: Form<T>): Form<readonly T[]> {
   return {

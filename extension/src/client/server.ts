@@ -1,0 +1,226 @@
+/** The language server's life: started when it is first needed, and again when it dies. */
+import { mkdirSync } from "node:fs";
+
+import { type Disposable, type Event, EventEmitter, type LogOutputChannel } from "vscode";
+import type { LanguageClient } from "vscode-languageclient/node";
+
+import { type Config, SERVER_SETTINGS } from "../config";
+import type { Folders } from "../folders";
+import { messageOf } from "../log";
+import { Crashes } from "../model/crashes";
+import { explainChoice } from "../model/interpreters";
+import { type Request, SHOW_HINTS, STATUS, status, type Status } from "../protocol";
+import type { Interpreters } from "./interpreters";
+import { buildClient, type ServerProcess, startProcess } from "./languageClient";
+import { serverCommand } from "./serverCommand";
+
+export type ServerState =
+  | { readonly kind: "stopped" }
+  | { readonly kind: "starting" }
+  | { readonly kind: "running" }
+  | { readonly kind: "failed"; readonly reason: string };
+
+/** There is no server, and the message says why and what to do. */
+export class ServerError extends Error {}
+
+/** How long a server may take to end by itself. */
+const FAREWELL_MILLISECONDS = 2_000;
+
+interface Running {
+  readonly client: LanguageClient;
+  readonly process: ServerProcess;
+}
+
+export class Server implements Disposable {
+  #state: ServerState = { kind: "stopped" };
+  #running: Promise<Running> | undefined;
+  #isVisible = true;
+  readonly #crashes = new Crashes();
+  readonly #stateChanged = new EventEmitter<ServerState>();
+  readonly #restarted = new EventEmitter<void>();
+  readonly #statusReceived = new EventEmitter<Status>();
+  readonly #disposables: Disposable[];
+
+  readonly onDidChangeState: Event<ServerState> = this.#stateChanged.event;
+  /** A new server runs in place of one that was lost: it knows nothing of open sessions. */
+  readonly onDidRestart: Event<void> = this.#restarted.event;
+  readonly onDidReceiveStatus: Event<Status> = this.#statusReceived.event;
+
+  constructor(
+    private readonly folders: Folders,
+    private readonly config: Config,
+    private readonly interpreters: Interpreters,
+    private readonly log: LogOutputChannel,
+  ) {
+    this.#disposables = [
+      config.onDidChange(SERVER_SETTINGS, () => {
+        this.#sendSettings();
+      }),
+      interpreters.onDidChange(() => {
+        if (this.#state.kind === "failed") {
+          this.#set({ kind: "stopped" }); // The reason may be gone: the next use tries again.
+        }
+      }),
+    ];
+  }
+
+  get state(): ServerState {
+    return this.#state;
+  }
+
+  get areHintsVisible(): boolean {
+    return this.#isVisible;
+  }
+
+  /** Sends a request, and starts the server for it if need be. */
+  async request<Parameters, Result>(
+    { method, result }: Request<Parameters, Result>,
+    parameters: Parameters,
+  ): Promise<Result> {
+    const { client } = await this.#ensure();
+    const answer: unknown = await client.sendRequest(method, parameters);
+    return result.read(answer);
+  }
+
+  /** The same, except where no server runs: then there is nothing that it could do. */
+  async requestIfRunning<Parameters, Result>(
+    request: Request<Parameters, Result>,
+    parameters: Parameters,
+  ): Promise<Result | undefined> {
+    return this.#running === undefined ? undefined : this.request(request, parameters);
+  }
+
+  showHints(visible: boolean): void {
+    this.#isVisible = visible;
+    this.#notify(SHOW_HINTS, { visible });
+  }
+
+  async restart(): Promise<void> {
+    this.#crashes.forget();
+    await this.#stop();
+    await this.#ensure();
+    this.#restarted.fire();
+  }
+
+  async shutDown(): Promise<void> {
+    await this.#stop();
+  }
+
+  dispose(): void {
+    for (const disposable of [
+      ...this.#disposables,
+      this.#stateChanged,
+      this.#restarted,
+      this.#statusReceived,
+    ]) {
+      disposable.dispose();
+    }
+  }
+
+  #ensure(): Promise<Running> {
+    this.#running ??= this.#start().catch((error: unknown) => {
+      this.#running = undefined;
+      this.#set({ kind: "failed", reason: messageOf(error) });
+      throw error;
+    });
+    return this.#running;
+  }
+
+  async #start(): Promise<Running> {
+    this.#set({ kind: "starting" });
+    const choice = await this.interpreters.forServer();
+    if (choice.kind !== "found") {
+      throw new ServerError(explainChoice(choice));
+    }
+    mkdirSync(this.folders.storage, { recursive: true });
+    const command = serverCommand(choice.interpreter.command, this.folders, process.env);
+    const server = await startProcess(command, this.log);
+    const settings = this.config.forServer();
+    const options = { storage: this.folders.storage, settings };
+    const client = buildClient(server, options, this.log, () => {
+      this.#lost(server);
+    });
+    client.onNotification(STATUS, (parameters: unknown) => {
+      this.#receive(parameters);
+    });
+    try {
+      await client.start();
+    } catch (error) {
+      server.child.kill();
+      const words = server.lastWords.at(-1) ?? messageOf(error);
+      throw new ServerError(`The language server did not start (${words}). The log has more.`);
+    }
+    this.#set({ kind: "running" });
+    if (!this.#isVisible) {
+      await client.sendNotification(SHOW_HINTS, { visible: false });
+    }
+    return { client, process: server };
+  }
+
+  async #stop(): Promise<void> {
+    const running = await this.#running?.catch(() => undefined);
+    this.#running = undefined;
+    if (running !== undefined) {
+      const { child } = running.process;
+      await running.client.stop(FAREWELL_MILLISECONDS).catch((error: unknown) => {
+        this.log.warn(`server: did not stop by itself: ${messageOf(error)}`);
+      });
+      if (child.exitCode === null && child.signalCode === null) {
+        setTimeout(() => child.kill("SIGKILL"), FAREWELL_MILLISECONDS).unref();
+      }
+    }
+    this.#set({ kind: "stopped" });
+  }
+
+  /** The process ended, and nobody had asked it to. */
+  #lost(server: ServerProcess): void {
+    if (this.#state.kind !== "running") {
+      return; // It is being stopped, or its start failed: that is told where it was tried.
+    }
+    server.child.kill();
+    this.#running = undefined;
+    const words = server.lastWords.at(-1);
+    this.log.error(`server: ended unexpectedly${words === undefined ? "" : `: ${words}`}`);
+    if (!this.#crashes.note(Date.now())) {
+      const reason = "The language server keeps ending. The log says more.";
+      this.#set({ kind: "failed", reason });
+      return;
+    }
+    this.#ensure().then(
+      () => {
+        this.#restarted.fire();
+      },
+      (error: unknown) => {
+        this.log.error(`server: not restarted: ${messageOf(error)}`);
+      },
+    );
+  }
+
+  #receive(parameters: unknown): void {
+    try {
+      this.#statusReceived.fire(status.read(parameters));
+    } catch (error) {
+      this.log.error(`server: a status that cannot be read: ${messageOf(error)}`);
+    }
+  }
+
+  #sendSettings(): void {
+    this.#notify("workspace/didChangeConfiguration", {
+      settings: { shapetrace: this.config.forServer() },
+    });
+  }
+
+  /** Tells a server that runs; one that does not will be told when it starts. */
+  #notify(method: string, parameters: object): void {
+    this.#running
+      ?.then(({ client }) => client.sendNotification(method, parameters))
+      .catch((error: unknown) => {
+        this.log.warn(`server: ${method} was not sent: ${messageOf(error)}`);
+      });
+  }
+
+  #set(state: ServerState): void {
+    this.#state = state;
+    this.#stateChanged.fire(state);
+  }
+}

@@ -1,0 +1,6 @@
+import type { Context } from "../context";
+
+/** Opens the log. */
+export function showLog({ log }: Context): void {
+  log.show(true);
+}

@@ -1,0 +1,81 @@
+/** Debug configurations of our own type. Pure: imports no `vscode`. */
+import { DebugType } from "../contributions";
+import { fileName } from "../model/paths";
+import { type Configuration } from "./launchEnvironment";
+
+/** What a new launch.json holds. */
+export const INITIAL_CONFIGURATIONS: readonly Configuration[] = [
+  {
+    name: "Shapetrace: Current File",
+    type: DebugType.own,
+    request: "launch",
+    program: "${file}",
+    console: "integratedTerminal",
+  },
+];
+
+/** What F5 on a Python file runs where there is no launch.json. */
+export function configurationOfFile(program: string): Configuration {
+  return {
+    name: `Shapetrace: ${fileName(program)}`,
+    type: DebugType.own,
+    request: "launch",
+    program,
+  };
+}
+
+/** Another extension's configuration as one of ours. */
+export function handedOver(configuration: Configuration): Configuration {
+  return { ...configuration, type: DebugType.own };
+}
+
+/** What is taken for granted in a launch of our own type. */
+export function withDefaults(
+  configuration: Configuration,
+  folder: string | undefined,
+): Configuration {
+  if (configuration["request"] !== "launch") {
+    return configuration;
+  }
+  return {
+    console: "integratedTerminal",
+    showReturnValue: true,
+    ...(folder === undefined ? {} : { cwd: folder, envFile: `${folder}/.env` }),
+    ...withoutEmpty(configuration),
+  };
+}
+
+/** Why a launch cannot work, and what to do; undefined where nothing is wrong. */
+export function problemOf(configuration: Configuration): string | undefined {
+  const { request } = configuration;
+  if (request === "attach") {
+    return undefined;
+  }
+  if (request !== "launch") {
+    return `The debug configuration's "request" must be "launch" or "attach".`;
+  }
+  const targets = ["program", "module", "code"].filter((key) => key in configuration);
+  switch (targets.length) {
+    case 0:
+      return `The debug configuration says nothing to run: add "program" or "module".`;
+    case 1:
+      return undefined;
+    default:
+      return `The debug configuration has ${targets.map(quoted).join(" and ")}: keep one of them.`;
+  }
+}
+
+/** Snippets leave keys with empty texts behind; for a debugger these are not the same as absent. */
+function withoutEmpty(configuration: Configuration): Configuration {
+  return Object.fromEntries(
+    Object.entries(configuration).filter(
+      ([key, value]) => value !== "" || !CAN_BE_ABSENT.includes(key),
+    ),
+  );
+}
+
+const CAN_BE_ABSENT = ["program", "module", "code", "cwd", "envFile", "python", "console"];
+
+function quoted(text: string): string {
+  return `"${text}"`;
+}

@@ -1,0 +1,21 @@
+/** What a debug configuration carries of its session, to be found again in a running one. */
+import type { SessionMode } from "../protocol";
+import { type Configuration, MARK, objectOf } from "./launchEnvironment";
+
+export interface Mark {
+  readonly mode: SessionMode;
+  /** Given once the language server awaits the program. */
+  readonly session?: string;
+}
+
+export function markOf(configuration: Configuration): Mark | undefined {
+  const { mode, session } = objectOf(configuration[MARK]);
+  if (mode !== "debug" && mode !== "forwardPass") {
+    return undefined;
+  }
+  return typeof session === "string" ? { mode, session } : { mode };
+}
+
+export function withMark(configuration: Configuration, mark: Mark): Configuration {
+  return { ...configuration, [MARK]: mark };
+}

@@ -1,0 +1,124 @@
+/** Getting the agent into a debug configuration that is about to be launched. */
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+
+import { type DebugConfiguration, type WorkspaceFolder } from "vscode";
+
+import type { Config } from "../config";
+import { DebugType } from "../contributions";
+import type { Folders } from "../folders";
+import { type Log, messageOf } from "../log";
+import { parseEnvFile, type Variables } from "../model/envFile";
+import { foreignLauncher, standInFor } from "./foreignLauncher";
+import {
+  type Configuration,
+  mergeEnvironment,
+  type Surroundings,
+  withAgent,
+  withHiddenFiles,
+} from "./launchEnvironment";
+import { markOf, withMark } from "./mark";
+import type { Sessions } from "./sessions";
+
+export class Preparation {
+  constructor(
+    private readonly config: Config,
+    private readonly folders: Folders,
+    private readonly sessions: Sessions,
+    private readonly log: Log,
+  ) {}
+
+  /**
+   * The configuration with the agent in it. A child process inherits it, an attached one does not
+   * get it, and `noDebug` runs without the debugger that would load it.
+   */
+  async prepare(
+    given: DebugConfiguration,
+    folder: WorkspaceFolder | undefined,
+  ): Promise<DebugConfiguration> {
+    const fileVariables = await this.#readEnvFile(given["envFile"]);
+    const configuration =
+      given.type === DebugType.own ? withVariables(given, fileVariables) : { ...given };
+    const hidden = withHiddenFiles(configuration, {
+      backend: this.folders.backend,
+      platform: process.platform,
+    });
+    if (given.request !== "launch" || given["noDebug"] === true) {
+      return asDebugConfiguration(given["noDebug"] === true ? configuration : hidden, given);
+    }
+    const mode = markOf(given)?.mode ?? "debug";
+    const session = await this.sessions.open(given.name, mode);
+    const surroundings: Surroundings = {
+      platform: process.platform,
+      environment: process.env,
+      fileVariables,
+      backend: this.folders.backend,
+      launcher: await this.#launcher(given),
+    };
+    const scope = folder?.uri;
+    const agent = {
+      session: session.id,
+      port: session.endpoint.port,
+      token: session.endpoint.token,
+      mode,
+      afterPass: this.config.get("trace.afterPass", scope),
+      level: this.config.get("trace.level", scope),
+    };
+    const prepared = withMark(withAgent(configuration, agent, surroundings), {
+      mode,
+      session: session.id,
+    });
+    this.log.info(`${given.name}: session ${session.id} awaits its program`);
+    return asDebugConfiguration(prepared, given);
+  }
+
+  /** Only the files of ours are hidden: the program is not watched. */
+  withoutAgent(given: DebugConfiguration): DebugConfiguration {
+    const { backend } = this.folders;
+    return asDebugConfiguration(
+      withHiddenFiles(given, { backend, platform: process.platform }),
+      given,
+    );
+  }
+
+  /** What to start in a terminal: ours, in place of the launcher that would be started there. */
+  async #launcher(configuration: DebugConfiguration): Promise<string | undefined> {
+    const chosen: unknown = configuration["debugLauncherPath"];
+    if (typeof chosen === "string" && chosen !== "") {
+      return existsSync(join(chosen, "__main__.py")) ? standInFor(chosen, this.folders) : undefined;
+    }
+    if (configuration.type === DebugType.own) {
+      return this.folders.launcher;
+    }
+    const foreign = await foreignLauncher(this.log);
+    return foreign === undefined ? undefined : standInFor(foreign, this.folders);
+  }
+
+  async #readEnvFile(path: unknown): Promise<Variables> {
+    if (typeof path !== "string" || path === "") {
+      return {};
+    }
+    try {
+      return parseEnvFile(await readFile(path, "utf8"), process.env);
+    } catch (error) {
+      // The usual `.env` need not exist.
+      this.log.debug(`${path} is not read: ${messageOf(error)}`);
+      return {};
+    }
+  }
+}
+
+function withVariables(configuration: DebugConfiguration, variables: Variables): Configuration {
+  return {
+    ...configuration,
+    env: mergeEnvironment(variables, configuration["env"], process.platform),
+  };
+}
+
+function asDebugConfiguration(
+  configuration: Configuration,
+  { type, name, request }: DebugConfiguration,
+): DebugConfiguration {
+  return { ...configuration, type, name, request };
+}

@@ -1,0 +1,220 @@
+/** The debug sessions whose programs are watched. */
+import { randomBytes } from "node:crypto";
+
+import {
+  debug,
+  type DebugConfiguration,
+  type DebugSession,
+  type Disposable,
+  type Event,
+  EventEmitter,
+} from "vscode";
+
+import type { Server } from "../client/server";
+import { type Log, messageOf } from "../log";
+import type { SessionFacts } from "../model/sessionSummary";
+import {
+  CLOSE_SESSION,
+  type Endpoint,
+  OPEN_SESSION,
+  type SessionMode,
+  type Status,
+  WAKE,
+} from "../protocol";
+import { markOf } from "./mark";
+
+/** A session that VS Code has not begun after so long never will. */
+const STILLBORN_MILLISECONDS = 120_000;
+
+/** One watched debug session, for as long as its trace is there. */
+export interface WatchedSession {
+  readonly id: string;
+  readonly name: string;
+  readonly mode: SessionMode;
+  readonly endpoint: Endpoint;
+  /** The debug configuration, once VS Code has begun the session. */
+  configuration: DebugConfiguration | undefined;
+  /** Whether the language server awaits its programs. */
+  isOpen: boolean;
+  isSilent: boolean;
+  /** Whether any program of it was ever heard of. */
+  wasHeard: boolean;
+  readonly openedAt: number;
+  readonly programs: Map<number, Status>;
+}
+
+export class Sessions implements Disposable {
+  readonly #sessions = new Map<string, WatchedSession>();
+  readonly #changed = new EventEmitter<void>();
+  readonly #reported = new EventEmitter<{ session: WatchedSession; status: Status }>();
+  readonly #disposables: Disposable[];
+
+  readonly onDidChange: Event<void> = this.#changed.event;
+  /** A program of a session said something. */
+  readonly onDidReport: Event<{ session: WatchedSession; status: Status }> = this.#reported.event;
+
+  constructor(
+    private readonly server: Server,
+    private readonly log: Log,
+  ) {
+    this.#disposables = [
+      this.#changed,
+      this.#reported,
+      server.onDidReceiveStatus((status) => {
+        this.#receive(status);
+      }),
+      server.onDidRestart(() => {
+        void this.#reopenAll();
+      }),
+      debug.onDidStartDebugSession((session) => {
+        this.#begin(session);
+      }),
+      debug.onDidTerminateDebugSession((session) => {
+        void this.#end(session);
+      }),
+    ];
+  }
+
+  /** Makes the language server await the programs of a new session. */
+  async open(name: string, mode: SessionMode): Promise<WatchedSession> {
+    this.#forgetStillborn();
+    const id = randomBytes(8).toString("hex");
+    const endpoint = await this.server.request(OPEN_SESSION, { session: id, name, mode });
+    const session: WatchedSession = {
+      ...{ id, name, mode, endpoint, configuration: undefined, programs: new Map() },
+      ...{ isOpen: true, isSilent: false, wasHeard: false, openedAt: Date.now() },
+    };
+    this.#sessions.set(id, session);
+    this.#changed.fire();
+    return session;
+  }
+
+  /** The watched session that a debug session belongs to. */
+  of(session: DebugSession): WatchedSession | undefined {
+    const id = markOf(session.configuration)?.session;
+    return id === undefined ? undefined : this.#sessions.get(id);
+  }
+
+  /** Awaits the programs of a session once more, which VS Code restarts as it was. */
+  async reopen(session: WatchedSession): Promise<void> {
+    const { id, name, mode, endpoint } = session;
+    const { token, port } = endpoint;
+    await this.server.request(OPEN_SESSION, { session: id, name, mode, token, port });
+    session.isOpen = true;
+    this.#changed.fire();
+  }
+
+  get openSessions(): readonly WatchedSession[] {
+    return [...this.#sessions.values()].filter((session) => session.isOpen);
+  }
+
+  /** Whether any hints can be there. */
+  get hasTrace(): boolean {
+    return this.#all().some(({ programs }) =>
+      [...programs.values()].some(({ calls }) => calls > 0),
+    );
+  }
+
+  get facts(): readonly SessionFacts[] {
+    return this.#all().map(({ name, isOpen, isSilent, programs }) => ({
+      ...{ name, isOpen, isSilent },
+      programs: [...programs.values()],
+    }));
+  }
+
+  /** Has every program look at everything again; tells how many there were. */
+  async wake(): Promise<number> {
+    const woken = await Promise.all(
+      this.openSessions.map(({ id }) => this.server.request(WAKE, { session: id })),
+    );
+    return woken.reduce((sum, { processes }) => sum + processes, 0);
+  }
+
+  /** Forgets the sessions that are over, and what the open ones have recorded so far. */
+  forget(): void {
+    for (const session of this.#all()) {
+      if (!session.isOpen) {
+        this.#sessions.delete(session.id);
+      }
+      for (const [process, status] of session.programs) {
+        session.programs.set(process, { ...status, calls: 0, passes: 0 });
+      }
+    }
+    this.#changed.fire();
+  }
+
+  setSilent(session: WatchedSession, isSilent: boolean): void {
+    session.isSilent = isSilent;
+    this.#changed.fire();
+  }
+
+  dispose(): void {
+    for (const disposable of this.#disposables) {
+      disposable.dispose();
+    }
+  }
+
+  #all(): WatchedSession[] {
+    return [...this.#sessions.values()];
+  }
+
+  #begin(started: DebugSession): void {
+    const session = this.of(started);
+    if (session !== undefined && started.parentSession === undefined) {
+      session.configuration = started.configuration;
+      this.#changed.fire();
+    }
+  }
+
+  async #end(ended: DebugSession): Promise<void> {
+    const session = this.of(ended);
+    if (session?.isOpen === true && ended.parentSession === undefined) {
+      await this.#close(session);
+    }
+  }
+
+  async #close(session: WatchedSession): Promise<void> {
+    session.isOpen = false;
+    session.isSilent = false;
+    this.#changed.fire();
+    try {
+      await this.server.requestIfRunning(CLOSE_SESSION, { session: session.id });
+    } catch (error) {
+      this.log.warn(`${session.name}: the session was not closed: ${messageOf(error)}`);
+    }
+  }
+
+  /** Lets go of sessions that were opened for a debug session which then never began. */
+  #forgetStillborn(): void {
+    for (const session of this.openSessions) {
+      const age = Date.now() - session.openedAt;
+      if (session.configuration === undefined && age > STILLBORN_MILLISECONDS) {
+        this.#sessions.delete(session.id);
+        void this.#close(session);
+      }
+    }
+  }
+
+  async #reopenAll(): Promise<void> {
+    for (const session of this.openSessions) {
+      try {
+        await this.reopen(session);
+      } catch (error) {
+        this.log.error(`${session.name}: not watched any longer: ${messageOf(error)}`);
+      }
+    }
+  }
+
+  #receive(status: Status): void {
+    const session = this.#sessions.get(status.session);
+    if (session === undefined) {
+      return;
+    }
+    this.log.debug(`${session.name}: ${JSON.stringify(status)}`);
+    session.wasHeard = true;
+    session.isSilent = false;
+    session.programs.set(status.process ?? 0, status);
+    this.#reported.fire({ session, status });
+    this.#changed.fire();
+  }
+}

@@ -1,0 +1,93 @@
+/** Noticing that a program runs and the agent in it says nothing. */
+import type {
+  DebugAdapterTracker,
+  DebugAdapterTrackerFactory,
+  DebugSession,
+  Disposable,
+} from "vscode";
+
+import { type Log, messageOf } from "../log";
+import { objectOf } from "./launchEnvironment";
+import type { Sessions, WatchedSession } from "./sessions";
+
+/** The agent connects before the program's own code runs: so long that takes on no machine. */
+const PATIENCE_MILLISECONDS = 8_000;
+
+/** What a short program has said may arrive after the word that it has ended. */
+const GRACE_MILLISECONDS = 2_000;
+
+/** Watches the debugger's messages of watched sessions, without changing them. */
+export class SilenceTracker implements DebugAdapterTrackerFactory, Disposable {
+  readonly #timers = new Set<NodeJS.Timeout>();
+
+  constructor(
+    private readonly sessions: Sessions,
+    private readonly explain: (session: WatchedSession, debugged: DebugSession) => void,
+    private readonly log: Log,
+  ) {}
+
+  async createDebugAdapterTracker(
+    debugged: DebugSession,
+  ): Promise<DebugAdapterTracker | undefined> {
+    const session = this.sessions.of(debugged);
+    if (session === undefined || debugged.parentSession !== undefined) {
+      return undefined;
+    }
+    if (!session.isOpen) {
+      // VS Code restarts a session with the configuration that it had.
+      await this.sessions.reopen(session).catch((error: unknown) => {
+        this.log.error(`${session.name}: not watched any longer: ${messageOf(error)}`);
+      });
+    }
+    session.wasHeard = false;
+    let timer: NodeJS.Timeout | undefined;
+    let hasEnded = false;
+    const wait = (milliseconds: number) => {
+      stop();
+      timer = setTimeout(complain, milliseconds);
+      this.#timers.add(timer);
+    };
+    const stop = () => {
+      if (timer !== undefined) {
+        clearTimeout(timer);
+        this.#timers.delete(timer);
+      }
+    };
+    const complain = () => {
+      stop();
+      if (!session.wasHeard && !session.isSilent) {
+        this.sessions.setSilent(session, true);
+        this.explain(session, debugged);
+      }
+    };
+    return {
+      onDidSendMessage: (message: unknown) => {
+        if (isOf("event", "process", message)) {
+          wait(PATIENCE_MILLISECONDS);
+        } else if (isOf("event", "exited", message) && timer !== undefined) {
+          hasEnded = true;
+          wait(GRACE_MILLISECONDS);
+        }
+      },
+      onWillReceiveMessage: (message: unknown) => {
+        const isEnding =
+          isOf("command", "terminate", message) || isOf("command", "disconnect", message);
+        if (isEnding && !hasEnded) {
+          stop(); // The user has stopped it: then nothing is to be said.
+        }
+      },
+    };
+  }
+
+  dispose(): void {
+    for (const timer of this.#timers) {
+      clearTimeout(timer);
+    }
+  }
+}
+
+/** Whether a message of the debug adapter protocol is that event or request. */
+function isOf(key: "event" | "command", name: string, message: unknown): boolean {
+  const content = objectOf(message);
+  return content["type"] === (key === "event" ? "event" : "request") && content[key] === name;
+}

@@ -1,0 +1,55 @@
+/** Activation and deactivation: wiring only. */
+import { debug, type ExtensionContext, window } from "vscode";
+
+import { registerCommands } from "./commands";
+import { Context } from "./context";
+import { DebugType } from "./contributions";
+import { AdapterFactory } from "./debug/adapter";
+import { registerProviders } from "./debug/providers";
+import { SilenceTracker } from "./debug/silence";
+import { createLog, messageOf } from "./log";
+import { maintainContextKeys } from "./views/contextKeys";
+import { InlayHintsNotice } from "./views/inlayHintsNotice";
+
+let current: Context | undefined;
+
+export function activate(extension: ExtensionContext): void {
+  const log = createLog();
+  extension.subscriptions.push(log);
+  try {
+    current = wire(extension, new Context(extension, log));
+  } catch (error) {
+    // VS Code itself would only write this to a log that nobody looks at.
+    void window.showErrorMessage(`Shapetrace could not be activated: ${messageOf(error)}`);
+    throw error;
+  }
+}
+
+export async function deactivate(): Promise<void> {
+  await current?.shutDown();
+  current = undefined;
+}
+
+function wire(extension: ExtensionContext, context: Context): Context {
+  const { folders, interpreters, log, memory, reports, sessions } = context;
+  const adapters = new AdapterFactory(folders, interpreters, extension.logUri);
+  const tracker = new SilenceTracker(
+    sessions,
+    (session, debugged) => {
+      reports.explainSilence(session, debugged);
+    },
+    log,
+  );
+  extension.subscriptions.push(
+    context,
+    tracker,
+    maintainContextKeys(sessions),
+    new InlayHintsNotice(sessions, memory),
+    ...registerCommands(context),
+    ...registerProviders(context),
+    debug.registerDebugAdapterDescriptorFactory(DebugType.own, adapters),
+    debug.registerDebugAdapterTrackerFactory("*", tracker),
+  );
+  void context.cleanUp();
+  return context;
+}

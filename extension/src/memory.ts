@@ -1,0 +1,31 @@
+/** What is remembered between windows. */
+import type { Memento } from "vscode";
+
+import { readTarget, type Target } from "./model/target";
+
+const TARGET = "traceTarget";
+const HAS_SEEN_HINTS_NOTICE = "hasSeenInlayHintsNotice";
+
+export class Memory {
+  constructor(
+    private readonly workspace: Memento,
+    private readonly global: Memento,
+  ) {}
+
+  /** What was traced last in this workspace by choice. */
+  get target(): Target | undefined {
+    return readTarget(this.workspace.get(TARGET));
+  }
+
+  async rememberTarget(target: Target): Promise<void> {
+    await this.workspace.update(TARGET, target);
+  }
+
+  get hasSeenHintsNotice(): boolean {
+    return this.global.get(HAS_SEEN_HINTS_NOTICE) === true;
+  }
+
+  async rememberHintsNotice(): Promise<void> {
+    await this.global.update(HAS_SEEN_HINTS_NOTICE, true);
+  }
+}

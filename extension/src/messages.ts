@@ -1,0 +1,80 @@
+/** What the user is told, each with what can be done about it. */
+import { commands, window } from "vscode";
+
+import { Command } from "./contributions";
+import { type Choice, explainChoice } from "./model/interpreters";
+
+/** A button of a message. */
+interface Action {
+  readonly title: string;
+  readonly command: Command;
+}
+
+const SELECT: Action = { title: "Select Interpreter", command: Command.selectInterpreter };
+const SHOW_LOG: Action = { title: "Show Log", command: Command.showLog };
+const RESTART: Action = { title: "Restart Server", command: Command.restartServer };
+const RUN_OTHER: Action = { title: "Run Something Else...", command: Command.traceForwardPassOf };
+
+type Show = (text: string, ...actions: Action[]) => Thenable<Action | undefined>;
+
+/** Messages are shown and not waited for, unless the caller wants to know when they are gone. */
+export class Messages {
+  info(text: string): Promise<void> {
+    return offer(window.showInformationMessage, text);
+  }
+
+  warn(text: string): Promise<void> {
+    return offer(window.showWarningMessage, text);
+  }
+
+  error(text: string): Promise<void> {
+    return offer(window.showErrorMessage, text, SHOW_LOG);
+  }
+
+  badInterpreter(choice: Exclude<Choice, { kind: "found" }>): Promise<void> {
+    return offer(window.showErrorMessage, explainChoice(choice), SELECT);
+  }
+
+  noServer(reason: string): Promise<void> {
+    const text = `The shapes will be missing: ${reason}`;
+    return offer(window.showErrorMessage, text, SELECT, RESTART, SHOW_LOG);
+  }
+
+  noTorch(python: string): Promise<void> {
+    const text =
+      `PyTorch is not installed in ${python}. ` +
+      "Select the interpreter that has it, or install it there.";
+    return offer(window.showErrorMessage, text, SELECT);
+  }
+
+  noForward(text: string): Promise<void> {
+    return offer(window.showWarningMessage, text, RUN_OTHER);
+  }
+
+  unsupported(text: string): Promise<void> {
+    return offer(window.showWarningMessage, text, SELECT);
+  }
+
+  silence(text: string): Promise<void> {
+    return offer(window.showWarningMessage, text, SELECT, SHOW_LOG);
+  }
+
+  async untrusted(): Promise<void> {
+    const manage = "Manage Workspace Trust";
+    const chosen = await window.showWarningMessage(
+      "Shapetrace runs the program that it traces, and this folder is not trusted. " +
+        "Trust it if you know where its code comes from.",
+      manage,
+    );
+    if (chosen === manage) {
+      await commands.executeCommand("workbench.trust.manage");
+    }
+  }
+}
+
+async function offer(show: Show, text: string, ...actions: Action[]): Promise<void> {
+  const chosen = await show(text, ...actions);
+  if (chosen !== undefined) {
+    await commands.executeCommand(chosen.command);
+  }
+}

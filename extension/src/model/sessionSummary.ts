@@ -1,0 +1,105 @@
+/** What all that is known of the watched programs comes to, for the status bar. */
+import { assertNever } from "./assertNever";
+
+/** The states of `protocol.ts`, which the model does not import. */
+export type ProgramState =
+  | "connected"
+  | "waiting"
+  | "recording"
+  | "settled"
+  | "complete"
+  | "noForward"
+  | "unsupported"
+  | "failed"
+  | "gone";
+
+/** The newest word on one program. */
+export interface Program {
+  readonly state: ProgramState;
+  readonly message: string;
+  readonly passes: number;
+  readonly calls: number;
+  readonly dropped: number;
+}
+
+/** One debug session with its programs. */
+export interface SessionFacts {
+  readonly name: string;
+  readonly isOpen: boolean;
+  /** Nothing was heard from its program in time. */
+  readonly isSilent: boolean;
+  readonly programs: readonly Program[];
+}
+
+export type Mood = "off" | "waiting" | "recording" | "error";
+
+export interface Summary {
+  readonly mood: Mood;
+  /** A few words for the bar. */
+  readonly text: string;
+  /** Sentences, one for each program that has something to say. */
+  readonly details: readonly string[];
+}
+
+/** The summary of all sessions; those that are over only count while nothing else is running. */
+export function summarize(sessions: readonly SessionFacts[], serverFailure?: string): Summary {
+  if (serverFailure !== undefined) {
+    return { mood: "error", text: "error", details: [serverFailure] };
+  }
+  const open = sessions.filter((session) => session.isOpen);
+  const shown = open.length > 0 ? open : sessions.slice(-1);
+  const details = shown.flatMap((session) => detailsOf(session));
+  const programs = shown.flatMap((session) => session.programs);
+  if (programs.some(({ state }) => state === "failed" || state === "unsupported")) {
+    return { mood: "error", text: "error", details };
+  }
+  if (open.some((session) => session.isSilent)) {
+    return { mood: "error", text: "no connection", details };
+  }
+  if (open.length === 0) {
+    const calls = countOf(programs);
+    return { mood: "off", text: calls === 0 ? "off" : `${calls} calls`, details };
+  }
+  const calls = countOf(programs);
+  return calls === 0
+    ? { mood: "waiting", text: "waiting", details }
+    : { mood: "recording", text: `${calls} calls`, details };
+}
+
+/** A program's state in words. */
+export function stateInWords({ state, message, passes, calls, dropped }: Program): string {
+  const counts = `${passes} forward ${passes === 1 ? "pass" : "passes"}, ${calls} calls`;
+  const lost = dropped === 0 ? "" : `; ${dropped} calls came too fast and were left out`;
+  const why = message === "" ? "" : `: ${message}`;
+  switch (state) {
+    case "connected":
+      return "connected";
+    case "waiting":
+      return "waiting for the program to import torch";
+    case "recording":
+      return `recording (${counts}${lost})`;
+    case "settled":
+      return `the shapes have settled (${counts}${lost})`;
+    case "complete":
+      return `the forward pass is recorded (${counts}${lost})`;
+    case "noForward":
+      return `the program ended and no module ran${why}`;
+    case "unsupported":
+      return `not supported${why}`;
+    case "failed":
+      return `failed${why}`;
+    case "gone":
+      return `ended (${counts}${lost})`;
+    default:
+      return assertNever(state);
+  }
+}
+
+function detailsOf({ name, isSilent, programs }: SessionFacts): string[] {
+  const silent = isSilent ? [`${name}: no word from the program`] : [];
+  return [...silent, ...programs.map((program) => `${name}: ${stateInWords(program)}`)];
+}
+
+function countOf(programs: readonly Program[]): number {
+  return programs.reduce((sum, { calls }) => sum + calls, 0);
+}

@@ -1,0 +1,84 @@
+/** The status bar: off, waiting, recording or error. A click shows what can be done. */
+import {
+  type Disposable,
+  MarkdownString,
+  StatusBarAlignment,
+  type StatusBarItem,
+  ThemeColor,
+  window,
+} from "vscode";
+
+import type { Server } from "./client/server";
+import { Command } from "./contributions";
+import type { Sessions } from "./debug/sessions";
+import { type Mood, type Summary, summarize } from "./model/sessionSummary";
+
+const ICONS: Readonly<Record<Mood, string>> = {
+  off: "$(symbol-ruler)",
+  waiting: "$(watch)",
+  recording: "$(record)",
+  error: "$(warning)",
+};
+
+export class Status implements Disposable {
+  readonly #item: StatusBarItem;
+  readonly #disposables: Disposable[];
+
+  constructor(
+    private readonly server: Server,
+    private readonly sessions: Sessions,
+  ) {
+    this.#item = window.createStatusBarItem("shapetrace.status", StatusBarAlignment.Left, 0);
+    this.#item.name = "Shapetrace";
+    this.#item.command = Command.showActions;
+    const update = () => {
+      this.#update();
+    };
+    this.#disposables = [
+      this.#item,
+      server.onDidChangeState(update),
+      sessions.onDidChange(update),
+      window.onDidChangeActiveTextEditor(update),
+    ];
+    update();
+  }
+
+  dispose(): void {
+    for (const disposable of this.#disposables) {
+      disposable.dispose();
+    }
+  }
+
+  #update(): void {
+    const { state } = this.server;
+    const failure = state.kind === "failed" ? state.reason : undefined;
+    const summary = summarize(this.sessions.facts, failure);
+    this.#item.text = `${ICONS[summary.mood]} Shapes: ${summary.text}`;
+    this.#item.accessibilityInformation = { label: `Shapetrace: ${summary.text}` };
+    this.#item.tooltip = tooltipOf(summary);
+    this.#item.backgroundColor =
+      summary.mood === "error" ? new ThemeColor("statusBarItem.warningBackground") : undefined;
+    const isPython = window.activeTextEditor?.document.languageId === "python";
+    if (isPython || summary.mood !== "off" || this.sessions.hasTrace) {
+      this.#item.show();
+    } else {
+      this.#item.hide();
+    }
+  }
+}
+
+function tooltipOf({ mood, details }: Summary): MarkdownString {
+  const tooltip = new MarkdownString();
+  const lines = details.length > 0 ? details : [HINTS[mood]];
+  for (const line of lines) {
+    tooltip.appendText(line).appendMarkdown("\n\n");
+  }
+  return tooltip.appendMarkdown("*Click to see what can be done.*");
+}
+
+const HINTS: Readonly<Record<Mood, string>> = {
+  off: "Trace a forward pass, or press F5, to see shapes.",
+  waiting: "The program has not done anything with torch yet.",
+  recording: "The program is being watched.",
+  error: "Something is wrong.",
+};

@@ -1,0 +1,40 @@
+/** Keeps the context keys that package.json's `when` clauses ask. */
+import { commands, Disposable, extensions } from "vscode";
+
+import { ContextKey, FOREIGN_DEBUG_TYPES } from "../contributions";
+import type { Sessions } from "../debug/sessions";
+import { property } from "../model/interpreters";
+
+export function maintainContextKeys(sessions: Sessions): Disposable {
+  const values = new Map<ContextKey, boolean>();
+  const set = (key: ContextKey, value: boolean) => {
+    if (values.get(key) !== value) {
+      values.set(key, value);
+      void commands.executeCommand("setContext", key, value);
+    }
+  };
+  const updateSessions = () => {
+    set(ContextKey.hasTrace, sessions.hasTrace);
+    set(ContextKey.isRecording, sessions.openSessions.length > 0);
+  };
+  const updateExtensions = () => {
+    set(ContextKey.isAlone, !isPythonDebuggedByOthers());
+  };
+  updateSessions();
+  updateExtensions();
+  return Disposable.from(
+    sessions.onDidChange(updateSessions),
+    extensions.onDidChange(updateExtensions),
+  );
+}
+
+/** Whether another extension contributes one of the debug types for Python. */
+function isPythonDebuggedByOthers(): boolean {
+  return extensions.all.some((extension) => {
+    const debuggers = property(property(extension.packageJSON, "contributes"), "debuggers");
+    return (
+      Array.isArray(debuggers) &&
+      debuggers.some((each) => FOREIGN_DEBUG_TYPES.includes(String(property(each, "type"))))
+    );
+  });
+}

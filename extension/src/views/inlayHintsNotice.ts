@@ -1,0 +1,39 @@
+/** Says once that VS Code is set not to show any inlay hints, when there are some to show. */
+import { ConfigurationTarget, type Disposable, window, workspace } from "vscode";
+
+import type { Sessions } from "../debug/sessions";
+import type { Memory } from "../memory";
+
+export class InlayHintsNotice implements Disposable {
+  readonly #subscription: Disposable;
+
+  constructor(
+    sessions: Sessions,
+    private readonly memory: Memory,
+  ) {
+    this.#subscription = sessions.onDidReport(({ status }) => {
+      if (status.calls > 0) {
+        void this.#check();
+      }
+    });
+  }
+
+  dispose(): void {
+    this.#subscription.dispose();
+  }
+
+  async #check(): Promise<void> {
+    const settings = workspace.getConfiguration("editor", { languageId: "python" });
+    if (settings.get("inlayHints.enabled") !== "off" || this.memory.hasSeenHintsNotice) {
+      return;
+    }
+    await this.memory.rememberHintsNotice();
+    const enable = "Show Hints in Python";
+    const text =
+      "The shapes are recorded, but inlay hints are switched off in your settings " +
+      "(editor.inlayHints.enabled). Hovers show them all the same.";
+    if ((await window.showInformationMessage(text, enable)) === enable) {
+      await settings.update("inlayHints.enabled", "on", ConfigurationTarget.Global, true);
+    }
+  }
+}

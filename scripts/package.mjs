@@ -1,0 +1,135 @@
+/**
+ * `npm run package`: one VSIX for every platform, at the project's root.
+ *
+ * The Python libraries in it are fetched once, into python_libraries; after that no network is used.
+ */
+import { createHash } from "node:crypto";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { extname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { buildExtension } from "./build.mjs";
+import { inlineImages } from "./readme.mjs";
+import { Failure, main, PYTHON, ROOT, run, setUp } from "./setup.mjs";
+
+const LIBRARIES = join(ROOT, "python_libraries");
+
+/** Each folder of python_libraries and the requirements that fill it. */
+const LIBRARY_FOLDERS = /** @type {const} */ ({
+  server: "requirements-server.txt",
+  debugpy: "requirements-debugger.txt",
+});
+
+/** Build products and sources of compiled code that nothing reads at run time. */
+const UNUSED = new Set([".c", ".cpp", ".h", ".hpp", ".lib", ".pdb", ".pxd", ".pyx"]);
+
+const LARGEST_MEGABYTES = 10;
+
+/**
+ * Builds everything that is not up to date, and packs it.
+ *
+ * @returns {Promise<string>} the VSIX
+ */
+export async function packageExtension() {
+  fetchLibraries();
+  await buildExtension();
+  /** @type {{ name: string, version: string }} */
+  const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const file = join(ROOT, `${manifest.name}-${manifest.version}.vsix`);
+  rmSync(file, { force: true });
+  pack(file);
+  const megabytes = statSync(file).size / 1e6;
+  if (megabytes > LARGEST_MEGABYTES) {
+    throw new Failure(`${file} has ${megabytes.toFixed(1)} MB, more than ${LARGEST_MEGABYTES}`);
+  }
+  console.log(`package: ${file} (${megabytes.toFixed(1)} MB)`);
+  return file;
+}
+
+/** Fills python_libraries, unless it holds what the requirements ask for already. */
+export function fetchLibraries() {
+  for (const [folder, requirements] of Object.entries(LIBRARY_FOLDERS)) {
+    const target = join(LIBRARIES, folder);
+    const mark = join(LIBRARIES, `.${folder}`);
+    const digest = digestOf(requirements);
+    if (existsSync(mark) && readFileSync(mark, "utf8") === digest) {
+      continue;
+    }
+    console.log(`package: fetching the libraries of ${requirements}`);
+    rmSync(mark, { force: true });
+    rmSync(target, { recursive: true, force: true });
+    install(requirements, target);
+    prune(target);
+    writeFileSync(mark, digest);
+  }
+}
+
+/**
+ * @param {string} requirements
+ * @param {string} target
+ */
+function install(requirements, target) {
+  const code = run(PYTHON, [
+    ...["-m", "pip", "install", "--quiet", "--disable-pip-version-check"],
+    ...["--requirement", requirements, "--target", target, "--no-deps", "--no-compile"],
+    // Only what runs everywhere: no compiled wheel, and nothing of this machine's Python.
+    ...["--require-hashes", "--only-binary=:all:", "--implementation", "py"],
+    ...["--abi", "none", "--platform", "any", "--python-version", "3.11"],
+  ]);
+  if (code !== 0) {
+    throw new Failure(`pip could not fetch ${requirements}`);
+  }
+}
+
+/** @param {string} target */
+function prune(target) {
+  rmSync(join(target, "bin"), { recursive: true, force: true });
+  for (const entry of readdirSync(target, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name);
+    if (entry.isFile() && UNUSED.has(extname(entry.name))) {
+      rmSync(path);
+    } else if (entry.isDirectory() && entry.name === "__pycache__") {
+      rmSync(path, { recursive: true, force: true });
+    }
+  }
+}
+
+/** @param {string} file */
+function pack(file) {
+  const readme = join(ROOT, "build", "package", "README.md");
+  mkdirSync(join(readme, ".."), { recursive: true });
+  writeFileSync(readme, inlineImages(readFileSync(join(ROOT, "README.md"), "utf8"), ROOT));
+  const code = run(process.execPath, [
+    join(ROOT, "node_modules", "@vscode", "vsce", "vsce"),
+    ...["package", "--out", file, "--readme-path", "build/package/README.md"],
+    // Everything is bundled; there is no public repository that links could point to.
+    ...["--no-dependencies", "--allow-missing-repository", "--no-rewrite-relative-links"],
+  ]);
+  if (code !== 0) {
+    throw new Failure("vsce could not make the VSIX");
+  }
+}
+
+/** @param {string} requirements */
+function digestOf(requirements) {
+  return createHash("sha256")
+    .update(readFileSync(join(ROOT, requirements)))
+    .update([...UNUSED].join(" "))
+    .digest("hex");
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  main(async () => {
+    setUp();
+    await packageExtension();
+    return 0;
+  });
+}

@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import {
+  configurationOfFile,
+  handedOver,
+  INITIAL_CONFIGURATIONS,
+  problemOf,
+  withDefaults,
+} from "../../../extension/src/debug/configurations";
+
+test("a file without a launch.json is launched by our own type", () => {
+  assert.deepEqual(configurationOfFile("/work/größe 2.py"), {
+    name: "Shapetrace: größe 2.py",
+    type: "shapetrace",
+    request: "launch",
+    program: "/work/größe 2.py",
+  });
+});
+
+test("a handed over configuration changes in nothing but its type", () => {
+  const configuration = { type: "debugpy", request: "launch", module: "train", justMyCode: false };
+  assert.deepEqual(handedOver(configuration), { ...configuration, type: "shapetrace" });
+});
+
+describe("defaults", () => {
+  test("of a launch", () => {
+    assert.deepEqual(withDefaults({ request: "launch", program: "a.py" }, "/folder"), {
+      request: "launch",
+      program: "a.py",
+      console: "integratedTerminal",
+      showReturnValue: true,
+      cwd: "/folder",
+      envFile: "/folder/.env",
+    });
+  });
+
+  test("give way to what the configuration says", () => {
+    const configuration = {
+      request: "launch",
+      program: "a.py",
+      console: "internalConsole",
+      cwd: "/other",
+      envFile: "/other/.env",
+      showReturnValue: false,
+    };
+    assert.deepEqual(withDefaults(configuration, "/folder"), configuration);
+  });
+
+  test("take the place of empty texts that a form left behind", () => {
+    const given = { request: "launch", program: "a.py", module: "", python: "", cwd: "" };
+    const configuration = withDefaults(given, undefined);
+    assert.deepEqual(configuration, {
+      request: "launch",
+      program: "a.py",
+      console: "integratedTerminal",
+      showReturnValue: true,
+    });
+  });
+
+  test("leave attaching alone", () => {
+    const configuration = { request: "attach", connect: { port: 5678 } };
+    assert.equal(withDefaults(configuration, "/folder"), configuration);
+  });
+});
+
+describe("problems", () => {
+  test("none with one thing to run", () => {
+    for (const key of ["program", "module", "code"]) {
+      assert.equal(problemOf({ request: "launch", [key]: "a" }), undefined);
+    }
+    assert.equal(problemOf({ request: "attach" }), undefined);
+  });
+
+  test("are told with what to do", () => {
+    assert.match(problemOf({ request: "launch" }) ?? "", /add "program" or "module"/);
+    const both = problemOf({ request: "launch", program: "a", module: "b" });
+    assert.match(both ?? "", /"program" and "module": keep one/);
+    assert.match(problemOf({ request: "run" }) ?? "", /"launch" or "attach"/);
+  });
+});
+
+test("a new launch.json runs the file in the editor", () => {
+  assert.deepEqual(
+    INITIAL_CONFIGURATIONS.map(({ program, request, type }) => ({ program, request, type })),
+    [{ program: "${file}", request: "launch", type: "shapetrace" }],
+  );
+});

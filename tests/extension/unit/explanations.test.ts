@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import { Crashes } from "../../../extension/src/model/crashes";
+import { silenceInWords } from "../../../extension/src/model/explanations";
+import { expandVariables, fileName } from "../../../extension/src/model/paths";
+
+describe("a program that says nothing", () => {
+  const start = { python: "/env/bin/python", pythonOptions: [], usesSudo: false };
+
+  for (const option of ["-I", "-E", "-sE", "-IB"]) {
+    test(`runs with ${option}, which is named`, () => {
+      const text = silenceInWords("train.py", { ...start, pythonOptions: ["-u", option] });
+      assert.match(text, new RegExp(`runs with ${option}, .*Remove the option`));
+    });
+  }
+
+  test("runs under sudo", () => {
+    assert.match(silenceInWords("train.py", { ...start, usesSudo: true }), /sudo drops PYTHONPATH/);
+  });
+
+  test("may have several reasons otherwise", () => {
+    const text = silenceInWords("train.py", { ...start, pythonOptions: ["-u", "-X", "dev"] });
+    assert.match(text, /\(\/env\/bin\/python\).*-I or -E, sudo, conda run.*too old.*Debug it/);
+  });
+});
+
+describe("a server that keeps ending", () => {
+  test("is given up after a few times within some minutes", () => {
+    const crashes = new Crashes();
+    const worth = [0, 1, 2, 3, 4].map((second) => crashes.note(second * 1000));
+    assert.deepEqual(worth, [true, true, true, true, false]);
+  });
+
+  test("is started again as long as there is time between", () => {
+    const crashes = new Crashes();
+    const worth = [0, 1, 2, 3, 4, 5].map((hour) => crashes.note(hour * 3_600_000));
+    assert.ok(worth.every(Boolean));
+  });
+
+  test("has another chance when the user asks for it", () => {
+    const crashes = new Crashes();
+    for (const second of [0, 1, 2, 3]) {
+      crashes.note(second);
+    }
+    crashes.forget();
+    assert.equal(crashes.note(4), true);
+  });
+});
+
+describe("paths in settings", () => {
+  const environment = { HOME: "/home/ada", NAME: "x" };
+
+  test("may have variables", () => {
+    const expand = (path: string) => expandVariables(path, "/work", environment);
+    assert.equal(expand("${workspaceFolder}/.venv/bin/python"), "/work/.venv/bin/python");
+    assert.equal(expand("~/env/python"), "/home/ada/env/python");
+    assert.equal(expand("${userHome}/${env:NAME}/${env:NONE}"), "/home/ada/x/");
+    assert.equal(expand("/plain~/python"), "/plain~/python");
+  });
+
+  test("without a folder keep its variable, which then is no path", () => {
+    const path = "${workspaceFolder}/python";
+    assert.equal(expandVariables(path, undefined, environment), path);
+  });
+
+  test("have a last part, with either separator", () => {
+    assert.deepEqual(["/a/b.py", "C:\\a\\b.py", "b.py"].map(fileName), ["b.py", "b.py", "b.py"]);
+  });
+});

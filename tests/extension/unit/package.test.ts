@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+
+import { listFiles, PackageManager } from "@vscode/vsce";
+
+import { inlineImages } from "../../../scripts/readme.mjs";
+import { ROOT } from "../../../scripts/setup.mjs";
+
+/** Every place in the VSIX, and what may be there. */
+const PARTS = [
+  /^(package\.json|CHANGELOG\.md|LICENSE)$/,
+  /^extension\/dist\/extension\.js(\.LEGAL\.txt)?$/,
+  /^extension\/media\/icon\.png$/,
+  /^extension\/media\/walkthrough\/[\w.]+\.(md|png|svg)$/,
+  /^extension\/launcher\/__main__\.py$/,
+  /^python_backend\/pydevd_plugins\/(\w+\/)*\w+\.py$/,
+  /^python_backend\/shapetrace\/(\w+\/)*(\w+\.py|py\.typed)$/,
+  /^python_libraries\/(server|debugpy)\/.*$/,
+];
+
+const NEEDED = [
+  "package.json",
+  "LICENSE",
+  "extension/media/icon.png",
+  "extension/launcher/__main__.py",
+  "python_backend/pydevd_plugins/extensions/pydevd_plugin_shapetrace.py",
+  "python_backend/shapetrace/__init__.py",
+  "python_backend/shapetrace/server/__main__.py",
+];
+
+describe("the VSIX", () => {
+  test("holds what is listed here, and nothing else", async () => {
+    const files = await listFiles({ cwd: ROOT, packageManager: PackageManager.None });
+    const strangers = files.filter((file) => !PARTS.some((part) => part.test(file)));
+    assert.deepEqual(strangers, []);
+    assert.deepEqual(
+      NEEDED.filter((file) => !files.includes(file)),
+      [],
+    );
+  });
+
+  test("has no byte code, and nothing compiled from or to build products", async () => {
+    const files = await listFiles({ cwd: ROOT, packageManager: PackageManager.None });
+    const unwanted = files.filter((file) =>
+      /__pycache__|\.(?:pyc|pyx|pdb|c|cpp|map|ts)$/.test(file),
+    );
+    assert.deepEqual(unwanted, []);
+  });
+});
+
+describe("the README on the extension's page", () => {
+  const folder = mkdtempSync(join(tmpdir(), "shapetrace-readme-"));
+  writeFileSync(join(folder, "shot.png"), "picture");
+  after(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const embedded = `data:image/png;base64,${Buffer.from("picture").toString("base64")}`;
+
+  test("carries its pictures itself", () => {
+    assert.equal(inlineImages("a ![Hints](shot.png) b", folder), `a ![Hints](${embedded}) b`);
+    const html = '<img width="600" src="shot.png" alt="Hints">';
+    assert.equal(inlineImages(html, folder), html.replace("shot.png", embedded));
+  });
+
+  test("keeps links that lead outside, and the text of those that do not", () => {
+    const text = "[site](https://example.org) [part](#part) [docs](docs/benchmarks.md)";
+    assert.equal(inlineImages(text, folder), "[site](https://example.org) [part](#part) docs");
+  });
+
+  test("can be made of the real README", () => {
+    const readme = inlineImages(readFileSync(join(ROOT, "README.md"), "utf8"), ROOT);
+    assert.ok(!/!\[[^\]]*\]\((?!data:|https:)/.test(readme));
+  });
+});

@@ -1,0 +1,167 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+
+import { SETTING_CHOICES, SETTING_DEFAULTS } from "../../../extension/src/contributions";
+import { Mismatch } from "../../../extension/src/model/json";
+import {
+  CLEAR,
+  CLOSE_SESSION,
+  EXPORT,
+  EXPORT_FORMATS,
+  OPEN_SESSION,
+  type Request,
+  SESSION_STATES,
+  SHOW_HINTS,
+  STATUS,
+  status,
+  WAKE,
+} from "../../../extension/src/protocol";
+
+const SAMPLES = join(import.meta.dirname, "../../contract/editor");
+
+interface Sample {
+  readonly file: string;
+  readonly kind: "request" | "notification";
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly result?: unknown;
+}
+
+const samples = readdirSync(SAMPLES).map((file) => {
+  const text = readFileSync(join(SAMPLES, file), "utf8");
+  return { file, ...(JSON.parse(text) as Omit<Sample, "file">) };
+});
+
+const REQUESTS: readonly Pick<Request<never, unknown>, "method" | "result">[] = [
+  OPEN_SESSION,
+  CLOSE_SESSION,
+  CLEAR,
+  EXPORT,
+  WAKE,
+];
+
+function of(method: string): readonly Sample[] {
+  return samples.filter((sample) => sample.method === method);
+}
+
+describe("requests", () => {
+  for (const { method, result } of REQUESTS) {
+    test(`${method} has samples whose results are read whole`, () => {
+      assert.ok(of(method).length > 0);
+      for (const sample of of(method)) {
+        assert.equal(sample.kind, "request");
+        const read = result.read(sample.result);
+        assert.deepEqual(without(read), sample.result, sample.file);
+      }
+    });
+  }
+
+  test("open a session anew or once more", () => {
+    const keys = of(OPEN_SESSION.method).map(({ params }) => Object.keys(params).sort());
+    const anew = ["mode", "name", "session"];
+    assert.deepEqual(keys.sort(byLength), [anew, [...anew, "port", "token"].sort()]);
+  });
+
+  test("export in the formats that there are", () => {
+    for (const { params } of of(EXPORT.method)) {
+      assert.ok((EXPORT_FORMATS as readonly unknown[]).includes(params["format"]));
+    }
+  });
+
+  test("refuse results that are something else", () => {
+    assert.throws(() => OPEN_SESSION.result.read({ port: "40123", token: "" }), {
+      constructor: Mismatch,
+      message: "port should be a whole number, not text",
+    });
+    assert.throws(() => CLEAR.result.read({}), Mismatch);
+  });
+});
+
+describe("statuses", () => {
+  test("there is a sample of every state, read whole", () => {
+    const states = of(STATUS).map((sample) => {
+      const read = status.read(sample.params);
+      assert.equal(sample.kind, "notification");
+      assert.deepEqual(without(read), sample.params, sample.file);
+      return read.state;
+    });
+    assert.deepEqual([...states].sort(), [...SESSION_STATES].sort());
+  });
+
+  test("keep what a newer server adds", () => {
+    const [sample] = of(STATUS);
+    assert.deepEqual(status.read({ ...sample?.params, rank: 3 }).extra, { rank: 3 });
+  });
+
+  test("refuse a state that is none", () => {
+    const [sample] = of(STATUS);
+    assert.throws(() => status.read({ ...sample?.params, state: "asleep" }), {
+      message: /^state should be one of connected, .*, not "asleep"$/,
+    });
+  });
+});
+
+describe("what the server is told", () => {
+  test("settings have the keys and values of the extension's own", () => {
+    for (const { params } of [...of("workspace/didChangeConfiguration"), ...of("initialize")]) {
+      const settings = flat(settingsOf(params));
+      for (const [key, value] of Object.entries(settings)) {
+        const setting = key as keyof typeof SETTING_DEFAULTS;
+        assert.equal(typeof value, typeof SETTING_DEFAULTS[setting], key);
+        const choices: readonly unknown[] | undefined = SETTING_CHOICES[setting];
+        assert.ok(choices?.includes(value) ?? true, key);
+      }
+      assert.equal(Object.keys(settings).length, 5);
+    }
+  });
+
+  test("whether hints are shown", () => {
+    assert.deepEqual(
+      of(SHOW_HINTS).map(({ params }) => params),
+      [{ visible: false }],
+    );
+  });
+
+  test("every sample is of a message that there is", () => {
+    const known = [
+      ...REQUESTS.map(({ method }) => method),
+      ...[STATUS, SHOW_HINTS, "initialize", "workspace/didChangeConfiguration"],
+    ];
+    const unknown = samples.filter(({ method }) => !known.includes(method));
+    assert.deepEqual(unknown, []);
+  });
+});
+
+function settingsOf(params: Sample["params"]): unknown {
+  const { initializationOptions, settings } = params as {
+    initializationOptions?: { settings: unknown };
+    settings?: { shapetrace: unknown };
+  };
+  return initializationOptions?.settings ?? settings?.shapetrace;
+}
+
+function flat(settings: unknown, prefix = ""): Record<string, unknown> {
+  const entries = Object.entries(settings as Record<string, unknown>);
+  return Object.fromEntries(
+    entries.flatMap(([key, value]): [string, unknown][] =>
+      typeof value === "object"
+        ? Object.entries(flat(value, `${prefix}${key}.`))
+        : [[prefix + key, value]],
+    ),
+  );
+}
+
+function without(read: unknown): unknown {
+  if (typeof read !== "object" || read === null) {
+    return read;
+  }
+  const { extra, ...rest } = read as Record<string, unknown>;
+  assert.deepEqual(extra, {});
+  return rest;
+}
+
+function byLength(one: readonly string[], other: readonly string[]): number {
+  return one.length - other.length;
+}

@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import {
+  type Program,
+  type ProgramState,
+  type SessionFacts,
+  stateInWords,
+  summarize,
+} from "../../../extension/src/model/sessionSummary";
+import { SESSION_STATES } from "../../../extension/src/protocol";
+
+function program(state: ProgramState, calls = 0, message = ""): Program {
+  return { state, message, calls, passes: calls === 0 ? 0 : 1, dropped: 0 };
+}
+
+function session(...programs: Program[]): SessionFacts {
+  return { name: "train.py", isOpen: true, isSilent: false, programs };
+}
+
+function over(...programs: Program[]): SessionFacts {
+  return { ...session(...programs), isOpen: false };
+}
+
+function inShort(...sessions: SessionFacts[]): string {
+  const { mood, text } = summarize(sessions);
+  return `${mood}: ${text}`;
+}
+
+describe("the summary", () => {
+  test("is off where nothing runs", () => {
+    assert.equal(inShort(), "off: off");
+    assert.equal(inShort(over(program("gone"))), "off: off");
+  });
+
+  test("keeps the count of what was recorded last", () => {
+    assert.equal(inShort(over(program("gone", 3)), over(program("gone", 412))), "off: 412 calls");
+  });
+
+  test("is waiting until something has been recorded", () => {
+    assert.equal(inShort(session()), "waiting: waiting");
+    assert.equal(inShort(session(program("connected"))), "waiting: waiting");
+    assert.equal(inShort(session(program("waiting"))), "waiting: waiting");
+  });
+
+  test("counts the calls of all programs of all open sessions", () => {
+    const other = session(program("settled", 1));
+    const sum = inShort(session(program("recording", 10), program("gone", 5)), other);
+    assert.equal(sum, "recording: 16 calls");
+    assert.equal(inShort(over(program("gone", 99)), other), "recording: 1 calls");
+  });
+
+  test("is an error where a program failed, is not supported or says nothing", () => {
+    assert.equal(inShort(session(program("failed"))), "error: error");
+    assert.equal(inShort(session(program("recording", 3), program("unsupported"))), "error: error");
+    assert.equal(inShort({ ...session(), isSilent: true }), "error: no connection");
+  });
+
+  test("is an error with the reason where there is no server", () => {
+    const { details, mood } = summarize([session()], "No Python was found.");
+    assert.equal(mood, "error");
+    assert.deepEqual(details, ["No Python was found."]);
+  });
+
+  test("has a sentence for each program", () => {
+    const { details } = summarize([session(program("recording", 3), program("waiting"))]);
+    assert.deepEqual(details, [
+      "train.py: recording (1 forward pass, 3 calls)",
+      "train.py: waiting for the program to import torch",
+    ]);
+  });
+});
+
+describe("a program's state in words", () => {
+  test("every state has some", () => {
+    const texts = SESSION_STATES.map((state) => stateInWords(program(state, 7, "because")));
+    assert.equal(new Set(texts).size, SESSION_STATES.length);
+    assert.ok(texts.every((text) => text !== ""));
+  });
+
+  test("says what was left out", () => {
+    const text = stateInWords({ ...program("recording", 7), passes: 2, dropped: 3 });
+    assert.equal(
+      text,
+      "recording (2 forward passes, 7 calls; 3 calls came too fast and were left out)",
+    );
+  });
+
+  test("says why", () => {
+    assert.equal(stateInWords(program("failed", 0, "disk full")), "failed: disk full");
+  });
+});
