@@ -1,38 +1,20 @@
-/** `npm run demo`: what Shapetrace does, on the programs in examples/. */
-import { mkdirSync } from "node:fs";
-import { dirname, join } from "node:path";
+/** `npm run demo`: Shapetrace's main job, in a real VS Code that nobody has to look at. */
+import { BACKEND_ENVIRONMENT, Failure, main, PYTHON, run, setUp } from "./setup.mjs";
+import { packageExtension } from "./package.mjs";
 
-import { BACKEND_ENVIRONMENT, Failure, main, PYTHON, ROOT, run, setUp } from "./setup.mjs";
-
-const TRACE_FILE = "build/demo/train_gpt.json";
-
-/** What is said, what is run, and the exit code that it ends with. */
-const TOUR = /** @type {const} */ ([
-  ["The forward pass of a program, as it ran:", ["run", "examples/train_gpt.py"], 0],
-  [
-    "Another one as its own lines, with the calls between them:",
-    ["run", "--view", "listing", "examples/encoder_decoder.py"],
-    0,
-  ],
-  ["One that raises:", ["run", "examples/shape_error.py"], 1],
-  [
-    "A trace is kept in a file, ...",
-    ["run", "--view", "none", "-o", TRACE_FILE, "examples/train_gpt.py"],
-    0,
-  ],
-  ["... and looked at later, or elsewhere:", ["show", "--view", "table", TRACE_FILE], 0],
-]);
-
-main(() => {
+main(async () => {
   setUp();
-  mkdirSync(dirname(join(ROOT, TRACE_FILE)), { recursive: true });
-  for (const [says, options, expected] of TOUR) {
-    const command = `python -m shapetrace ${options.join(" ")}`;
-    console.log(`\n${says}\n\n$ ${command}\n`);
-    const code = run(PYTHON, ["-m", "shapetrace", ...options], BACKEND_ENVIRONMENT);
-    if (code !== expected) {
-      throw new Failure(`\`${command}\` ended with exit code ${code}, not ${expected}`);
-    }
+  await packageExtension();
+  console.log("\nTrace Forward Pass in VS Code, and what the editor then shows:\n");
+  const code = run(process.execPath, ["--import", "tsx", "scripts/showcase/demo.ts"]);
+  if (code !== 0) {
+    return code;
+  }
+  console.log("\nThe same in the terminal, for a program that raises:\n");
+  const options = ["-m", "shapetrace", "run", "examples/shape_error.py"];
+  console.log(`$ python ${options.join(" ")}\n`);
+  if (run(PYTHON, options, BACKEND_ENVIRONMENT) !== 1) {
+    throw new Failure("the program did not end as it should");
   }
   return 0;
 });

@@ -5,8 +5,8 @@
  */
 import { createHash } from "node:crypto";
 import {
+  cpSync,
   existsSync,
-  mkdirSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -32,6 +32,12 @@ const LIBRARY_FOLDERS = /** @type {const} */ ({
 const UNUSED = new Set([".c", ".cpp", ".h", ".hpp", ".lib", ".pdb", ".pxd", ".pyx"]);
 
 const LARGEST_MEGABYTES = 10;
+
+/** What of this folder vsce gets to see: it looks at every file, and there are very many. */
+const STAGED = [
+  ...[".vscodeignore", "package.json", "README.md", "CHANGELOG.md", "LICENSE"],
+  ...["extension", "python_backend", "python_libraries"],
+];
 
 /**
  * Builds everything that is not up to date, and packs it.
@@ -102,17 +108,38 @@ function prune(target) {
   }
 }
 
+/**
+ * Copies what the VSIX is made from; which of it goes in is said in `.vscodeignore`.
+ *
+ * @param {string} folder
+ */
+export function stageExtension(folder) {
+  rmSync(folder, { recursive: true, force: true });
+  for (const part of STAGED.filter((name) => existsSync(join(ROOT, name)))) {
+    cpSync(join(ROOT, part), join(folder, part), {
+      recursive: true,
+      filter: (path) => !path.endsWith("__pycache__"),
+    });
+  }
+  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+  writeFileSync(join(folder, "README.md"), inlineImages(readme, ROOT));
+}
+
 /** @param {string} file */
 function pack(file) {
-  const readme = join(ROOT, "build", "package", "README.md");
-  mkdirSync(join(readme, ".."), { recursive: true });
-  writeFileSync(readme, inlineImages(readFileSync(join(ROOT, "README.md"), "utf8"), ROOT));
-  const code = run(process.execPath, [
-    join(ROOT, "node_modules", "@vscode", "vsce", "vsce"),
-    ...["package", "--out", file, "--readme-path", "build/package/README.md"],
-    // Everything is bundled; there is no public repository that links could point to.
-    ...["--no-dependencies", "--allow-missing-repository", "--no-rewrite-relative-links"],
-  ]);
+  const folder = join(ROOT, "build", "package");
+  stageExtension(folder);
+  const code = run(
+    process.execPath,
+    [
+      join(ROOT, "node_modules", "@vscode", "vsce", "vsce"),
+      ...["package", "--out", file],
+      // Everything is bundled; there is no public repository that links could point to.
+      ...["--no-dependencies", "--allow-missing-repository", "--no-rewrite-relative-links"],
+    ],
+    process.env,
+    folder,
+  );
   if (code !== 0) {
     throw new Failure("vsce could not make the VSIX");
   }

@@ -78,10 +78,11 @@ export function setUp() {
  * @param {string} program
  * @param {readonly string[]} options
  * @param {NodeJS.ProcessEnv} [environment]
+ * @param {string} [folder]
  * @returns {number}
  */
-export function run(program, options, environment = process.env) {
-  const result = spawnSync(program, options, { cwd: ROOT, env: environment, stdio: "inherit" });
+export function run(program, options, environment = process.env, folder = ROOT) {
+  const result = spawnSync(program, options, { cwd: folder, env: environment, stdio: "inherit" });
   if (result.error) {
     throw new Failure(`cannot run ${program}: ${result.error.message}`);
   }

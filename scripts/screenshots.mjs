@@ -1,0 +1,9 @@
+/** `npm run screenshots`: the pictures of the README, taken anew. */
+import { packageExtension } from "./package.mjs";
+import { main, run, setUp } from "./setup.mjs";
+
+main(async () => {
+  setUp();
+  await packageExtension();
+  return run(process.execPath, ["--import", "tsx", "scripts/showcase/screenshots.ts"]);
+});
