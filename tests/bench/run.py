@@ -40,6 +40,7 @@ BENCHMARKS = {
     "memory-repeated": ("memory", "repeated_calls"),
     "memory-records": ("memory", "distinct_records"),
     "exactness": ("exactness", "exactness"),
+    "editor": ("editor", "editor"),
 }
 
 
