@@ -51,6 +51,9 @@ _SHORT_DTYPES = {
     "quint2x4": "qu2x4",
 }
 
+_BRACKETS = frozenset({"tuple", "list", "dict", "set"})
+"""Kinds that are shown by their brackets."""
+
 
 def dtype_text(dtype: str) -> str:
     """The short name of a dtype; a dtype not known here keeps the name torch gives it."""
@@ -97,6 +100,10 @@ def value_text(value: Value, length: int | None = None) -> str:
         text = _container_text(value, most_items)
         if len(text) <= length:
             return text
+    # What is inside says more than the whole of a long class name.
+    kept = len(value.kind) - (len(text) - length) - len(CUT)
+    if value.kind not in _BRACKETS and kept > 0:
+        return text.replace(value.kind, value.kind[:kept] + CUT, 1)
     return cut_end(text, length)
 
 
