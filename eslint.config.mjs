@@ -21,6 +21,7 @@ export default defineConfig(
         { considerDefaultExhaustiveForUnions: true },
       ],
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
+      "@typescript-eslint/no-extraneous-class": ["error", { allowConstructorOnly: true }],
       eqeqeq: "error",
       "no-console": "error",
       "no-undef": "off", // tsc does this better, in scripts too

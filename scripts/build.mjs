@@ -10,9 +10,17 @@ const FOLDER = join(ROOT, "extension", "dist");
 /** Bundles the extension with everything it needs, except what VS Code itself provides. */
 export async function buildExtension() {
   // Not before now: the set-up may have installed it a moment ago.
-  const { build } = await import("esbuild");
+  bundle(await import("esbuild"));
+}
+
+/**
+ * The same, once esbuild is there.
+ *
+ * @param {typeof import("esbuild")} esbuild
+ */
+export function bundle({ buildSync }) {
   rmSync(FOLDER, { recursive: true, force: true });
-  await build({
+  buildSync({
     entryPoints: [join(ROOT, "extension", "src", "extension.ts")],
     outfile: join(FOLDER, "extension.js"),
     bundle: true,

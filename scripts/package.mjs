@@ -7,8 +7,10 @@ import { createHash } from "node:crypto";
 import {
   cpSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -16,10 +18,12 @@ import {
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { buildExtension } from "./build.mjs";
+import { bundle } from "./build.mjs";
+import { locked } from "./lock.mjs";
 import { inlineImages } from "./readme.mjs";
 import { Failure, main, PYTHON, ROOT, run, setUp } from "./setup.mjs";
 
+const BUILD = join(ROOT, "build");
 const LIBRARIES = join(ROOT, "python_libraries");
 
 /** Each folder of python_libraries and the requirements that fill it. */
@@ -45,19 +49,18 @@ const STAGED = [
  * @returns {Promise<string>} the VSIX
  */
 export async function packageExtension() {
-  fetchLibraries();
-  await buildExtension();
-  /** @type {{ name: string, version: string }} */
-  const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
-  const file = join(ROOT, `${manifest.name}-${manifest.version}.vsix`);
-  rmSync(file, { force: true });
-  pack(file);
-  const megabytes = statSync(file).size / 1e6;
-  if (megabytes > LARGEST_MEGABYTES) {
-    throw new Failure(`${file} has ${megabytes.toFixed(1)} MB, more than ${LARGEST_MEGABYTES}`);
-  }
-  console.log(`package: ${file} (${megabytes.toFixed(1)} MB)`);
-  return file;
+  const esbuild = await import("esbuild");
+  mkdirSync(BUILD, { recursive: true });
+  return locked(join(BUILD, "package.lock"), tellWaiting, () => {
+    fetchLibraries();
+    bundle(esbuild);
+    return pack();
+  });
+}
+
+/** @param {number | undefined} owner */
+function tellWaiting(owner) {
+  console.log(`package: waiting for the VSIX that process ${owner ?? "?"} is making`);
 }
 
 /** Fills python_libraries, unless it holds what the requirements ask for already. */
@@ -125,15 +128,19 @@ export function stageExtension(folder) {
   writeFileSync(join(folder, "README.md"), inlineImages(readme, ROOT));
 }
 
-/** @param {string} file */
-function pack(file) {
-  const folder = join(ROOT, "build", "package");
+/** @returns {string} the VSIX */
+function pack() {
+  /** @type {{ name: string, version: string }} */
+  const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const name = `${manifest.name}-${manifest.version}.vsix`;
+  const unfinished = join(BUILD, name);
+  const folder = join(BUILD, "package");
   stageExtension(folder);
   const code = run(
     process.execPath,
     [
       join(ROOT, "node_modules", "@vscode", "vsce", "vsce"),
-      ...["package", "--out", file],
+      ...["package", "--out", unfinished],
       // Everything is bundled; there is no public repository that links could point to.
       ...["--no-dependencies", "--allow-missing-repository", "--no-rewrite-relative-links"],
     ],
@@ -143,6 +150,15 @@ function pack(file) {
   if (code !== 0) {
     throw new Failure("vsce could not make the VSIX");
   }
+  const megabytes = statSync(unfinished).size / 1e6;
+  if (megabytes > LARGEST_MEGABYTES) {
+    throw new Failure(`${name} has ${megabytes.toFixed(1)} MB, more than ${LARGEST_MEGABYTES}`);
+  }
+  // Whoever reads the file finds the former one or this one, never a part.
+  const file = join(ROOT, name);
+  renameSync(unfinished, file);
+  console.log(`package: ${name} (${megabytes.toFixed(1)} MB)`);
+  return file;
 }
 
 /** @param {string} requirements */

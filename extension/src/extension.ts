@@ -2,6 +2,7 @@
 import { debug, type ExtensionContext, window } from "vscode";
 
 import { registerCommands } from "./commands";
+import { HeadStart } from "./client/headStart";
 import { Context } from "./context";
 import { DebugType } from "./contributions";
 import { AdapterFactory } from "./debug/adapter";
@@ -31,7 +32,7 @@ export async function deactivate(): Promise<void> {
 }
 
 function wire(extension: ExtensionContext, context: Context): Context {
-  const { folders, interpreters, log, memory, reports, sessions } = context;
+  const { folders, interpreters, log, memory, reports, server, sessions } = context;
   const adapters = new AdapterFactory(folders, interpreters, extension.logUri);
   const tracker = new SilenceTracker(
     sessions,
@@ -45,6 +46,7 @@ function wire(extension: ExtensionContext, context: Context): Context {
     tracker,
     maintainContextKeys(sessions),
     new InlayHintsNotice(sessions, memory),
+    new HeadStart(server),
     ...registerCommands(context),
     ...registerProviders(context),
     debug.registerDebugAdapterDescriptorFactory(DebugType.own, adapters),

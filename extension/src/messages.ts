@@ -2,16 +2,21 @@
 import { commands, window } from "vscode";
 
 import { Command } from "./contributions";
+import type { Explanation } from "./model/explanations";
 import { type Choice, explainChoice } from "./model/interpreters";
 
 /** A button of a message. */
 interface Action {
   readonly title: string;
-  readonly command: Command;
+  readonly command: Command | "workbench.action.debug.configure";
 }
 
 const SELECT: Action = { title: "Select Interpreter", command: Command.selectInterpreter };
 const SHOW_LOG: Action = { title: "Show Log", command: Command.showLog };
+const CONFIGURE: Action = {
+  title: "Open launch.json",
+  command: "workbench.action.debug.configure",
+};
 const RESTART: Action = { title: "Restart Server", command: Command.restartServer };
 const RUN_OTHER: Action = { title: "Run Something Else...", command: Command.traceForwardPassOf };
 
@@ -41,10 +46,17 @@ export class Messages {
   }
 
   noTorch(python: string): Promise<void> {
-    const text =
-      `PyTorch is not installed in ${python}. ` +
-      "Select the interpreter that has it, or install it there.";
-    return offer(window.showErrorMessage, text, SELECT);
+    return offer(window.showErrorMessage, noTorchInWords(python), SELECT);
+  }
+
+  /** The same before a program is started; whether it is to be started all the same. */
+  async runWithoutTorch(python: string): Promise<boolean> {
+    const run = { title: "Run Anyway" };
+    const chosen = await window.showErrorMessage(noTorchInWords(python), SELECT, run);
+    if (chosen === SELECT) {
+      await commands.executeCommand(SELECT.command);
+    }
+    return chosen === run;
   }
 
   noForward(text: string): Promise<void> {
@@ -55,8 +67,9 @@ export class Messages {
     return offer(window.showWarningMessage, text, SELECT);
   }
 
-  silence(text: string): Promise<void> {
-    return offer(window.showWarningMessage, text, SELECT, SHOW_LOG);
+  silence({ text, isConfigured }: Explanation): Promise<void> {
+    const remedy = isConfigured ? CONFIGURE : SELECT;
+    return offer(window.showWarningMessage, text, remedy, SHOW_LOG);
   }
 
   async untrusted(): Promise<void> {
@@ -77,4 +90,11 @@ async function offer(show: Show, text: string, ...actions: Action[]): Promise<vo
   if (chosen !== undefined) {
     await commands.executeCommand(chosen.command);
   }
+}
+
+function noTorchInWords(python: string): string {
+  return (
+    `PyTorch is not installed in ${python}. ` +
+    "Select the interpreter that has it, or install it there."
+  );
 }

@@ -43,7 +43,7 @@ function watchHints(): void {
       if (line.querySelector("[class*='dyn-rule']") !== null) {
         const row = rows.find((it) => it.style.top === line.style.top);
         const number = row?.querySelector(".line-numbers")?.textContent;
-        if (number !== undefined && number !== null) {
+        if (number !== undefined) {
           seen[number] ??= Date.now();
         }
       }
@@ -73,7 +73,7 @@ async function activation(workbench: Workbench): Promise<number> {
   const shown = await eventually(
     "the list of running extensions tells how long ours took",
     () => workbench.page.locator(".runtime-extensions-editor .extension").allInnerTexts(),
-    (entries) => entries.some((it) => /Shapetrace/.test(it) && /\d+\s*ms/.test(it)),
+    (entries) => entries.some((it) => it.includes("Shapetrace") && /\d+\s*ms/.test(it)),
   );
   const time = /(\d+)\s*ms/.exec(shown.find((it) => it.includes("Shapetrace")) ?? "")?.[1];
   if (time === undefined) {

@@ -41,6 +41,10 @@ METHOD = """\
   million calls; `tracemalloc` for single records, as the slope between few and many of them.
 - **exactness**: an independent mode counts the calls of the same forward pass, and both lists are
   compared call by call.
+- **server**: the language server as a process of its own, asked as an editor asks: by messages over
+  its standard input and output, which are part of the time. _First hint_ is from a row sent by the
+  agent to the answer with its hint, the server's wish to be asked included. The hundred thousand
+  ops are twenty-one of different shapes on each line of one file.
 - **TorchLens** wraps torch for the rest of its process: it has one of its own, in which plain and
   the empty mode are timed before it is first used.
 - **torch.profiler** does most of its work when it is stopped, which only _first pass_ has in it.

@@ -40,6 +40,8 @@ BENCHMARKS = {
     "memory-repeated": ("memory", "repeated_calls"),
     "memory-records": ("memory", "distinct_records"),
     "exactness": ("exactness", "exactness"),
+    "server-start": ("server", "server_start"),
+    "server-answers": ("server", "server_answers"),
     "editor": ("editor", "editor"),
 }
 

@@ -266,7 +266,7 @@ class DebugSession:
 
     def variables(self, frame: Place, scope: str = "Locals") -> dict[str, str]:
         """What the Variables pane shows for a frame."""
-        reference = self._scope(frame, scope)
+        reference = self.scope(frame, scope)
         return {each["name"]: each["value"] for each in self.children(reference)}
 
     def children(self, reference: int) -> list[dict[str, Any]]:
@@ -278,11 +278,12 @@ class DebugSession:
     def set_variable(self, frame: Place, name: str, value: str) -> str:
         """Give a local another value; returns what it is then."""
         answer = self.connection.request(
-            "setVariable", variablesReference=self._scope(frame, "Locals"), name=name, value=value
+            "setVariable", variablesReference=self.scope(frame, "Locals"), name=name, value=value
         )
         return str(answer["value"])
 
-    def _scope(self, frame: Place, name: str) -> int:
+    def scope(self, frame: Place, name: str) -> int:
+        """The number to ask for the variables of a scope by."""
         scopes = self.connection.request("scopes", frameId=frame.number)["scopes"]
         return int(next(each["variablesReference"] for each in scopes if each["name"] == name))
 

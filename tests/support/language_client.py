@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,13 +23,13 @@ from pygls.lsp.client import LanguageClient
 
 from shapetrace.recorder.session import Recorder
 from shapetrace.server.sync import plain_converter
-from shapetrace.transport.framing import encode
+from shapetrace.transport.framing import Decoder, Message, decode, encode
 from shapetrace.transport.handshake import Hello, hello_message, this_process
 from tests.support.rows import rows_of
 
 BACKEND = Path(__file__).resolve().parents[2] / "python_backend"
 
-PATIENCE = 60.0
+PATIENCE = 20.0
 """Seconds after which a condition that has not come true is a failure."""
 
 Answer = TypeVar("Answer")
@@ -54,6 +55,8 @@ class Client:
         """When the server asked to be asked again, and for what."""
         self.statuses: list[dict[str, Any]] = []
         self.messages: list[str] = []
+        self.at_end: list[Callable[[], None]] = []
+        """Called when the server has ended."""
         self.initialized: types.InitializeResult
         self._client = LanguageClient("tests", "1", converter_factory=plain_converter)
         self._loop = asyncio.new_event_loop()
@@ -109,6 +112,8 @@ class Client:
         self._end()
 
     def _end(self) -> None:
+        for call in self.at_end:
+            call()
         self._run(self._client.stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(PATIENCE)
@@ -207,7 +212,7 @@ class Client:
             if answer:
                 return answer
             left = deadline - time.monotonic()
-            assert left > 0, f"still not so after {PATIENCE} seconds"
+            assert left > 0, f"still not so after {PATIENCE} seconds, but {answer}"
             with self._changed:
                 if len(self.refreshes) + len(self.statuses) == heard:
                     self._changed.wait(min(left, 0.1))
@@ -262,14 +267,24 @@ def running(storage: Path, settings: Mapping[str, Any] | None = None) -> Iterato
 class FakeAgent:
     """Sends what a real recorder writes, over a real socket, but from the test's own process."""
 
-    def __init__(self, client: Client, session: str = "session-1", name: str = "test") -> None:
-        self.session = session
-        opened = client.request(
-            "shapetrace/openSession", {"session": session, "name": name, "mode": "debug"}
-        )
-        self._socket = socket.create_connection(("127.0.0.1", opened["port"]), PATIENCE)
-        hello = Hello(session, opened["token"], this_process(["program.py"]))
+    def __init__(
+        self,
+        client: Client,
+        session: str = "session-1",
+        process: int | None = None,
+        again: Mapping[str, Any] | None = None,
+    ) -> None:
+        params = {"session": session, "name": "program.py", "mode": "debug", **(again or {})}
+        self.opened: dict[str, Any] = client.request("shapetrace/openSession", params)
+        """The port and the token; those of a session that was open before are given ``again``."""
+        described = this_process(["program.py"])
+        self.process = described.pid if process is None else process
+        self._decoder = Decoder()
+        self._socket = socket.create_connection(("127.0.0.1", self.opened["port"]), PATIENCE)
+        hello = Hello(session, self.opened["token"], replace(described, pid=self.process))
+        client.at_end.append(self.close)
         self.send(hello_message(hello))
+        assert self.receive()["type"] == "welcome"
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Send one message."""
@@ -279,6 +294,14 @@ class FakeAgent:
         """Send everything that a recorder has seen."""
         for message in rows_of(recorder):
             self.send(message)
+
+    def receive(self) -> Message:
+        """The next message of the server."""
+        while (payload := self._decoder.take()) is None:
+            data = self._socket.recv(65536)
+            assert data, "the server has closed the connection"
+            self._decoder.feed(data)
+        return decode(payload)
 
     def close(self) -> None:
         """Go."""

@@ -14,6 +14,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,6 +26,7 @@ from shapetrace.transport.handshake import Hello
 from shapetrace.transport.session import VARIABLE, AfterPass, Level, Mode, SessionAddress
 from shapetrace.transport.session import write_address as text_of_address
 from tests.support.debug_adapter import PATIENCE
+from tests.support.debug_client import Launch
 
 BACKEND = Path(__file__).parents[2] / "python_backend"
 HIDING_RULE = {"path": f"{BACKEND}/**", "include": False}
@@ -71,6 +73,18 @@ class Heard:
             for _, op in sorted(self.ops.items())
             if not files or op.file in wanted
         ]
+
+    def files(self) -> set[str]:
+        """Where the program's ops and module calls were made."""
+        return {op.file for op in self.ops.values()}
+
+    def module_counts(self) -> dict[str, int]:
+        """How often each module was called, by path."""
+        counts: dict[str, int] = {}
+        for module in self.modules.values():
+            number = self.counts.get(module.id, module.count or 0)
+            counts[module.path] = counts.get(module.path, 0) + number
+        return counts
 
     def wait_for(self, condition: Callable[[Heard], object], seconds: float = PATIENCE) -> None:
         """Wait until something holds of what was heard."""
@@ -162,6 +176,17 @@ class SessionServer:
             self.session, self.port, token or self.token, mode, after_pass, level
         )
         return {"PYTHONPATH": str(BACKEND), VARIABLE: text_of_address(address)}
+
+    def launch(
+        self,
+        mode: Mode = "debug",
+        after_pass: AfterPass = "stop",
+        how: Launch | None = None,
+    ) -> Launch:
+        """How the extension starts a program."""
+        how = how or Launch()
+        environment = {**how.environment, **self.environment(mode, after_pass)}
+        return replace(how, environment=environment, rules=[HIDING_RULE, *how.rules])
 
     def process(self, seconds: float = PATIENCE) -> Heard:
         """The process that said hello first."""

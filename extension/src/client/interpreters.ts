@@ -128,8 +128,10 @@ export class Interpreters implements Disposable {
     if (active !== undefined) {
       yield { command: [active], source: "Python extension" };
     }
-    for (const path of folder === undefined ? [] : environmentsIn(folder.uri.fsPath)) {
-      yield { command: [path], source: "folder" };
+    // What a folder holds is only run where the folder is trusted.
+    const path = workspace.isTrusted ? folder?.uri.fsPath : undefined;
+    for (const found of path === undefined ? [] : environmentsIn(path)) {
+      yield { command: [found], source: "folder" };
     }
     yield { command: ["python3"], source: "PATH" };
     yield { command: ["python"], source: "PATH" };

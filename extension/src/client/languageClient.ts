@@ -61,7 +61,8 @@ export function buildClient(
         error: () => ({ action: ErrorAction.Continue, handled: true }),
         closed: () => {
           closed();
-          return { action: CloseAction.DoNotRestart, handled: true };
+          const message = "The connection to the server is closed.";
+          return { action: CloseAction.DoNotRestart, handled: true, message };
         },
       },
     },

@@ -1,7 +1,13 @@
 /** The language server's life: started when it is first needed, and again when it dies. */
 import { mkdirSync } from "node:fs";
 
-import { type Disposable, type Event, EventEmitter, type LogOutputChannel } from "vscode";
+import {
+  type Disposable,
+  type Event,
+  EventEmitter,
+  type LogOutputChannel,
+  workspace,
+} from "vscode";
 import type { LanguageClient } from "vscode-languageclient/node";
 
 import { type Config, SERVER_SETTINGS } from "../config";
@@ -11,7 +17,7 @@ import { Crashes } from "../model/crashes";
 import { explainChoice } from "../model/interpreters";
 import { type Request, SHOW_HINTS, STATUS, status, type Status } from "../protocol";
 import type { Interpreters } from "./interpreters";
-import { buildClient, type ServerProcess, startProcess } from "./languageClient";
+import type { ServerProcess } from "./languageClient";
 import { serverCommand } from "./serverCommand";
 
 export type ServerState =
@@ -90,6 +96,15 @@ export class Server implements Disposable {
     return this.#running === undefined ? undefined : this.request(request, parameters);
   }
 
+  /** Starts the server though nothing is asked of it yet; where that fails, the next use tries again. */
+  async startInBackground(): Promise<void> {
+    try {
+      await this.#ensure();
+    } catch (error) {
+      this.log.warn(`server: not started yet: ${messageOf(error)}`);
+    }
+  }
+
   showHints(visible: boolean): void {
     this.#isVisible = visible;
     this.#notify(SHOW_HINTS, { visible });
@@ -127,6 +142,9 @@ export class Server implements Disposable {
   }
 
   async #start(): Promise<Running> {
+    if (!workspace.isTrusted) {
+      throw new ServerError("This folder is not trusted, and Shapetrace runs nothing there.");
+    }
     this.#set({ kind: "starting" });
     const choice = await this.interpreters.forServer();
     if (choice.kind !== "found") {
@@ -134,8 +152,10 @@ export class Server implements Disposable {
     }
     mkdirSync(this.folders.storage, { recursive: true });
     const command = serverCommand(choice.interpreter.command, this.folders, process.env);
-    const server = await startProcess(command, this.log);
+    // Not before now: the client is most of the extension's code, and activation need not wait.
+    const { buildClient, startProcess } = await import("./languageClient");
     const settings = this.config.forServer();
+    const server = await startProcess(command, this.log);
     const options = { storage: this.folders.storage, settings };
     const client = buildClient(server, options, this.log, () => {
       this.#lost(server);

@@ -9,6 +9,7 @@ import {
 } from "vscode";
 
 import { folderOf } from "../client/interpreters";
+import { hasTorch } from "../client/python";
 import type { Context } from "../context";
 import { SECTION } from "../contributions";
 import { type Asked, isSupported, OLDEST_PYTHON } from "../model/interpreters";
@@ -19,12 +20,13 @@ interface Item extends QuickPickItem {
 }
 
 /** Chooses the Python, and keeps the choice in the setting. */
-export async function selectInterpreter({ interpreters, config }: Context): Promise<void> {
+export async function selectInterpreter(context: Context): Promise<void> {
+  if (!workspace.isTrusted) {
+    await context.messages.untrusted();
+    return;
+  }
   const scope = window.activeTextEditor?.document.uri;
-  const candidates = await interpreters.all(scope);
-  const asked = await Promise.all(candidates.map((candidate) => interpreters.ask(candidate)));
-  const setting = config.get("interpreter", scope);
-  const chosen = await window.showQuickPick(itemsOf(asked, setting), {
+  const chosen = await window.showQuickPick(itemsOf(context, scope), {
     title: "Python for Shapetrace",
     placeHolder: `Python ${OLDEST_PYTHON.join(".")} or newer, with the packages of your program`,
     matchOnDescription: true,
@@ -39,8 +41,14 @@ export async function selectInterpreter({ interpreters, config }: Context): Prom
   await workspace.getConfiguration(SECTION, scope ?? null).update("interpreter", stored, target);
 }
 
-function itemsOf(asked: readonly Asked[], setting: string): Item[] {
-  const items = asked.flatMap((each) => ("version" in each ? [itemOf(each)] : []));
+async function itemsOf({ config, interpreters }: Context, scope: Uri | undefined): Promise<Item[]> {
+  const candidates = await interpreters.all(scope);
+  const items = await Promise.all(
+    candidates.map(async (candidate) => {
+      const asked = await interpreters.ask(candidate);
+      return "version" in asked ? [await itemOf(asked)] : [];
+    }),
+  );
   const automatic: Item = {
     label: "$(sync) Choose automatically",
     detail: hasPythonExtension()
@@ -49,23 +57,27 @@ function itemsOf(asked: readonly Asked[], setting: string): Item[] {
     value: "",
   };
   return [
-    ...items,
+    ...items.flat(),
     { label: "", kind: QuickPickItemKind.Separator },
-    ...(setting === "" ? [] : [automatic]),
+    ...(config.get("interpreter", scope) === "" ? [] : [automatic]),
     { label: "$(folder-opened) Browse...", detail: "Choose a Python executable", value: null },
   ];
 }
 
-function itemOf({ candidate, version }: Extract<Asked, { readonly version: unknown }>): Item {
+async function itemOf({ candidate, version }: Extract<Asked, { readonly version: unknown }>) {
   const [path, ...options] = candidate.command;
+  const oldest = OLDEST_PYTHON.join(".");
   const isOld = !isSupported(version);
-  return {
-    label: `$(${isOld ? "warning" : "symbol-namespace"}) Python ${version.join(".")}`,
-    description: [path, ...options].join(" "),
-    ...(isOld ? { detail: `Too old: ${OLDEST_PYTHON.join(".")} or newer is needed` } : {}),
+  const lacksTorch = !isOld && !(await hasTorch(candidate.command, {}));
+  const lack = isOld ? `too old: ${oldest} or newer is needed` : lacksTorch ? "no PyTorch" : "";
+  const icon = lack === "" ? "$(symbol-namespace)" : "$(warning)";
+  const item: Item = {
+    label: `${icon} Python ${version.join(".")}`,
+    description: [[path, ...options].join(" "), lack].filter(Boolean).join(" — "),
     // A command with options of its own cannot be a setting: the launcher of Windows.
     ...(options.length === 0 ? { value: path } : {}),
   };
+  return item;
 }
 
 async function browse(): Promise<string | undefined> {

@@ -15,7 +15,7 @@ export async function traceForwardPass(context: Context, file?: unknown): Promis
     await context.messages.untrusted();
     return;
   }
-  if (context.sessions.openSessions.length > 0) {
+  if ((await context.sessions.lasting()).length > 0) {
     await lookAgain(context);
     return;
   }

@@ -24,10 +24,19 @@ export function configurationOfFile(program: string): Configuration {
   };
 }
 
-/** Another extension's configuration as one of ours. */
+/**
+ * Another extension's configuration as one of ours. Where it has a command of that extension say
+ * the Python, there is nobody to run the command: then it is the one that we choose.
+ */
 export function handedOver(configuration: Configuration): Configuration {
-  return { ...configuration, type: DebugType.own };
+  const kept = Object.entries(configuration).filter(
+    ([key, value]) =>
+      !PYTHON_KEYS.includes(key) || !JSON.stringify(value ?? "").includes("${command:"),
+  );
+  return { ...Object.fromEntries(kept), type: DebugType.own };
 }
+
+const PYTHON_KEYS = ["python", "pythonPath"];
 
 /** What is taken for granted in a launch of our own type. */
 export function withDefaults(
@@ -37,12 +46,16 @@ export function withDefaults(
   if (configuration["request"] !== "launch") {
     return configuration;
   }
-  return {
+  const complete: Configuration = {
     console: "integratedTerminal",
     showReturnValue: true,
     ...(folder === undefined ? {} : { cwd: folder, envFile: `${folder}/.env` }),
     ...withoutEmpty(configuration),
   };
+  // What a program prints to a terminal is not to be looked for in the Debug Console.
+  return complete["console"] === "internalConsole"
+    ? complete
+    : { internalConsoleOptions: "neverOpen", ...complete };
 }
 
 /** Why a launch cannot work, and what to do; undefined where nothing is wrong. */

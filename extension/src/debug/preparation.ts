@@ -48,7 +48,10 @@ export class Preparation {
       return asDebugConfiguration(given["noDebug"] === true ? configuration : hidden, given);
     }
     const mode = markOf(given)?.mode ?? "debug";
-    const session = await this.sessions.open(given.name, mode);
+    const scope = folder?.uri;
+    const afterPass = this.config.get("trace.afterPass", scope);
+    const endsItself = mode === "forwardPass" && afterPass === "stop";
+    const session = await this.sessions.open(given.name, mode, endsItself);
     const surroundings: Surroundings = {
       platform: process.platform,
       environment: process.env,
@@ -56,13 +59,12 @@ export class Preparation {
       backend: this.folders.backend,
       launcher: await this.#launcher(given),
     };
-    const scope = folder?.uri;
     const agent = {
       session: session.id,
       port: session.endpoint.port,
       token: session.endpoint.token,
       mode,
-      afterPass: this.config.get("trace.afterPass", scope),
+      afterPass,
       level: this.config.get("trace.level", scope),
     };
     const prepared = withMark(withAgent(configuration, agent, surroundings), {

@@ -126,7 +126,7 @@ class HandOver implements DebugConfigurationProvider {
   ): DebugConfiguration {
     return isPythonDebuggerThere()
       ? configuration
-      : { ...configuration, ...handedOver(configuration) };
+      : asOwn(handedOver(configuration), configuration);
   }
 }
 

@@ -4,7 +4,7 @@ import type { DebugSession, Disposable } from "vscode";
 import { hasTorch } from "../client/python";
 import type { Log } from "../log";
 import type { Messages } from "../messages";
-import { silenceInWords } from "../model/explanations";
+import { explainSilence } from "../model/explanations";
 import type { Status } from "../protocol";
 import { objectOf } from "./launchEnvironment";
 import type { Sessions, WatchedSession } from "./sessions";
@@ -27,15 +27,15 @@ export class Reports implements Disposable {
   /** Says why nothing may have been heard: always of a trace, once in a window of a debug run. */
   explainSilence(session: WatchedSession, debugged: DebugSession): void {
     const configuration = objectOf(debugged.configuration);
-    const text = silenceInWords(session.name, {
+    const explanation = explainSilence(session.name, {
       python: commandOf(configuration).join(" "),
       pythonOptions: optionsOf(configuration),
       usesSudo: configuration["sudo"] === true,
     });
-    this.log.warn(text);
+    this.log.warn(explanation.text);
     if (session.mode === "forwardPass" || !this.#hasToldSilence) {
       this.#hasToldSilence ||= session.mode === "debug";
-      void this.messages.silence(text);
+      void this.messages.silence(explanation);
     }
   }
 

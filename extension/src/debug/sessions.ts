@@ -26,11 +26,16 @@ import { markOf } from "./mark";
 /** A session that VS Code has not begun after so long never will. */
 const STILLBORN_MILLISECONDS = 120_000;
 
+/** So long a program that has been traced may take to end. */
+const ENDING_MILLISECONDS = 5_000;
+
 /** One watched debug session, for as long as its trace is there. */
 export interface WatchedSession {
   readonly id: string;
   readonly name: string;
   readonly mode: SessionMode;
+  /** Whether the program is ended when what is wanted of it has been recorded. */
+  readonly endsItself: boolean;
   readonly endpoint: Endpoint;
   /** The debug configuration, once VS Code has begun the session. */
   configuration: DebugConfiguration | undefined;
@@ -76,12 +81,12 @@ export class Sessions implements Disposable {
   }
 
   /** Makes the language server await the programs of a new session. */
-  async open(name: string, mode: SessionMode): Promise<WatchedSession> {
+  async open(name: string, mode: SessionMode, endsItself: boolean): Promise<WatchedSession> {
     this.#forgetStillborn();
     const id = randomBytes(8).toString("hex");
     const endpoint = await this.server.request(OPEN_SESSION, { session: id, name, mode });
     const session: WatchedSession = {
-      ...{ id, name, mode, endpoint, configuration: undefined, programs: new Map() },
+      ...{ id, name, mode, endsItself, endpoint, configuration: undefined, programs: new Map() },
       ...{ isOpen: true, isSilent: false, wasHeard: false, openedAt: Date.now() },
     };
     this.#sessions.set(id, session);
@@ -106,6 +111,18 @@ export class Sessions implements Disposable {
 
   get openSessions(): readonly WatchedSession[] {
     return [...this.#sessions.values()].filter((session) => session.isOpen);
+  }
+
+  /**
+   * The sessions that go on. One whose trace is complete ends by itself in a moment, and then is no
+   * reason not to begin another: it is waited for.
+   */
+  async lasting(): Promise<readonly WatchedSession[]> {
+    const deadline = Date.now() + ENDING_MILLISECONDS;
+    while (this.openSessions.some(isEnding) && Date.now() < deadline) {
+      await this.#nextChange(deadline - Date.now());
+    }
+    return this.openSessions;
   }
 
   /** Whether any hints can be there. */
@@ -152,6 +169,18 @@ export class Sessions implements Disposable {
     for (const disposable of this.#disposables) {
       disposable.dispose();
     }
+  }
+
+  #nextChange(milliseconds: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(done, milliseconds);
+      const subscription = this.#changed.event(done);
+      function done() {
+        clearTimeout(timer);
+        subscription.dispose();
+        resolve();
+      }
+    });
   }
 
   #all(): WatchedSession[] {
@@ -218,3 +247,11 @@ export class Sessions implements Disposable {
     this.#changed.fire();
   }
 }
+
+/** Whether a traced program has nothing more to do than to end. */
+function isEnding({ endsItself, programs }: WatchedSession): boolean {
+  const states = [...programs.values()].map(({ state }) => state);
+  return endsItself && states.length > 0 && states.every((state) => LAST.has(state));
+}
+
+const LAST: ReadonlySet<Status["state"]> = new Set(["complete", "noForward", "gone"]);

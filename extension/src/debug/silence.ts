@@ -42,6 +42,7 @@ export class SilenceTracker implements DebugAdapterTrackerFactory, Disposable {
     session.wasHeard = false;
     let timer: NodeJS.Timeout | undefined;
     let hasEnded = false;
+    let isStopped = false;
     const wait = (milliseconds: number) => {
       stop();
       timer = setTimeout(complain, milliseconds);
@@ -53,9 +54,11 @@ export class SilenceTracker implements DebugAdapterTrackerFactory, Disposable {
         this.#timers.delete(timer);
       }
     };
+    let hasComplained = false;
     const complain = () => {
       stop();
-      if (!session.wasHeard && !session.isSilent) {
+      if (!session.wasHeard && !hasComplained) {
+        hasComplained = true;
         this.sessions.setSilent(session, true);
         this.explain(session, debugged);
       }
@@ -64,7 +67,7 @@ export class SilenceTracker implements DebugAdapterTrackerFactory, Disposable {
       onDidSendMessage: (message: unknown) => {
         if (isOf("event", "process", message)) {
           wait(PATIENCE_MILLISECONDS);
-        } else if (isOf("event", "exited", message) && timer !== undefined) {
+        } else if (isOf("event", "exited", message) && !isStopped) {
           hasEnded = true;
           wait(GRACE_MILLISECONDS);
         }
@@ -73,7 +76,8 @@ export class SilenceTracker implements DebugAdapterTrackerFactory, Disposable {
         const isEnding =
           isOf("command", "terminate", message) || isOf("command", "disconnect", message);
         if (isEnding && !hasEnded) {
-          stop(); // The user has stopped it: then nothing is to be said.
+          isStopped = true; // By the user: then nothing is to be said.
+          stop();
         }
       },
     };

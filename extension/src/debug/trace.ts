@@ -13,6 +13,7 @@ import {
 import { hasTorch } from "../client/python";
 import type { Context } from "../context";
 import { Command, DebugType } from "../contributions";
+import { describe } from "../model/interpreters";
 import { describeTarget, type Target } from "../model/target";
 import { withMark } from "./mark";
 import { configurationsOfWorkspace } from "./workspaceConfigurations";
@@ -29,37 +30,37 @@ export async function trace(context: Context, target: Target): Promise<void> {
   }
   const { configuration, folder } = launch;
   const scope = folder?.uri ?? (target.kind === "file" ? Uri.file(target.path) : undefined);
-  if (!(await canTrace(context, configuration, scope))) {
+  const complete = await withPython(context, configuration, scope);
+  if (complete === undefined) {
     return;
   }
-  const marked = withMark(configuration, { mode: "forwardPass" });
-  const started = await debug.startDebugging(folder, { ...configuration, ...marked });
+  const marked = withMark(complete, { mode: "forwardPass" });
+  const started = await debug.startDebugging(folder, { ...complete, ...marked });
   if (!started) {
     context.log.warn(`${configuration.name} was not started`);
   }
 }
 
-/** Whether a Python with torch is there for it; if not, that is said. */
-async function canTrace(
+/** The configuration with its Python; undefined where none with torch is there, which is said. */
+async function withPython(
   { interpreters, messages }: Context,
   configuration: DebugConfiguration,
   scope: Uri | undefined,
-): Promise<boolean> {
-  if (configuration["python"] !== undefined || configuration.type !== DebugType.own) {
-    return true; // It says itself which one; if that has no torch, it will be heard of.
+): Promise<DebugConfiguration | undefined> {
+  const isStated = "python" in configuration || "pythonPath" in configuration;
+  if (isStated || configuration.type !== DebugType.own) {
+    return configuration; // If the one that it says has no torch, that will be heard of.
   }
   const choice = await interpreters.forPrograms(scope);
   if (choice.kind !== "found") {
-    await messages.badInterpreter(choice);
-    return false;
+    void messages.badInterpreter(choice);
+    return undefined;
   }
   const cwd: unknown = configuration["cwd"];
   const { command } = choice.interpreter;
-  if (!(await hasTorch(command, typeof cwd === "string" ? { cwd } : {}))) {
-    await messages.noTorch(command.join(" "));
-    return false;
-  }
-  return true;
+  const isThere = await hasTorch(command, typeof cwd === "string" ? { cwd } : {});
+  const isWanted = isThere || (await messages.runWithoutTorch(describe(choice.interpreter)));
+  return isWanted ? { ...configuration, python: [...command] } : undefined;
 }
 
 interface Launch {

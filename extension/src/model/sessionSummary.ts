@@ -58,18 +58,19 @@ export function summarize(sessions: readonly SessionFacts[], serverFailure?: str
   }
   if (open.length === 0) {
     const calls = countOf(programs);
-    return { mood: "off", text: calls === 0 ? "off" : `${calls} calls`, details };
+    return { mood: "off", text: calls === 0 ? "off" : callsInWords(calls), details };
   }
   const calls = countOf(programs);
   return calls === 0
     ? { mood: "waiting", text: "waiting", details }
-    : { mood: "recording", text: `${calls} calls`, details };
+    : { mood: "recording", text: callsInWords(calls), details };
 }
 
 /** A program's state in words. */
 export function stateInWords({ state, message, passes, calls, dropped }: Program): string {
-  const counts = `${passes} forward ${passes === 1 ? "pass" : "passes"}, ${calls} calls`;
-  const lost = dropped === 0 ? "" : `; ${dropped} calls came too fast and were left out`;
+  const counts = `${passes} forward ${passes === 1 ? "pass" : "passes"}, ${callsInWords(calls)}`;
+  const lost =
+    dropped === 0 ? "" : `; ${callsInWords(dropped)} left out because they came too fast`;
   const why = message === "" ? "" : `: ${message}`;
   switch (state) {
     case "connected":
@@ -102,4 +103,8 @@ function detailsOf({ name, isSilent, programs }: SessionFacts): string[] {
 
 function countOf(programs: readonly Program[]): number {
   return programs.reduce((sum, { calls }) => sum + calls, 0);
+}
+
+function callsInWords(calls: number): string {
+  return calls === 1 ? "1 call" : `${calls} calls`;
 }

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from shapetrace.agent import debugger
+from shapetrace.agent.hiding import hide_code, hide_skips, unseen
 from shapetrace.process.ending import Ending
 from shapetrace.process.exits import WatchedExits
 from shapetrace.recorder.arrival import when_torch_is_imported
@@ -84,7 +85,8 @@ class Agent:
         self._exits.install()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork_in_child)
-        when_torch_is_imported(self._torch_arrived)
+        hide_skips()
+        when_torch_is_imported(unseen(self._torch_arrived))
         self._thread.start()
 
     # On the program's threads
@@ -108,7 +110,8 @@ class Agent:
             self._state = "failed"
 
     def _started_recorder(self) -> Recorder:
-        from shapetrace.agent.hiding import hide_code
+        from torch.compiler import is_dynamo_compiling
+
         from shapetrace.recorder.session import Recorder, RecorderOptions
 
         one_pass = self._address.mode == "forwardPass"
@@ -119,7 +122,10 @@ class Agent:
             settle_after=None if one_pass else SETTLE_AFTER,
             debugger=debugger.loaded_debugger(),
             hide_code=hide_code,
+            unseen=unseen,
         )
+        # Our module call asks it each time, and a step into the module would go there first.
+        hide_code(is_dynamo_compiling.__code__)
         recorder = Recorder(options, on_complete=self._recording_is_complete)
         recorder.start()
         return recorder
@@ -227,7 +233,8 @@ class Agent:
     def _send_rows(self, message: dict[str, Any]) -> None:
         message["type"] = "rows"
         self._files.update(os.path.realpath(row[0]) for row in message.get("sources", ()))
-        self._sender.offer(message)
+        if not self._sender.offer(message):
+            self._writer = None  # Rows refer to earlier ones: all of them anew.
 
     def _tell(self) -> None:
         """Send where things stand, where that has changed."""

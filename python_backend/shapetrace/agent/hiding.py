@@ -3,59 +3,59 @@
 A rule of the launch configuration hides the files of ours, yet that is not all:
 
 - A trampoline has the program's own file and line. A breakpoint on its line would stop in it as
-  well, and a step would end in it.
-- Each step into a file that a rule hides makes the debugger say, once, that it has skipped one.
+  well, and a step would end in it: ``hide_code``.
 - Where the user debugs libraries too, a step would go into the library functions that we call, and
-  errors raised and caught in there would be shown.
+  errors that are raised and caught in there would be shown: ``unseen``.
+- The first time a step meets a file that a rule hides, the debugger tells the user so. It is not to
+  tell of ours: ``hide_skips``.
 
-pydevd has answers to all of this for code of its own: it remembers which code objects are part of a
-debugger, and notes that a thread is busy with tracing. There is no public way to make use of them.
+pydevd knows all of this for code of its own, but has no public way to make use of it. Each function
+here does without where a pydevd is not as those we know.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import wraps
 from threading import get_ident
-from types import CodeType, FunctionType, SimpleNamespace
+from types import CodeType, FrameType, SimpleNamespace
 from typing import Any, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_hidden: set[CodeType] = set()
+"""What was hidden by ``hide_code``; pydevd keeps these too."""
 
 
 def hide_code(code: CodeType) -> bool:
     """Have the debugger pass over a code object; False where that cannot be done.
 
-    To be called before the code first runs: what pydevd made of it then, it goes on believing. A
-    step out of a function that such code called ends on the caller's next line, and not where it
-    would have ended without that code in between.
+    To be called before the code first runs: what pydevd made of it then, it goes on believing.
     """
     try:
         return _hide_code(code)
     except Exception:
-        return False  # a pydevd that is not as those we know
-
-
-def hide_functions(names: Iterable[Any], but: Callable[[CodeType], bool]) -> None:
-    """Hide functions, those of classes, and all that are written inside of them."""
-    for code in _codes_in(names):
-        if not but(code):
-            hide_code(code)
+        return False
 
 
 def unseen(function: Function) -> Function:
-    """The same function, while which runs the debugger does not look at its thread.
-
-    Where that cannot be done it is the function itself.
-    """
+    """The same function, while which runs the debugger does not look at its thread."""
     try:
-        looking_away = _looking_away(function)
+        return _looking_away(function)  # type: ignore[no-any-return]
     except Exception:
         return function
-    if not hide_code(looking_away.__code__):
-        return function
-    return looking_away
+
+
+def hide_skips() -> bool:
+    """Keep it from the user that steps skip what is ours; False where that cannot be done."""
+    try:
+        _hide_skips()
+    except Exception:
+        return False
+    return True
 
 
 def _hide_code(code: CodeType) -> bool:
@@ -67,45 +67,41 @@ def _hide_code(code: CodeType) -> bool:
     kinds[code.co_firstlineno, paths[0], code] = of_debugger
     # Asked as pydevd itself asks, which needs no more of a frame than its code.
     answer = pydevd.PyDB.get_file_type(None, SimpleNamespace(f_code=code), paths)
-    return bool(answer == of_debugger)
+    if answer != of_debugger:
+        return False
+    _hidden.add(code)
+    return True
 
 
-def _codes_in(names: Iterable[Any]) -> Iterable[CodeType]:
-    waiting = list(names)
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, CodeType):
-            yield each
-            waiting += (constant for constant in each.co_consts if isinstance(constant, CodeType))
-        elif isinstance(each, FunctionType):
-            waiting.append(each.__code__)
-        elif isinstance(each, (staticmethod, classmethod)):
-            waiting.append(each.__func__)
-        elif isinstance(each, property):
-            waiting += (each.fget, each.fset)
-        elif isinstance(each, type):
-            waiting += vars(each).values()
+def _has_events() -> bool:
+    """Whether pydevd follows the program by ``sys.monitoring``, and not by trace functions."""
+    constants: Any = sys.modules["_pydevd_bundle.pydevd_constants"]
+    return bool(constants.PYDEVD_USE_SYS_MONITORING)
+
+
+def _event_handlers() -> Any:
+    """The module of pydevd's that handles events: there is a compiled one, and one that is not."""
+    chosen: Any = sys.modules["_pydevd_sys_monitoring.pydevd_sys_monitoring"]
+    return sys.modules[chosen.ThreadInfo.__module__]
 
 
 def _looking_away(function: Any) -> Any:
-    constants: Any = sys.modules["_pydevd_bundle.pydevd_constants"]
-    if constants.PYDEVD_USE_SYS_MONITORING:
-        return _without_events(function)
-    return _as_if_tracing(function)
+    return _without_events(function) if _has_events() else _as_if_tracing(function)
 
 
 def _as_if_tracing(function: Any) -> Any:
-    """By trace functions: pydevd itself counts up where it is not to be traced."""
+    """By trace functions: pydevd counts up where it is itself at work."""
     active: Any = threading._active  # type: ignore[attr-defined]
 
-    def run(*args: Any) -> Any:
+    @wraps(function)
+    def run(*args: Any, **keywords: Any) -> Any:
         information = getattr(active.get(get_ident()), "additional_info", None)
         if information is None:
-            return function(*args)
+            return function(*args, **keywords)
         # No interrupt can come between the first statement and what needs its undoing.
         try:
             information.is_tracing += 1
-            return function(*args)
+            return function(*args, **keywords)
         finally:
             information.is_tracing -= 1
 
@@ -113,22 +109,56 @@ def _as_if_tracing(function: Any) -> Any:
 
 
 def _without_events(function: Any) -> Any:
-    """By ``sys.monitoring``: pydevd has a note for each thread on whether to trace it."""
-    modules: Any = sys.modules
-    make: Any = modules["_pydevd_sys_monitoring.pydevd_sys_monitoring"].ThreadInfo
-    here: Any = modules[make.__module__]._thread_local_info
+    """By events: pydevd has a note for each thread on whether to heed them."""
+    handlers = _event_handlers()
+    make_note, here = handlers.ThreadInfo, handlers._thread_local_info
     active: Any = threading._active  # type: ignore[attr-defined]
 
-    def run(*args: Any) -> Any:
+    @wraps(function)
+    def run(*args: Any, **keywords: Any) -> Any:
         note = getattr(here, "thread_info", None)
         thread = active.get(get_ident())
         if note is None or thread is None:
-            return function(*args)
-        blind = make(thread, get_ident(), False, None)
+            return function(*args, **keywords)
+        not_to_trace = make_note(thread, get_ident(), False, None)
         try:
-            here.thread_info = blind
-            return function(*args)
+            here.thread_info = not_to_trace
+            return function(*args, **keywords)
         finally:
             here.thread_info = note
 
     return run
+
+
+def _hide_skips() -> None:
+    modules: Any = sys.modules
+    if _has_events():
+        handlers = _event_handlers()
+        debugger = modules["pydevd"].PyDB
+        tell = debugger.notify_skipped_step_in_because_of_filters
+
+        def tell_of_others(self: Any, frame: FrameType) -> None:
+            if _is_ours(frame.f_code):
+                handlers._global_notify_skipped_step_in = False  # The user has not been told.
+            else:
+                tell(self, frame)
+
+        debugger.notify_skipped_step_in_because_of_filters = tell_of_others
+    else:
+        dispatch = modules["_pydevd_bundle.pydevd_trace_dispatch"].trace_dispatch
+        tracers = modules[dispatch.__module__]
+        notify = tracers.notify_skipped_step_in_because_of_filters
+
+        def notify_of_others(debugger: Any, frame: FrameType) -> None:
+            if not _is_ours(frame.f_code):
+                notify(debugger, frame)
+
+        tracers.notify_skipped_step_in_because_of_filters = notify_of_others
+
+
+_OWN_DIRECTORY = os.path.dirname(os.path.dirname(hide_code.__code__.co_filename)) + os.sep
+"""As the debugger sees it, which need not be the real path."""
+
+
+def _is_ours(code: CodeType) -> bool:
+    return code.co_filename.startswith(_OWN_DIRECTORY) or code in _hidden

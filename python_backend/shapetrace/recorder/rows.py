@@ -8,7 +8,6 @@ needs code objects, modules or functions is done here.
 from __future__ import annotations
 
 import datetime
-import hashlib
 import os
 import platform
 import sys
@@ -19,38 +18,35 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import torch
 
-from shapetrace.events.source import decode_source
 from shapetrace.recorder.callsite import Activation, Site, user_site
 from shapetrace.recorder.describe import (
     CONTAINER,
-    OTHER,
     Raw,
     holds_tensor,
     is_return_type,
     item_of,
 )
 from shapetrace.recorder.naming import form_of, label_of, public_name
+from shapetrace.recorder.plain_rows import Row, source_row, value_row
 from shapetrace.recorder.positions import Position, Positions
 from shapetrace.recorder.records import (
     ERROR,
     KernelVariant,
     ModuleVariant,
     OpVariant,
-    Range,
     VariableNote,
 )
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
 
-Row: TypeAlias = tuple[Any, ...]
 Message: TypeAlias = dict[str, Any]
 
 MOST_ROWS: Final = 2000
 """Ops and module calls in one message."""
 
-MOST_SOURCE: Final = 4 << 20
-"""Bytes of a source file whose text is sent."""
+MOST_TEXT: Final = 2 << 20
+"""Characters of source files in one message, or a file more."""
 
 _IN_ORDER: Final = frozenset({"tuple", "list", "Size"})
 _DICTIONARIES: Final = frozenset({"dict", "OrderedDict"})
@@ -87,6 +83,7 @@ class RowWriter:
         self._values: dict[Any, int] = {}
         self._value_count = 0
         self._files: set[str] = set()
+        self._unread_files: list[str] = []
         self._kept: list[Any] = []
         """What the identities that serve as keys belong to."""
         self._modules_read = self._ops_read = self._kernels_read = self._notes_read = 0
@@ -123,6 +120,7 @@ class RowWriter:
             self._note(note)
         if self._run is None:
             self._describe_run()
+        self._write_sources()
         return message or None
 
     def write_changes(self) -> Message | None:
@@ -166,6 +164,14 @@ class RowWriter:
 
     def _add(self, kind: str, row: Any) -> None:
         self._message.setdefault(kind, []).append(row)
+
+    def _write_sources(self) -> None:
+        """Add files that were met, up to so much text; the rest comes with the next message."""
+        room = MOST_TEXT
+        while self._unread_files and room > 0:
+            row = source_row(self._unread_files.pop(0), self._recorder.started_at)
+            room -= len(row[2] or "")
+            self._add("sources", row)
 
     # What is new
 
@@ -240,7 +246,7 @@ class RowWriter:
         path = name if name.startswith("<") else os.path.abspath(name)
         if path not in self._files:
             self._files.add(path)
-            self._add("sources", _source(path, self._recorder.started_at))
+            self._unread_files.append(path)
         return path
 
     def _stack(self, site: Site | None) -> int:
@@ -271,7 +277,7 @@ class RowWriter:
 
     def _new_value(self, raw: Raw) -> int:
         self._value_count += 1
-        self._add("values", (self._value_count, row_of(raw)))
+        self._add("values", (self._value_count, value_row(raw)))
         return self._value_count
 
     def _outputs(self, raw: Raw | None) -> tuple[str | None, tuple[int, ...]]:
@@ -439,38 +445,6 @@ class RowWriter:
         }
 
 
-def row_of(raw: Raw) -> Row:
-    """A raw value as a row."""
-    if raw[0] is OTHER:
-        return (2, raw[1])
-    if raw[0] is CONTAINER:
-        _, kind, keys, items, length = raw
-        return (1, kind, tuple(map(row_of, items)), keys, length)
-    shape, dtype, device, requires_grad, strides, kind, *unusual = raw
-    layout, placements = unusual if unusual else ("strided", None)
-    return (
-        0,
-        None if shape is None else tuple(map(_dimension, shape)),
-        "mixed" if dtype is None else str(dtype).removeprefix("torch."),
-        "mixed" if device is None else str(device),
-        bool(requires_grad),
-        None if strides is None else tuple(map(_number, strides)),
-        kind.__name__,
-        layout or "unknown",
-        placements,
-    )
-
-
-def _dimension(size: Any) -> Any:
-    if type(size) is Range:
-        return (size.low, size.high)
-    return _number(size)
-
-
-def _number(size: Any) -> int | str:
-    return size if type(size) is int else str(size)
-
-
 def _module_state(module: ModuleVariant) -> Row:
     """What a module's row may change in; the count comes first."""
     record = module.record
@@ -496,16 +470,3 @@ def _input_names(variant: ModuleVariant) -> tuple[str, ...]:
 def _environment_number(name: str) -> int | None:
     value = os.environ.get(name, "")
     return int(value) if value.isdigit() else None
-
-
-def _source(path: str, since: float) -> Row:
-    """A source file's path, hash and text; without these if it was changed since then."""
-    try:
-        if os.stat(path).st_mtime > since:
-            return (path, None, None)
-        with open(path, "rb") as file:
-            data = file.read()
-    except (OSError, ValueError):
-        return (path, None, None)
-    text = decode_source(data) if len(data) <= MOST_SOURCE else None
-    return (path, hashlib.sha256(data).hexdigest(), text)

@@ -21,7 +21,7 @@ from shapetrace.recorder import patches
 from shapetrace.recorder.assignments import Assignments
 from shapetrace.recorder.call_finder import LiveCall
 from shapetrace.recorder.callsite import Activation, CodeKinds, NotTheProgram, Site
-from shapetrace.recorder.debuggers import Debugger
+from shapetrace.recorder.debuggers import RECORDER_METHODS, Debugger, hide_methods
 from shapetrace.recorder.describe import Raw
 from shapetrace.recorder.kinds import quiet_functions
 from shapetrace.recorder.modules import ModuleBook, is_compiled, owns_parameters
@@ -69,6 +69,8 @@ class RecorderOptions:
     """The debugger that the program runs under."""
     hide_code: Callable[[CodeType], bool] | None = None
     """Keeps a debugger from taking our code for the program's; False where it cannot."""
+    unseen: Callable[[Any], Any] | None = None
+    """Turns a function into one that a debugger does not look into, nor into what it calls."""
 
 
 class Recorder:
@@ -115,6 +117,8 @@ class Recorder:
         self._pass_signature: Any = None
         self._counts_before_last_pass: list[tuple[OpVariant, int]] = []
         self._lock = threading.Lock()
+        hide_methods(self, RECORDER_METHODS, options.unseen)
+        hide_methods(self.trampolines, ("give",), options.unseen)
 
     # Beginning and end
 

@@ -13,7 +13,8 @@ from torch.nn import Module
 
 from shapetrace.recorder.arguments import argument_texts
 from shapetrace.recorder.call_finder import CallFinder, LiveCall, site_of
-from shapetrace.recorder.callsite import Site
+from shapetrace.recorder.callsite import NotTheProgram, Site
+from shapetrace.recorder.debuggers import STATE_METHODS, hide_methods
 from shapetrace.recorder.describe import Raw, describe_tensor, describe_value
 from shapetrace.recorder.kinds import RESHAPING
 from shapetrace.recorder.names import input_names
@@ -64,6 +65,7 @@ class ThreadState(CallFinder):
         """The kernels it ran so far, each with its inputs and output."""
         self.ran: list[tuple[KernelVariant, Any, Raw]] = []
         """Those of the op that has just ended."""
+        hide_methods(self, STATE_METHODS, recorder.options.unseen)
 
     # Ops
 
@@ -90,6 +92,9 @@ class ThreadState(CallFinder):
             if len(variants) >= MOST_VARIANTS:
                 return self._wide_op(site, function, inputs, args, kwargs)
         name = getattr(function, "__name__", "")
+        debugger = self.recorder.options.debugger
+        if name == "__bool__" and debugger is not None and debugger.asks_for_truth(frame):
+            raise NotTheProgram
         if name in RESHAPING and len(self.reshaped) < MOST_RESHAPED:
             self.reshaped.add(id(args[0]))
         with DisableTorchFunction():

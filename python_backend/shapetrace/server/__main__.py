@@ -25,8 +25,10 @@ def main() -> int:
     # These tell each message in full.
     logging.getLogger("pygls").setLevel(logging.ERROR)
 
+    from shapetrace.server import garbage
     from shapetrace.server.app import create_server
 
+    garbage.begin()
     create_server().start_io(reader, writer)
     return 0
 

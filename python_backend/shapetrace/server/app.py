@@ -13,7 +13,7 @@ from pygls.exceptions import JsonRpcInvalidParams, JsonRpcInvalidRequest
 from pygls.lsp.server import LanguageServer
 
 from shapetrace._errors import ShapetraceError
-from shapetrace.server import protocol
+from shapetrace.server import garbage, protocol
 from shapetrace.server.documents import Documents
 from shapetrace.server.export import export
 from shapetrace.server.features.code_lens import code_lenses
@@ -199,10 +199,12 @@ class App:
     # What happens without being asked
 
     def _changed(self, files: frozenset[str], counted: frozenset[str]) -> None:
+        if files:
+            garbage.settle()
         shown = {document.key for document in self.documents}
         if shown & files:
             self._hints.wish()
-        if shown & (files | counted):
+        if self.options.code_lens.enabled and shown & (files | counted):
             self._lenses.wish()
 
     def _refresh_hints(self) -> None:
@@ -212,7 +214,7 @@ class App:
 
     def _refresh_lenses(self) -> None:
         lenses = self._capabilities.code_lens
-        if self.options.code_lens.enabled and lenses is not None and lenses.refresh_support:
+        if lenses is not None and lenses.refresh_support:
             self._server.workspace_code_lens_refresh(None)
 
     def _tell(self, status: protocol.Status) -> None:

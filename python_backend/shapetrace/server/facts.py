@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from shapetrace.events.model import ErrorInfo, Value
 from shapetrace.server.bindings import Binding, binding_of
 from shapetrace.server.ranges import range_of
-from shapetrace.server.records import FileRecords, holds_tensor, is_finished, item_at
+from shapetrace.server.records import FileRecords, is_finished, item_at
 from shapetrace.server.statements import Part, Statement
 from shapetrace.server.structure import Function, Structure
-from shapetrace.views.shapes import result_value, value_text
+from shapetrace.views.shapes import holds_tensor, result_value, value_text
+
+Written = TypeVar("Written")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,15 @@ class Facts:
     """The same for what ``:=`` gave names to."""
     errors: tuple[ErrorInfo, ...]
     """The different errors that ended calls in it."""
+    written: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What has been made of them for the editor before."""
+
+    def once(self, key: Hashable, write: Callable[[], Written]) -> Written:
+        """What was written under a key before, or is written now."""
+        if key not in self.written:
+            self.written[key] = write()
+        found: Written = self.written[key]
+        return found
 
     def __bool__(self) -> bool:
         return any(self.values) or any(self.named) or bool(self.errors)

@@ -40,13 +40,16 @@ MOST_WAITING = 64
 """Connections that have not said hello yet; any more are closed at once."""
 
 GRACE = 5.0
-"""Seconds after the end of a debug session in which its processes may still send the rest."""
+"""Seconds after the end of a debug session in which its processes may still send the rest, and
+again as many while there is more of it."""
 
 _LOOPBACK = "127.0.0.1"
 _BACKLOG = 128
 _READ_AT_ONCE = 64 * 1024
 _TURN = 0.003
 """Seconds of decoding, by all connections together, after which the editor has its turn."""
+_MOST_EXTENSIONS = 12
+_REFUSALS_LOGGED = 20
 _MOST_UNREAD_COMMANDS = 64 * 1024
 _REFUSED = "this session is not open here, or the token is wrong"
 
@@ -90,6 +93,8 @@ class _Connection:
     process: ProcessKey
     writer: asyncio.StreamWriter
     journal: JournalPart | None
+    has_sent: bool = True
+    """Since it was last looked at."""
     end_reason: str = ""
 
 
@@ -125,6 +130,7 @@ class Listener:
         self._connections: dict[ProcessKey, _Connection] = {}
         self._waiting: set[asyncio.StreamWriter] = set()
         self._turned_away = 0
+        self._refused = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_stopped = False
         self._opening = asyncio.Lock()
@@ -167,8 +173,8 @@ class Listener:
             return
         for process in self.processes(session):
             self.send(process, {"type": "stop"})
-        loop = asyncio.get_running_loop()
-        known.ending = loop.call_later(self._grace, self._end_session, known)
+            self._connections[process].has_sent = False
+        self._end_session_later(known, _MOST_EXTENSIONS)
 
     def processes(self, session: str) -> list[ProcessKey]:
         """The processes of a session that are connected."""
@@ -218,13 +224,22 @@ class Listener:
         self._ports[port.number] = port
         return port
 
-    def _end_session(self, ended: _Session) -> None:
+    def _end_session_later(self, ending: _Session, extensions: int) -> None:
+        loop = asyncio.get_running_loop()
+        ending.ending = loop.call_later(self._grace, self._end_session, ending, extensions)
+
+    def _end_session(self, ended: _Session, extensions: int) -> None:
         session = ended.info.session
         if self._sessions.get(session) is not ended:
             return
+        connections = [self._connections[process] for process in self.processes(session)]
+        if extensions and any(connection.has_sent for connection in connections):
+            for connection in connections:
+                connection.has_sent = False
+            self._end_session_later(ended, extensions - 1)
+            return
         del self._sessions[session]
-        for process in self.processes(session):
-            connection = self._connections[process]
+        for connection in connections:
             connection.end_reason = "the debug session is over"
             connection.writer.transport.abort()
         port = self._ports[ended.port]
@@ -353,6 +368,7 @@ class Listener:
             data = await reader.read(_READ_AT_ONCE)
             if not data:
                 return "cut off in the middle of a frame" if decoder.waiting else "ended"
+            connection.has_sent = True
             decoder.feed(data)
 
     def _deliver(self, process: ProcessKey, message: Message) -> None:
@@ -371,7 +387,11 @@ class Listener:
             connection.journal = None
 
     def _refuse(self, writer: asyncio.StreamWriter, reason: str) -> None:
-        _log.warning("a connection is refused: %s", reason)
+        self._refused += 1
+        if self._refused <= _REFUSALS_LOGGED:
+            _log.warning("a connection is refused: %s", reason)
+        elif self._refused % 1000 == 0:
+            _log.warning("%d connections have been refused", self._refused)
         if not writer.is_closing():
             writer.write(encode(answer_message(Refused(reason))))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from shapetrace.events.model import Container, ErrorInfo, ModuleCall, Op, Tensor, Value, Variable
+from shapetrace.events.model import Container, ErrorInfo, ModuleCall, Op, Value, Variable
 from shapetrace.server.ranges import SourceRange
 from shapetrace.views.shapes import result_value
 
@@ -223,13 +223,6 @@ def call_range(call: Call) -> SourceRange | None:
 def is_finished(call: Call) -> bool:
     """Whether a call has returned; one that still runs has no value yet."""
     return bool(call.outputs) or call.result is not None
-
-
-def holds_tensor(value: Value) -> bool:
-    """Whether a value is a tensor, or has one in it."""
-    if isinstance(value, Container):
-        return any(map(holds_tensor, value.items))
-    return isinstance(value, Tensor)
 
 
 def item_at(value: Value, path: tuple[int, ...]) -> Value | None:

@@ -45,7 +45,7 @@ class Sessions:
         kind = message.get("type")
         if kind == "rows":
             self._read_rows(process, message)
-        elif kind == "status":
+        elif kind == "status" and process in self._statuses:
             self._show(process, _status(self._statuses[process], message))
         elif kind == "bye":
             _log.info("%s ends: %s", process, message.get("reason"))
@@ -53,14 +53,13 @@ class Sessions:
     def gone(self, process: ProcessKey, reason: str) -> None:
         """Nothing more comes from a process."""
         self._store.close_process(process)
-        status = self._statuses.get(process)
+        self._readers.pop(process, None)
+        status = self._statuses.pop(process, None)
         _log.info("%s is gone: %s", process, reason)
         if status is not None:
-            self._show(process, replace(status, state="gone", message=reason))
-
-    def statuses(self, session: str) -> list[Status]:
-        """Where the processes of a session stand."""
-        return [status for key, status in self._statuses.items() if key.session == session]
+            # That is how all connections end.
+            message = "" if reason == "ended" else reason
+            self._tell(replace(status, state="gone", message=message))
 
     async def replay(self, recorded: Iterable[Replayed]) -> None:
         """Hear once more what processes said before the server was restarted, bit by bit."""
@@ -82,14 +81,18 @@ class Sessions:
                         break
             else:
                 self._store.close_process(process)
+                del self._readers[process]
 
     def _begin(self, process: ProcessKey, hello: Hello) -> None:
         self._readers[process] = RowReader()
         self._store.open_process(process.session, process, hello.process)
 
     def _read_rows(self, process: ProcessKey, message: Message) -> None:
+        reader = self._readers.get(process)
+        if reader is None:
+            return
         try:
-            update = self._readers[process].read(message)
+            update = reader.read(message)
         except TraceFileError as error:
             _log.error("%s: %s", process, error)
             return

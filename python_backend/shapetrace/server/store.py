@@ -17,6 +17,8 @@ ProcessKey: TypeAlias = Hashable
 Listener: TypeAlias = Callable[[frozenset[str], frozenset[str]], None]
 """Is told the keys of files: of which something new is known, and where calls have repeated."""
 
+_SESSIONS_KEPT = 8
+
 _FORMER = 1 << 40
 """Taken off the order of sessions that are read back from the disk."""
 
@@ -101,6 +103,7 @@ class TraceStore:
             self._opened += 1
             self._sessions[session] = Session(session, self._opened - _FORMER)
         self._session(session)
+        self._drop_old()
 
     def open_process(self, session: str, key: ProcessKey, about: object = None) -> None:
         """Begin with a process; what one with this key sent before is forgotten."""
@@ -168,6 +171,14 @@ class TraceStore:
         ]
         return max(recorded, key=_first, default=(0, None))[1]
 
+    def coverage(self, key: str) -> Iterator[Coverage]:
+        """What was not looked at in the processes whose records of a file are shown."""
+        records = self.records(key)
+        for session in self._sessions.values():
+            if records is not None and session.files.get(key) is records:
+                for process in session.processes.values():
+                    yield from process.coverage
+
     def process(self, number: int) -> Process | None:
         """The process that a call's key begins with."""
         return self._numbers.get(number)
@@ -190,6 +201,21 @@ class TraceStore:
             chosen = self._sessions.get(session)
         if chosen is not None:
             yield from (process.trace() for process in chosen.processes.values())
+
+    def _drop_old(self) -> None:
+        """Forget sessions that no hint comes from any more, and the oldest if there are many."""
+        newest_first = sorted(self._sessions.values(), key=lambda each: -each.order)
+        shown: set[str] = set()
+        for position, session in enumerate(newest_first):
+            files = {key for key, records in session.files.items() if not records.is_empty}
+            is_running = any(process.is_running for process in session.processes.values())
+            is_needed = position < _SESSIONS_KEPT and (position == 0 or bool(files - shown))
+            if files and not is_running and not is_needed:
+                del self._sessions[session.identity]
+                for key, process in session.processes.items():
+                    self._processes.pop(key, None)
+                    self._numbers.pop(process.number, None)
+            shown |= files
 
     def _session(self, identity: str) -> Session:
         found = self._sessions.get(identity)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from cattrs import Converter
 from lsprotocol import converters, types
 from pygls.protocol import (
     JsonRPCNotification,
@@ -54,7 +53,7 @@ class SyncProtocol(LanguageServerProtocol):
         self._documents.encoding = encoding if encoding in ENCODINGS else "utf-16"
 
 
-def plain_converter() -> Converter:
+def plain_converter() -> Any:
     """The protocol's types as they are defined; parameters of other messages stay plain values."""
     converter = converters.get_converter()
     for message in (JsonRPCRequestMessage, JsonRPCResponseMessage, JsonRPCNotification):

@@ -14,7 +14,7 @@ from shapetrace.server.statements import Statement
 from shapetrace.server.structure import Structure
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=12)
 def structure_of(text: str) -> Structure:
     """The statements of a source text, which is read once."""
     return Structure(text)

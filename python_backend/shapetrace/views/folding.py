@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TypeAlias
 
-from shapetrace.events.model import Container, Frame, ModuleCall, Op, Tensor, Trace, Value
+from shapetrace.events.model import Frame, ModuleCall, Op, Trace
 from shapetrace.events.tree import Node, walk
 from shapetrace.views.calls import outcome, total_calls
 from shapetrace.views.places import installed_package, is_library
-from shapetrace.views.shapes import CUT
+from shapetrace.views.shapes import CUT, holds_tensor
 from shapetrace.views.styled import printable
 
 _SHORTEST_FOLD = 3
@@ -154,13 +154,7 @@ def _is_without_tensors(node: Node) -> bool:
     return (
         isinstance(op, Op)
         and not op.inputs
-        and not any(map(_holds_tensor, op.outputs))
+        and not any(map(holds_tensor, op.outputs))
         and op.error is None
         and not node.children
     )
-
-
-def _holds_tensor(value: Value) -> bool:
-    if isinstance(value, Container):
-        return any(map(_holds_tensor, value.items))
-    return isinstance(value, Tensor)

@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from shapetrace.events.model import ErrorInfo, Value
-from shapetrace.views.shapes import CUT, cut_end, merge_text, value_text
+from shapetrace.events.model import Container, ErrorInfo, Value
+from shapetrace.views.shapes import CUT, cut_end, holds_tensor, merge_text, value_text
 from shapetrace.views.styled import printable
 
 FAILED = "✗"
 """Stands before the error that ended a call."""
+
+_LEAST = 11
+"""Characters for a blank and a shape that still says something."""
 
 _TAIL = re.compile(r"\([^()]{1,24}\)\.?\Z")
 """What many of torch's messages end with, and what matters most in them: the sizes."""
@@ -32,9 +35,16 @@ class Labelled:
 def merged_text(values: Sequence[Value], length: int | None = None) -> str:
     """The text of the values of several calls; if all are alike, what fits is chosen with care."""
     distinct = {value_text(value): value for value in values}
+    text = printable(merge_text(distinct.values()))
+    if length is None or len(text) <= length:
+        return text
+    fields = _fields(values)
+    if fields:
+        # What an object is called says less than what is in it.
+        return labelled_text(fields, length)
     if len(distinct) == 1:
         return printable(value_text(values[0], length))
-    return printable(merge_text(distinct.values(), length))
+    return cut_end(text, length)
 
 
 def labelled_text(items: Sequence[Labelled], length: int) -> str:
@@ -46,7 +56,7 @@ def labelled_text(items: Sequence[Labelled], length: int) -> str:
         is_last = index == len(groups) - 1
         left = room - (0 if is_last else len(", " + CUT))
         text = _pair(names, merged_text(values))
-        if len(text) > left and not texts:
+        if len(text) > left and (not texts or left >= len(names) + _LEAST):
             text = _fitted(names, values, left)
         if len(text) > left:
             texts.append(CUT)
@@ -75,6 +85,23 @@ def failure_text(error: ErrorInfo, length: int) -> str:
         kept = kept.rpartition(" ")[0] or kept
         message = f"{kept} {CUT} {tail[0]}"
     return f"{FAILED} {cut_end(message, room)}"
+
+
+def _fields(values: Sequence[Value]) -> list[Labelled]:
+    """What objects of one class hold under the same names, as far as it is tensors."""
+    first = values[0]
+    if not isinstance(first, Container) or first.keys is None or first.kind == "dict":
+        return []
+    alike = [
+        value
+        for value in values
+        if isinstance(value, Container) and (value.kind, value.keys) == (first.kind, first.keys)
+    ]
+    if len(alike) < len(values):
+        return []
+    columns = zip(*(value.items for value in alike), strict=True)
+    fields = zip(first.keys, columns, strict=True)
+    return [Labelled(key, column) for key, column in fields if holds_tensor(column[0])]
 
 
 def _runs(items: Sequence[Labelled]) -> list[tuple[tuple[Value, ...], list[Labelled]]]:

@@ -127,6 +127,13 @@ def result_text(outputs: Sequence[Value], result: str | None, length: int | None
     return value_text(result_value(outputs, result), length)
 
 
+def holds_tensor(value: Value) -> bool:
+    """Whether a value is a tensor, or has one in it."""
+    if isinstance(value, Container):
+        return any(map(holds_tensor, value.items))
+    return isinstance(value, Tensor)
+
+
 def merge_text(values: Iterable[Value], length: int | None = None) -> str:
     """One text for the values of several calls: ``f32[2|8,16,64]``, ``f32[2,3] | i64[2]``."""
     groups: dict[tuple[object, ...], list[Value]] = {}

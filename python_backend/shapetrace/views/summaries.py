@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shapetrace.events.model import Container, ModuleCall, Other, Value
+from shapetrace.events.model import ModuleCall, Value
 from shapetrace.views.labels import merged_text
-from shapetrace.views.shapes import cut_end, result_value
+from shapetrace.views.shapes import CUT, cut_end, holds_tensor, result_value
 from shapetrace.views.stories import Told
 from shapetrace.views.summary import SEPARATOR, counted, human_number
 
@@ -31,7 +31,7 @@ def functions_summary(told: Sequence[Told]) -> str:
 
 def _calls_text(told: Sequence[Told]) -> str:
     known = [each.count for each in told if each.count is not None]
-    return counted(sum(known), "call") if known else ""
+    return counted(sum(known), "call") if known else "called directly"
 
 
 def _flow(calls: Sequence[ModuleCall]) -> str:
@@ -40,28 +40,24 @@ def _flow(calls: Sequence[ModuleCall]) -> str:
     for call in calls:
         for position, value in enumerate(call.inputs):
             name = call.input_names[position] if position < len(call.input_names) else ""
-            if _holds_tensor(value):
+            if holds_tensor(value):
                 inputs.setdefault(name, []).append(value)
-    if len(inputs) == 1:
-        text = merged_text(_distinct(next(iter(inputs.values()))))
-    else:
-        text = ", ".join(
-            f"{name}: {merged_text(_distinct(values))}" for name, values in inputs.items()
-        )
+    texts: list[str] = []
+    for name, values in inputs.items():
+        text = merged_text(_distinct(values))
+        text = text if len(inputs) == 1 else f"{name}: {text}"
+        if texts and sum(map(len, texts)) + len(text) > _WIDTH:
+            texts.append(CUT)
+            break
+        texts.append(cut_end(text, _WIDTH))
     outputs = [
         result_value(call.outputs, call.result)
         for call in calls
         if call.outputs or call.result is not None
     ]
-    flow = f"({cut_end(text, _WIDTH)})"
+    flow = f"({', '.join(texts)})"
     return f"{flow} → {merged_text(_distinct(outputs), _WIDTH)}" if outputs else flow
 
 
 def _distinct(values: Sequence[Value]) -> tuple[Value, ...]:
     return tuple(dict.fromkeys(values))
-
-
-def _holds_tensor(value: Value) -> bool:
-    if isinstance(value, Container):
-        return any(map(_holds_tensor, value.items))
-    return not isinstance(value, Other)

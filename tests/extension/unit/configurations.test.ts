@@ -23,12 +23,24 @@ test("a handed over configuration changes in nothing but its type", () => {
   assert.deepEqual(handedOver(configuration), { ...configuration, type: "shapetrace" });
 });
 
+test("a handed over configuration does without the other extension's commands", () => {
+  const configuration = { type: "debugpy", request: "launch", program: "train.py" };
+  const asked = { ...configuration, python: ["${command:python.interpreterPath}"] };
+  const expected = { ...configuration, type: "shapetrace" };
+  assert.deepEqual(handedOver(asked), expected);
+  assert.deepEqual(handedOver({ ...configuration, python: "/env/bin/python" }), {
+    ...expected,
+    python: "/env/bin/python",
+  });
+});
+
 describe("defaults", () => {
   test("of a launch", () => {
     assert.deepEqual(withDefaults({ request: "launch", program: "a.py" }, "/folder"), {
       request: "launch",
       program: "a.py",
       console: "integratedTerminal",
+      internalConsoleOptions: "neverOpen",
       showReturnValue: true,
       cwd: "/folder",
       envFile: "/folder/.env",
@@ -54,6 +66,7 @@ describe("defaults", () => {
       request: "launch",
       program: "a.py",
       console: "integratedTerminal",
+      internalConsoleOptions: "neverOpen",
       showReturnValue: true,
     });
   });

@@ -64,7 +64,7 @@ interface Manifest {
       readonly id: string;
       readonly steps: readonly {
         readonly description: string;
-        readonly media: { readonly markdown: string };
+        readonly media: { readonly markdown?: string; readonly svg?: string };
         readonly completionEvents: readonly string[];
       }[];
     }[];
@@ -210,7 +210,8 @@ describe("what package.json refers to", () => {
       [WALKTHROUGH],
     );
     for (const { media } of walkthroughs.flatMap((walkthrough) => walkthrough.steps)) {
-      assert.ok(existsSync(join(ROOT, media.markdown)), media.markdown);
+      const file = media.markdown ?? media.svg ?? "";
+      assert.ok(file !== "" && existsSync(join(ROOT, file)), file);
     }
   });
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import { Crashes } from "../../../extension/src/model/crashes";
-import { silenceInWords } from "../../../extension/src/model/explanations";
+import { explainSilence } from "../../../extension/src/model/explanations";
 import { expandVariables, fileName } from "../../../extension/src/model/paths";
 
 describe("a program that says nothing", () => {
@@ -10,17 +10,23 @@ describe("a program that says nothing", () => {
 
   for (const option of ["-I", "-E", "-sE", "-IB"]) {
     test(`runs with ${option}, which is named`, () => {
-      const text = silenceInWords("train.py", { ...start, pythonOptions: ["-u", option] });
-      assert.match(text, new RegExp(`runs with ${option}, .*Remove the option`));
+      const said = explainSilence("train.py", { ...start, pythonOptions: ["-u", option] });
+      assert.ok(said.isConfigured);
+      assert.match(said.text, new RegExp(`runs with ${option}, .*Remove the option`));
     });
   }
 
   test("runs under sudo", () => {
-    assert.match(silenceInWords("train.py", { ...start, usesSudo: true }), /sudo drops PYTHONPATH/);
+    assert.match(
+      explainSilence("train.py", { ...start, usesSudo: true }).text,
+      /sudo drops PYTHONPATH/,
+    );
   });
 
   test("may have several reasons otherwise", () => {
-    const text = silenceInWords("train.py", { ...start, pythonOptions: ["-u", "-X", "dev"] });
+    const options = ["-u", "-X", "dev"];
+    const { isConfigured, text } = explainSilence("train.py", { ...start, pythonOptions: options });
+    assert.ok(!isConfigured);
     assert.match(text, /\(\/env\/bin\/python\).*-I or -E, sudo, conda run.*too old.*Debug it/);
   });
 });

@@ -27,10 +27,10 @@ after(() => {
 
 /** What the real launcher sees of how it was started. */
 function launch(pythonPath: string | undefined): readonly unknown[] {
-  const { PYTHONPATH: _, ...environment } = process.env;
   const result = spawnSync(PYTHON, [STAND_IN, launcher, "40123", "--", "train.py", "--a b"], {
     encoding: "utf8",
-    env: { ...environment, ...(pythonPath === undefined ? {} : { PYTHONPATH: pythonPath }) },
+    // A variable that is undefined is none to the program.
+    env: { ...process.env, PYTHONPATH: pythonPath },
   });
   assert.equal(result.stderr, "");
   return JSON.parse(result.stdout) as unknown[];

@@ -6,12 +6,13 @@ import { after, describe, test } from "node:test";
 
 import { listFiles, PackageManager } from "@vscode/vsce";
 
+import { stageExtension } from "../../../scripts/package.mjs";
 import { inlineImages } from "../../../scripts/readme.mjs";
 import { ROOT } from "../../../scripts/setup.mjs";
 
 /** Every place in the VSIX, and what may be there. */
 const PARTS = [
-  /^(package\.json|CHANGELOG\.md|LICENSE)$/,
+  /^(package\.json|README\.md|CHANGELOG\.md|LICENSE)$/,
   /^extension\/dist\/extension\.js(\.LEGAL\.txt)?$/,
   /^extension\/media\/icon\.png$/,
   /^extension\/media\/walkthrough\/[\w.]+\.(md|png|svg)$/,
@@ -32,8 +33,17 @@ const NEEDED = [
 ];
 
 describe("the VSIX", () => {
+  const folder = mkdtempSync(join(tmpdir(), "shapetrace-package-"));
+  after(() => {
+    rmSync(folder, { recursive: true });
+  });
+  const listing = (() => {
+    stageExtension(folder);
+    return listFiles({ cwd: folder, packageManager: PackageManager.None });
+  })();
+
   test("holds what is listed here, and nothing else", async () => {
-    const files = await listFiles({ cwd: ROOT, packageManager: PackageManager.None });
+    const files = await listing;
     const strangers = files.filter((file) => !PARTS.some((part) => part.test(file)));
     assert.deepEqual(strangers, []);
     assert.deepEqual(
@@ -42,12 +52,12 @@ describe("the VSIX", () => {
     );
   });
 
-  test("has no byte code, and nothing compiled from or to build products", async () => {
-    const files = await listFiles({ cwd: ROOT, packageManager: PackageManager.None });
-    const unwanted = files.filter((file) =>
-      /__pycache__|\.(?:pyc|pyx|pdb|c|cpp|map|ts)$/.test(file),
+  test("has no byte code, no sources of compiled code and no build products", async () => {
+    const unwanted = /__pycache__|\.(?:pyc|pyx|pdb|c|cpp|map|ts)$/;
+    assert.deepEqual(
+      (await listing).filter((file) => unwanted.test(file)),
+      [],
     );
-    assert.deepEqual(unwanted, []);
   });
 });
 

@@ -47,7 +47,7 @@ describe("the summary", () => {
     const other = session(program("settled", 1));
     const sum = inShort(session(program("recording", 10), program("gone", 5)), other);
     assert.equal(sum, "recording: 16 calls");
-    assert.equal(inShort(over(program("gone", 99)), other), "recording: 1 calls");
+    assert.equal(inShort(over(program("gone", 99)), other), "recording: 1 call");
   });
 
   test("is an error where a program failed, is not supported or says nothing", () => {
@@ -82,7 +82,7 @@ describe("a program's state in words", () => {
     const text = stateInWords({ ...program("recording", 7), passes: 2, dropped: 3 });
     assert.equal(
       text,
-      "recording (2 forward passes, 7 calls; 3 calls came too fast and were left out)",
+      "recording (2 forward passes, 7 calls; 3 calls left out because they came too fast)",
     );
   });
 

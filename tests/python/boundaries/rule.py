@@ -47,6 +47,9 @@ IN_ONE_MODULE = {"h5py", "rich"}
 HEAVY = {"torch", "numpy", "rich", "h5py", "pygls"}
 """What nothing may import before it is needed."""
 
+NEEDED_AT_ONCE = {"server": {"pygls"}}
+"""What a package needs from its first moment on, of these."""
+
 
 def violations(backend: Path) -> list[str]:
     """The imports in a backend folder that break the rule, each as one line."""

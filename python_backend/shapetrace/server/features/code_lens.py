@@ -2,10 +2,13 @@
 
 3 calls · 1.24M parameters · (f32[2,16]) → f32[2,10]
 def forward(self, x):
+
+Where nothing was looked at, it says why.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +17,9 @@ from shapetrace.server.structure import Function
 from shapetrace.server.view import DocumentView
 from shapetrace.views.stories import Told
 from shapetrace.views.summaries import functions_summary
+
+_COMPILED = re.compile(r"OptimizedModule\[(\w+)\]")
+"""How the recorder names a compiled module, of which only the class is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +34,28 @@ def code_lenses(view: DocumentView, store: TraceStore) -> list[Lens]:
     """The lenses of a document."""
     lenses: list[Lens] = []
     entered = set(view.records.entered_functions)
+    unseen = _unseen(store, view.document.key)
     for function in view.structure.functions:
         now = view.document_line(function.node.lineno)
-        if function.qualified_name not in entered or now is None:
+        if now is None:
             continue
-        told = calls_of(view, store, function)
+        is_entered = function.qualified_name in entered
+        told = calls_of(view, store, function) if is_entered else []
         if told:
             lenses.append(Lens(now, functions_summary(told)))
+        elif function.qualified_name in unseen:
+            lenses.append(Lens(now, f"not looked at: {unseen[function.qualified_name]}"))
     return lenses
+
+
+def _unseen(store: TraceStore, key: str) -> dict[str, str]:
+    """By the names of functions, why they were not looked at although they ran."""
+    found: dict[str, str] = {}
+    for entry in store.coverage(key):
+        compiled = _COMPILED.fullmatch(entry.where)
+        if compiled is not None:
+            found[f"{compiled[1]}.forward"] = entry.reason
+    return found
 
 
 def calls_of(view: DocumentView, store: TraceStore, function: Function) -> list[Told]:

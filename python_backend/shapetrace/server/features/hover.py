@@ -15,10 +15,11 @@ from shapetrace.server.bindings import Binding, binding_of, first_line
 from shapetrace.server.facts import bound_values
 from shapetrace.server.features.code_lens import calls_of
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column, range_of
-from shapetrace.server.records import Call, Expression, Key, holds_tensor
+from shapetrace.server.records import Call, Expression, Key
 from shapetrace.server.statements import Statement
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
+from shapetrace.views.shapes import holds_tensor
 from shapetrace.views.stories import (
     Told,
     calls_story,

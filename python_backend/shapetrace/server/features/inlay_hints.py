@@ -58,7 +58,7 @@ def inlay_hints(
     pieces: dict[int, list[_Piece]] = {}
     for statement in view.statements(first, last):
         if statement.kind != "parameters" or options.parameters:
-            for piece in _pieces(statement, view.facts(statement), options):
+            for piece in _pieces(statement, view.facts(statement), options.position):
                 pieces.setdefault(piece.line, []).append(piece)
     hints: list[Hint] = []
     for line, on_line in sorted(pieces.items()):
@@ -68,8 +68,12 @@ def inlay_hints(
     return hints
 
 
-def _pieces(statement: Statement, facts: Facts, options: HintOptions) -> Iterator[_Piece]:
+def _pieces(statement: Statement, facts: Facts, position: Position) -> Sequence[_Piece]:
     """Where the things that are known of a statement are to be told."""
+    return facts.once(position, lambda: tuple(_make_pieces(statement, facts, position)))
+
+
+def _make_pieces(statement: Statement, facts: Facts, position: Position) -> Iterator[_Piece]:
     if not facts:
         return
     values: list[tuple[Value, ...]] = []
@@ -79,7 +83,7 @@ def _pieces(statement: Statement, facts: Facts, options: HintOptions) -> Iterato
         (statement.named, facts.named, named),
     ):
         for part, its_values in zip(parts, known, strict=True):
-            places = list(_places(statement, part, options.position)) if its_values else []
+            places = list(_places(statement, part, position)) if its_values else []
             for line, column in places:
                 yield _Piece(line, column, statement, (Labelled(None, its_values),))
             rest.append(() if places else its_values)
@@ -117,11 +121,19 @@ def _hints(
     for piece in at_end:
         left = room - sum(len(text) + len(_BETWEEN_STATEMENTS) for text in texts)
         if left >= _LEAST:
-            texts.append(_text(piece, len(at_end) > 1, left))
+            texts.append(_text_once(piece, len(at_end) > 1, left))
     if texts:
         column = editor_length(text_of_line, encoding)
         text = _BETWEEN_STATEMENTS.join(texts)
         yield Hint(line, column, text, at_end[0].statement.range)
+
+
+def _text_once(piece: _Piece, is_one_of_several: bool, room: int) -> str:
+    """The same as below, but written only once."""
+    if piece.facts is None:
+        return labelled_text(piece.items, room)
+    key = (is_one_of_several, room)
+    return piece.facts.once(key, lambda: _text(piece, is_one_of_several, room))
 
 
 def _text(piece: _Piece, is_one_of_several: bool, room: int) -> str:

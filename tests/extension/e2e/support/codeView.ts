@@ -82,9 +82,14 @@ export class CodeView {
       const row = rows.find((it) => it.querySelector(".line-numbers")?.textContent === wanted);
       const glyphs = [...editor.querySelectorAll<HTMLElement>(".glyph-margin-widgets > div")];
       return glyphs.some(
-        (it) => it.style.top === row?.style.top && /debug-breakpoint/.test(it.className),
+        (it) => it.style.top === row?.style.top && it.className.includes("debug-breakpoint"),
       );
     }, String(line));
+  }
+
+  /** The line in which the debugged program stands, if it is in this file. */
+  async stoppedLine(): Promise<number | undefined> {
+    return this.#editor.evaluate(stoppedLineInPage);
   }
 
   /** Moves the cursor there; columns begin at 1. */
@@ -247,6 +252,17 @@ function linesInPage(editor: Element): RenderedLine[] {
     }))
     .filter(({ number }) => number > 0)
     .sort((a, b) => a.number - b.number);
+}
+
+/** Runs in the window: the number of the line that the debugger marks. */
+function stoppedLineInPage(editor: Element): number | undefined {
+  const mark = editor.querySelector(
+    ".debug-top-stack-frame-line, .debug-focused-stack-frame-line",
+  )?.parentElement;
+  const rows = [...editor.querySelectorAll<HTMLElement>(".margin-view-overlays > div")];
+  const row = rows.find((it) => it.style.top === mark?.style.top);
+  const number = row?.querySelector(".line-numbers")?.textContent;
+  return mark && number ? Number(number) : undefined;
 }
 
 /** Runs in the window: the middle of a character of the file's own text. */

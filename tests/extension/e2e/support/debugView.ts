@@ -1,13 +1,18 @@
 import type { Page } from "playwright-core";
 
+import type { CodeView } from "./codeView";
 import { eventually, eventuallyEqual, type Patience } from "./waiting";
+
+const RUNNING = "running";
 
 /** The debugger, as its toolbar, call stack and console show it. */
 export class DebugView {
   readonly #page: Page;
+  readonly #code: CodeView;
 
-  constructor(page: Page) {
+  constructor(page: Page, code: CodeView) {
     this.#page = page;
+    this.#code = code;
   }
 
   /** F5: the chosen launch configuration, or on from where the program stands. */
@@ -81,17 +86,31 @@ export class DebugView {
 
   /** Waits until the program stands in that line, as `forward, line 12, model.py`. */
   async waitUntilStoppedIn(frame: string, patience?: Patience): Promise<void> {
-    await eventuallyEqual(
-      async () => {
-        const stack = await this.callStack();
-        const marked = this.#page.locator(
-          ".debug-top-stack-frame-line, .debug-focused-stack-frame-line",
-        );
-        return (await marked.count()) > 0 ? (stack[0] ?? "nowhere") : "running";
-      },
-      frame,
+    await eventuallyEqual(() => this.#place(), frame, patience);
+  }
+
+  /** Where the program stands once that is elsewhere, as `forward, line 12, model.py`. */
+  async waitUntilStoppedElsewhere(before: string, patience?: Patience): Promise<string> {
+    return eventually(
+      `the program has left ${before} and stopped`,
+      () => this.#place(),
+      (place) => place !== before && place !== RUNNING,
       patience,
     );
+  }
+
+  /** Where the program stands, once the call stack and the editor say the same. */
+  async #place(): Promise<string> {
+    const line = await this.#code.stoppedLine();
+    if (line === undefined) {
+      return RUNNING;
+    }
+    if (!(await this.#page.locator(".debug-call-stack").isVisible())) {
+      await this.#page.keyboard.press("Control+Shift+D");
+    }
+    const [innermost = RUNNING] = await this.callStack();
+    const isSame = innermost.endsWith(`, line ${line}, ${await this.#code.fileName()}`);
+    return isSame ? innermost : RUNNING;
   }
 
   /** What an exception stop says in the editor. Empty if there is none. */
@@ -102,6 +121,6 @@ export class DebugView {
   /** What the debug console shows. */
   async console(): Promise<string> {
     const rows = await this.#page.locator(".repl .monaco-list-row").allInnerTexts();
-    return rows.join("\n");
+    return rows.map((row) => row.trim()).join("\n");
   }
 }

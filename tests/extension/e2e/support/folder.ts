@@ -18,14 +18,7 @@ export class Folder {
   }
 
   write(files: Files): void {
-    for (const [name, content] of Object.entries(files)) {
-      const file = this.file(name);
-      mkdirSync(dirname(file), { recursive: true });
-      writeFileSync(
-        file,
-        typeof content === "string" ? content : JSON.stringify(content, undefined, 2),
-      );
-    }
+    writeFiles(this.path, files);
   }
 
   file(name: string): string {
@@ -40,4 +33,14 @@ export class Folder {
 /** A launch.json with these configurations. */
 export function launchConfigurations(...configurations: readonly object[]): Files {
   return { ".vscode/launch.json": { version: "0.2.0", configurations } };
+}
+
+/** Writes files into a folder that exists. */
+export function writeFiles(folder: string, files: Files): void {
+  for (const [name, content] of Object.entries(files)) {
+    const file = resolve(folder, name);
+    mkdirSync(dirname(file), { recursive: true });
+    const isText = typeof content === "string";
+    writeFileSync(file, isText ? content : JSON.stringify(content, undefined, 2));
+  }
 }

@@ -8,7 +8,7 @@ import { findBrowser, installEditor } from "../../../../scripts/editor/install.m
 import { Server } from "../../../../scripts/editor/serve.mjs";
 import { Failure, PYTHON, ROOT } from "../../../../scripts/setup.mjs";
 import { keepEvidence } from "./evidence";
-import { type Files, Folder } from "./folder";
+import { type Files, Folder, writeFiles } from "./folder";
 import { Workbench } from "./workbench";
 
 type EditorName = "newest" | "oldest";
@@ -18,6 +18,8 @@ export interface SuiteOptions {
   readonly editors?: readonly EditorName[];
   readonly trust?: boolean;
   readonly environment?: NodeJS.ProcessEnv;
+  /** What is in the editor's home folder. */
+  readonly home?: Files;
 }
 
 export interface TestOptions {
@@ -100,6 +102,7 @@ export function inEditors(
           ...(options.trust !== undefined && { trust: options.trust }),
           environment: { OMP_NUM_THREADS: "1", ...options.environment },
         });
+        writeFiles(server.home, options.home ?? {});
         [, browser] = await Promise.all([server.start(), launchBrowser()]);
       });
       after(async () => {
@@ -122,7 +125,7 @@ async function inWindow(
 ): Promise<void> {
   const { server, browser, files, open, settings = {} } = options;
   const folder = new Folder(files, options.folder);
-  const context = await browser.newContext({ viewport: { width: 1300, height: 1200 } });
+  const context = await browser.newContext({ viewport: { width: 1300, height: 1400 } });
   let workbench: Workbench | undefined;
   try {
     server.writeSettings(settings);

@@ -12,7 +12,7 @@ export interface Patience {
 /** What has been read once it is accepted. Fails with what was expected and what was read last. */
 export async function eventually<Value>(
   what: string,
-  read: () => Promise<Value>,
+  read: () => Promise<Value> | Value,
   accept: (value: Value) => boolean,
   { seconds = PATIENCE_SECONDS }: Patience = {},
 ): Promise<Value> {
@@ -26,7 +26,7 @@ export async function eventually<Value>(
 
 /** Waits until what is read is as expected. Fails with the difference to what was read last. */
 export async function eventuallyEqual<Value>(
-  read: () => Promise<Value>,
+  read: () => Promise<Value> | Value,
   expected: Value,
   { seconds = PATIENCE_SECONDS }: Patience = {},
 ): Promise<void> {
@@ -44,7 +44,7 @@ export async function eventuallyMatches(
 }
 
 async function poll<Value>(
-  read: () => Promise<Value>,
+  read: () => Promise<Value> | Value,
   accept: (value: Value) => boolean,
   seconds: number,
 ): Promise<Value> {

@@ -19,7 +19,7 @@ export class Workbench {
   private constructor(page: Page) {
     this.page = page;
     this.code = new CodeView(page);
-    this.debug = new DebugView(page);
+    this.debug = new DebugView(page, this.code);
     this.#quickInput = page.locator(".quick-input-widget:visible");
     page.on("console", (message) => this.consoleLines.push(message.text()));
     page.on("dialog", (dialog) => void dialog.accept());
@@ -82,6 +82,14 @@ export class Workbench {
       (shown) => shown === name,
     );
     await this.code.sourceText();
+    if (name.endsWith(".py")) {
+      // Without debuggers, F5 only opens a view.
+      await eventually(
+        "the extension is active",
+        () => this.status(),
+        (status) => status !== "",
+      );
+    }
   }
 
   /** Chooses an entry of the list that the editor asks with. */
@@ -147,6 +155,22 @@ export class Workbench {
       .click();
   }
 
+  async closeNotifications(): Promise<void> {
+    await this.run("Notifications: Clear All Notifications");
+    await eventually(
+      "no message is on the screen",
+      () => this.notifications(),
+      (messages) => messages.length === 0,
+    );
+  }
+
+  /** Trusts the folder, in the page that manages that. */
+  async trustFolder(): Promise<void> {
+    const page = this.page.locator(".workspace-trust-editor");
+    await page.getByRole("button", { name: "Trust", exact: true }).first().click();
+    await page.getByText("You trust this folder").first().waitFor();
+  }
+
   /** The text of the window in front of everything, or an empty text. */
   async dialog(): Promise<string> {
     return (await this.page.locator(".monaco-dialog-box").allInnerTexts()).join("\n");
@@ -154,6 +178,12 @@ export class Workbench {
 
   async pressInDialog(button: string): Promise<void> {
     await this.page.locator(".monaco-dialog-box .monaco-button", { hasText: button }).click();
+  }
+
+  /** Brings the terminal to the front. */
+  async showTerminal(): Promise<void> {
+    await this.page.locator(".part.panel .action-label[aria-label^='Terminal']").click();
+    await this.page.locator(".terminal-wrapper.active").waitFor();
   }
 
   /** What the visible terminal shows. */

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import unified_diff
 from pathlib import Path
 
 from tests.support.debug_client import DebugSession, Launch, Script, Stop, launch
-from tests.support.session_server import HIDING_RULE, Heard, SessionServer
+from tests.support.session_server import Heard, SessionServer
 
 
 @dataclass
@@ -64,11 +64,7 @@ def debug(
 ) -> list[str]:
     """Debug a program once, with the agent in it where a server is given."""
     if server is not None:
-        how = replace(
-            how,
-            environment={**how.environment, **server.environment()},
-            rules=[HIDING_RULE, *how.rules],
-        )
+        how = server.launch(how=how)
     with launch(script, how) as session:
         watched = Watched(session)
         try:

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -99,6 +100,10 @@ def test_a_server_that_is_killed_within_a_frame_and_comes_back(started: Case) ->
     assert journal(started) == list(range(21))
 
 
+def _ends_with_row(number: int, told: list[dict[str, Any]]) -> bool:
+    return told[-1].get("row") == number
+
+
 def test_a_server_that_comes_back_again_and_again(started: Case) -> None:
     server = started.server()
     program = started.program(
@@ -110,7 +115,7 @@ def test_a_server_that_comes_back_again_and_again(started: Case) -> None:
         """,
     )
     for number in range(5):
-        server.until(lambda told, number=number: told[-1].get("row") == number)
+        server.until(partial(_ends_with_row, number))
         assert server.rows() == list(range(number + 1))
         server.process.kill()
         server.process.wait()
@@ -187,7 +192,7 @@ def test_commands_arrive(started: Case) -> None:
     [
         "os.fork()",
         # Python is not told of this one.
-        "__import__('ctypes').CDLL(None).fork()",
+        "__import__('ctypes').PyDLL(None).fork()",
     ],
 )
 def test_a_program_that_forks(started: Case, fork: str) -> None:
@@ -277,18 +282,29 @@ def test_a_broken_connection_raises_no_signal(started: Case) -> None:
     program = started.program(
         server,
         """
-        import signal
+        import signal, socket
+        from shapetrace.transport.connection import Connection, ConnectionLost
+
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        say(0, 3_000_000)
-        input()
-        for number in range(100): say(number, 100_000)
+        listening = socket.create_server(("127.0.0.1", 0))
+        connection = Connection(listening.getsockname()[1], 5.0)
+        listening.accept()[0].close()
+        listening.close()
+        try:
+            while True:
+                connection.send(memoryview(b"x" * 1000), 5.0)
+        except ConnectionLost as error:
+            print(error)
+        try:
+            connection.send(memoryview(b"x" * 1000), 5.0)
+        except ConnectionLost as error:
+            print(error)
+        connection.close()
         """,
     )
-    server.until(lambda told: "row" in told[-1])
-    server.process.kill()
-    server.process.wait()
-    program.go_on()
-    assert program.result() == SILENT
+    status, stdout, stderr = program.result()
+    assert (status, stderr) == (0, "")
+    assert stdout.splitlines()[-1] == "Broken pipe"
 
 
 def test_a_program_that_closes_every_descriptor_and_uses_the_numbers_again(started: Case) -> None:
@@ -299,25 +315,34 @@ def test_a_program_that_closes_every_descriptor_and_uses_the_numbers_again(start
         import os, socket
         say(1)
         input()
+        agent_thread.rows[0]["text"] = "once more"
         os.closerange(3, 200)
         pairs = [socket.socketpair() for _ in range(8)]
         for number in range(2, 50): say(number, 1000)
-        while agent_thread.sender._sent if False else agent_thread._sent < 49: pass
-        for pair in pairs:
-            for end in pair:
-                end.setblocking(False)
-                try:
-                    print("the program's own socket got", end.recv(100))
-                except BlockingIOError:
-                    pass
-                end.close()
+        input()
+        def got(end):
+            end.setblocking(False)
+            try:
+                return end.recv(100)
+            except BlockingIOError:
+                return None
+
+        ends = [end for pair in pairs for end in pair]
+        print({got(end) for end in ends})
+        for end in ends:
+            end.send(b"still connected")
+        print({got(end) for end in ends})
+        for end in ends:
+            end.close()
         """,
     )
     server.until(lambda told: "row" in told[-1])
     program.go_on()
-    assert program.result() == SILENT
-    server.until(lambda told: told[-1] == {"gone": program.process.pid, "reason": "ended"})
-    assert server.rows()[-1] == 49
+    # The connection went with its descriptor; another one was made.
+    server.until(lambda told: told[-1].get("row") == 49)
+    program.go_on()
+    assert program.result() == (0, "{None}\n{b'still connected'}\n", "")
+    assert server.until_gone() == list(range(1, 50))
 
 
 def test_a_program_that_replaces_what_the_agent_could_use(started: Case) -> None:
@@ -335,7 +360,7 @@ def test_a_program_that_replaces_what_the_agent_could_use(started: Case) -> None
             select: ["select", "poll", "epoll"],
             time: ["time", "monotonic", "sleep", "perf_counter"],
             json: ["dumps", "loads", "JSONEncoder", "JSONDecoder"],
-            json.encoder: ["JSONEncoder", "c_make_encoder", "encode_basestring_ascii"],
+            json.encoder: ["JSONEncoder"],
             struct: ["pack", "unpack", "Struct"],
             os: ["fstat", "getpid"],
             _thread: ["allocate_lock"],
@@ -344,6 +369,8 @@ def test_a_program_that_replaces_what_the_agent_could_use(started: Case) -> None
         }.items():
             for name in names:
                 setattr(module, name, replaced)
+        # What people do to have numbers written in their own way.
+        json.encoder.c_make_encoder = None
         socket.setdefaulttimeout(1e-6)
         # As freezegun does: whatever refers to a clock, in any module.
         for module in list(sys.modules.values()):
@@ -440,7 +467,3 @@ def test_the_agents_side_imports_the_standard_library_only(started: Case) -> Non
         """,
     )
     assert program.result() == (0, "\n", "")
-
-
-def test_the_interpreter_is_the_one_of_the_tests() -> None:
-    assert sys.version_info >= (3, 11)

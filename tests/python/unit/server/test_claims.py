@@ -89,7 +89,7 @@ def text_of(value: object) -> str:
     return "-"
 
 
-def shown(path: Path) -> DocumentView:
+def shown(path: Path) -> tuple[DocumentView, TraceStore]:
     """A program that ran, opened in the editor."""
     recorder = Recorder(RecorderOptions(), None)
     names = starting_names(path)
@@ -108,18 +108,12 @@ def shown(path: Path) -> DocumentView:
     records = store.records(document.key)
     assert records is not None
     assert records.text is not None
-    view = DocumentView(document, records, records.text)
-    view_stores[id(view)] = store
-    return view
-
-
-view_stores: dict[int, TraceStore] = {}
+    return DocumentView(document, records, records.text), store
 
 
 def wrong_claims(path: Path) -> list[str]:
     """What is said and is not so."""
-    view = shown(path)
-    store = view_stores.pop(id(view))
+    view, store = shown(path)
     watch = Watch(path)
     names = starting_names(path)
     with watch.watching():
@@ -162,9 +156,9 @@ def _wrong_returns(view: DocumentView, watch: Watch) -> Iterator[str]:
         statement = view.structure.at(*hint.statement.start)
         if statement is None or statement.kind != "return" or hint.statement.line != line:
             continue
-        if any(mark in hint.text for mark in "…✗;|"):
+        if any(mark in hint.text for mark in ("…", "✗", ";", "|", "..")):
             continue
-        if not {*hint.text.split(" | ")} <= watch.returned[line]:
+        if hint.text not in watch.returned[line]:
             yield f"{line}: said to return {hint.text}, was {sorted(watch.returned[line])}"
 
 

@@ -312,3 +312,88 @@ def test_that_shapes_have_settled_is_told(tmp_path: Path) -> None:
     story = shown.hover("torch.^ones")
     assert story is not None
     assert story.markdown.endswith("1 call  \nShapes have settled: not looked at since pass 3")
+
+
+def test_lenses_of_other_modules(tmp_path: Path) -> None:
+    shown = show(
+        """
+        class Direct(nn.Module):
+            def forward(self, x):
+                return x * 2
+        class Inner(nn.Module):
+            def forward(self, x, mask=None, scale=1.0):
+                return x * 2 if mask is None else x.masked_fill(mask, 0)
+        class Odd(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.forward = self.other
+            def other(self, x):
+                return x.sum()
+        def hook(module, given, result):
+            return result + 1
+        class Unused(nn.Module):
+            def forward(self, x):
+                return x + 1
+        Direct().forward(torch.ones(2))
+        both = nn.Sequential(Inner(), Inner())
+        both(torch.ones(2, 3))
+        Inner()(torch.ones(4, 3), torch.ones(4, 3, dtype=torch.bool), scale=2.0)
+        odd = Odd()
+        odd.register_forward_hook(hook)
+        odd(torch.ones(2))
+        """,
+        tmp_path / "program.py",
+    )
+    lenses = {
+        shown.document.lines[lens.line].strip(): lens.text
+        for lens in code_lenses(shown.view(), shown.store)
+    }
+    assert lenses == {
+        "def forward(self, x):": "called directly · (f32[2])",
+        "def forward(self, x, mask=None, scale=1.0):": (
+            "3 calls · 3 modules · (x: f32[2|4,3], mask: bool[4,3]) → f32[2|4,3]"
+        ),
+        "def other(self, x):": "1 call · (f32[2]) → f32[]",
+    }
+
+
+def test_of_functions_with_one_name_each_has_its_own_lens(tmp_path: Path) -> None:
+    shown = show(
+        """
+        def make(size):
+            if size == 1:
+                class Net(nn.Module):
+                    def forward(self, x):
+                        return x * 1
+            else:
+                class Net(nn.Module):
+                    def forward(self, x):
+                        return x.sum()
+            return Net()
+        make(1)(torch.ones(2))
+        make(2)(torch.ones(3))
+        make(2)(torch.ones(3))
+        """,
+        tmp_path / "program.py",
+    )
+    lenses = [(lens.line, lens.text) for lens in code_lenses(shown.view(), shown.store)]
+    assert lenses == [(4, "1 call · (f32[2]) → f32[2]"), (8, "2 calls · (f32[3]) → f32[]")]
+
+
+def test_above_what_is_compiled_there_is_the_reason_why_nothing_is_shown(tmp_path: Path) -> None:
+    shown = show(
+        """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(3, 4)
+            def forward(self, x):
+                return self.layer(x)
+        net = torch.compile(Net(), backend="eager")
+        x = torch.ones(2, 3)
+        net(x)
+        """,
+        tmp_path / "program.py",
+    )
+    lenses = [(lens.line, lens.text) for lens in code_lenses(shown.view(), shown.store)]
+    assert lenses == [(5, "not looked at: torch.compile region")]

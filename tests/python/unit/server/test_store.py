@@ -237,6 +237,34 @@ def test_sessions_read_back_are_older_than_all_others() -> None:
     assert values(store) == ["f32[3]"]
 
 
+def test_sessions_that_nothing_is_shown_of_are_forgotten() -> None:
+    store = TraceStore()
+
+    def run(session: str, file: str) -> None:
+        store.open_session(session)
+        store.open_process(session, session)
+        store.apply(session, Update(ops=(op(1, tensor(2), file=file),)))
+        store.close_process(session)
+
+    run("a", "/a.py")
+    run("b", "/b.py")
+    run("a again", "/a.py")
+    assert list(store.traces("a"))  # it is looked at when the next one begins
+    store.open_session("next")
+    assert [bool(list(store.traces(each))) for each in ("a", "b", "a again")] == [False, True, True]
+    for number in range(9):
+        run(f"{number}", f"/{number}.py")
+    store.open_session("last")
+    kept = [each for each in ("b", "a again", *map(str, range(9))) if list(store.traces(each))]
+    assert kept == ["2", "3", "4", "5", "6", "7", "8"]
+    store.open_process("running", "running")
+    store.apply("running", Update(ops=(op(1, tensor(2), file="/8.py"),)))
+    run("8 again", "/8.py")
+    store.open_session("the end")
+    assert list(store.traces("running"))
+    assert not list(store.traces("8"))
+
+
 def test_what_cannot_be_told_from_a_value_is_not() -> None:
     records = FileRecords(FILE, lambda key: None)
     records.add_call(1, op(1, outputs=(Other("None"),)))

@@ -415,6 +415,54 @@ def test_a_closed_session_is_over_after_a_while() -> None:
     run(scenario)
 
 
+def test_a_closed_session_waits_for_a_process_that_is_still_sending() -> None:
+    async def scenario() -> None:
+        async with served(grace=0.1) as case:
+            sending, silent = await case.join(1), await case.join(2)
+            await case.listener.close_session(SESSION)
+            ending = case.listener._sessions[SESSION].ending
+            number = 0
+            while case.listener._sessions[SESSION].ending is ending or number < 20:
+                number += 1
+                sending.send(row(number))
+                await case.until_told((1, number))
+            assert case.listener.processes(SESSION) == [ProcessKey(SESSION, pid) for pid in (1, 2)]
+            # When nothing more comes it is over, and a process that goes on for ever is cut off.
+            reason = "the debug session is over"
+            await until(lambda: case.notes.told[-1] == f"gone 2: {reason}")
+            assert f"gone 1: {reason}" in case.notes.told
+            assert await silent.receive() == {"type": "stop"}
+
+    run(scenario)
+
+
+def test_a_process_that_goes_on_for_ever_after_its_session_is_cut_off() -> None:
+    async def scenario() -> None:
+        async with served(grace=0.01) as case:
+            client = await case.join()
+            await case.listener.close_session(SESSION)
+            while "gone 12: the debug session is over" not in case.notes.told:
+                client.send(row(1))
+                await asyncio.sleep(0)
+
+    run(scenario)
+
+
+def test_a_flood_of_refusals_does_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with served() as case:
+            for _ in range(60):
+                client = await case.connect()
+                client.say_hello("wrong")
+                assert await client.receive() == {
+                    "type": "refused",
+                    "reason": "this session is not open here, or the token is wrong",
+                }
+
+    run(scenario)
+    assert caplog.text.count("is refused") == 20
+
+
 def test_a_port_stays_open_as_long_as_a_session_needs_it() -> None:
     async def scenario() -> None:
         async with served(grace=0.0) as case:

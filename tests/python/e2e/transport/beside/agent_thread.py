@@ -34,8 +34,7 @@ def _begin_anew() -> None:
 
 def _send_news() -> None:
     global _sent
-    while _sent < len(rows) and sender.has_room():
-        sender.offer(rows[_sent])
+    while _sent < len(rows) and sender.offer(rows[_sent]):
         _sent += 1
 
 
@@ -50,8 +49,15 @@ def _at_exit() -> None:
     _is_leaving = True
     if os.getpid() == _process_id:
         thread.join()
-    _send_news()
+    while _sent < len(rows) and not sender.is_over and _is_there():
+        _send_news()
+        sender.step(0.02)
     sender.close(30.0)
+
+
+def _is_there() -> bool:
+    """Whether the server is, or may be as far as is known."""
+    return sender.is_connected or not sender.trouble
 
 
 address, problem = read_address(os.environ.get(VARIABLE))

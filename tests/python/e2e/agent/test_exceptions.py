@@ -1,0 +1,130 @@
+"""An exception stops in the program's frame, with the stack and the text that it has without us."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.python.e2e.agent.differential import Drive, Watched, same_as_without_us
+from tests.support.debug_client import Launch
+
+pytestmark = pytest.mark.e2e
+
+MODEL = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x):
+        try:
+            x @ torch.ones(3, 3)  # @caught
+        except RuntimeError as error:
+            pass
+        try:
+            next(iter([]))
+        except StopIteration:
+            pass
+        for i in (1, 2):
+            y = x + i
+        return self.fc(y[:, :3])  # @raised
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+
+    def forward(self, x):
+        return self.inner(x * 1)  # @call
+
+def main():
+    model = Outer()
+    model  # @begin
+    try:
+        model(torch.ones(2, 4))
+    except RuntimeError as error:
+        print("caught", error)
+    model(torch.ones(2, 4))  # @second
+
+main()
+"""
+
+
+def at_each_exception(*filters: str) -> Drive:
+    def drive(watched: Watched) -> None:
+        session = watched.session
+        session.break_at("begin")
+        session.go()
+        session.stop()
+        # Only now: libraries raise and catch thousands while they are imported.
+        session.break_on_exceptions(*filters)
+        session.resume()
+        while stop := session.stop_or_end():
+            watched.see(stop)
+            watched.see(stop.description)
+            if stop.reason == "exception":
+                watched.see(session.connection.request("exceptionInfo", threadId=stop.thread))
+            watched.see(list(session.variables(stop.top)))
+            session.resume(stop.thread)
+        watched.end()
+
+    return drive
+
+
+@pytest.mark.parametrize("just_my_code", [True, False])
+@pytest.mark.parametrize(
+    "filters", [("uncaught",), ("raised", "uncaught"), ("userUnhandled",), ()], ids=" ".join
+)
+def test_stops_at_exceptions(filters: tuple[str, ...], just_my_code: bool, tmp_path: Path) -> None:
+    drive = at_each_exception(*filters)
+    same_as_without_us(MODEL, drive, tmp_path, Launch(just_my_code=just_my_code))
+
+
+def test_an_uncaught_shape_error_stops_in_the_program(tmp_path: Path) -> None:
+    heard, script = same_as_without_us(MODEL, at_each_exception("uncaught"), tmp_path)
+    failed = [op for op in heard.ops.values() if op.error]
+    assert {op.line for op in failed} == {script.marks["caught"], script.marks["raised"]}
+
+
+def test_an_uncaught_exception_in_a_thread(tmp_path: Path) -> None:
+    def drive(watched: Watched) -> None:
+        session = watched.session
+        session.break_on_exceptions("uncaught")
+        session.break_at("op")
+        session.go()
+        stop = watched.stop()
+        for how in ("stepIn", "stepIn"):
+            watched.step(how, stop.thread)
+        session.resume(stop.thread)
+        while after := session.stop_or_end():
+            watched.see(after)
+            watched.see(after.description)
+            session.resume(after.thread)
+        watched.end()
+
+    same_as_without_us(
+        """
+        import threading
+        import torch
+        from torch import nn
+
+        def work(model):
+            y = model(torch.ones(2, 4))
+            z = y * 2  # @op
+            return model(z[:, :2])  # @raised
+
+        model = nn.Linear(4, 4)
+        for number in range(2):
+            thread = threading.Thread(target=work, args=(model,), name=f"worker {number}")
+            thread.start()
+            thread.join()
+        print("main goes on")
+        """,
+        drive,
+        tmp_path,
+    )
