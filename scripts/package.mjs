@@ -20,7 +20,7 @@ import { fileURLToPath } from "node:url";
 
 import { bundle } from "./build.mjs";
 import { locked } from "./lock.mjs";
-import { inlineImages } from "./readme.mjs";
+import { forExtensionPage } from "./readme.mjs";
 import { Failure, main, PYTHON, ROOT, run, setUp } from "./setup.mjs";
 
 const BUILD = join(ROOT, "build");
@@ -125,7 +125,7 @@ export function stageExtension(folder) {
     });
   }
   const readme = readFileSync(join(ROOT, "README.md"), "utf8");
-  writeFileSync(join(folder, "README.md"), inlineImages(readme, ROOT));
+  writeFileSync(join(folder, "README.md"), forExtensionPage(readme));
 }
 
 /** @returns {string} the VSIX */

@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -330,18 +331,40 @@ class DebugSession:
             pass  # it has gone already
 
     @contextmanager
-    def subprocess(self, start: int = 0) -> Iterator[DebugSession]:
-        """Debug a process that this one started, as the editor does when it hears of it."""
-        configuration = self.connection.event("debugpyAttach", start)
-        connect = configuration["connect"]
-        connection = Connection.to(connect["host"], connect["port"])
-        session = DebugSession(connection, self.script)
+    def subprocesses(self) -> Iterator[list[DebugSession]]:
+        """Debug every process that this one starts, as the editor does: they run unless stopped.
+
+        Each has to be attended to: debugpy holds it until then.
+        """
+        found: list[DebugSession] = []
+        over = threading.Event()
+        waiters = [threading.Thread(target=self._attend, args=(found, over), daemon=True)]
+        waiters[0].start()
         try:
-            session.start("attach", configuration)
-            yield session
+            yield found
         finally:
-            session.disconnect(terminate=False)
-            connection.close()
+            over.set()
+            waiters[0].join(PATIENCE)
+            for session in found:
+                session.connection.close()
+
+    def _attend(self, found: list[DebugSession], over: threading.Event) -> None:
+        """Attach to the children of all sessions, theirs included."""
+        read: dict[DebugSession, int] = {}
+        while not over.wait(0.02):
+            for session in (self, *found):
+                messages = session.connection.messages
+                for message in messages[read.get(session, 0) : len(messages)]:
+                    read[session] = read.get(session, 0) + 1
+                    if message.get("event") == "debugpyAttach":
+                        found.append(session._attach_to(message["body"]))
+
+    def _attach_to(self, configuration: Mapping[str, Any]) -> DebugSession:
+        connect = configuration["connect"]
+        child = DebugSession(Connection.to(connect["host"], connect["port"]), self.script)
+        child.start("attach", configuration)
+        child.go()
+        return child
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
@@ -7,7 +7,7 @@ import { after, describe, test } from "node:test";
 import { listFiles, PackageManager } from "@vscode/vsce";
 
 import { stageExtension } from "../../../scripts/package.mjs";
-import { inlineImages } from "../../../scripts/readme.mjs";
+import { forExtensionPage } from "../../../scripts/readme.mjs";
 import { ROOT } from "../../../scripts/setup.mjs";
 
 /** Every place in the VSIX, and what may be there. */
@@ -62,26 +62,26 @@ describe("the VSIX", () => {
 });
 
 describe("the README on the extension's page", () => {
-  const folder = mkdtempSync(join(tmpdir(), "shapetrace-readme-"));
-  writeFileSync(join(folder, "shot.png"), "picture");
-  after(() => {
-    rmSync(folder, { recursive: true });
+  test("has no pictures that lie beside it", () => {
+    const text = 'a\n\n![Hints](docs/shot.png)\n\n<img width="600" src="shot.png">\n\nb';
+    assert.equal(forExtensionPage(text), "a\n\nb");
+    const both = "a <picture>\n<source srcset='dark.png'>\n<img src=\"light.png\">\n</picture> b";
+    assert.equal(forExtensionPage(both), "a  b");
   });
-  const embedded = `data:image/png;base64,${Buffer.from("picture").toString("base64")}`;
 
-  test("carries its pictures itself", () => {
-    assert.equal(inlineImages("a ![Hints](shot.png) b", folder), `a ![Hints](${embedded}) b`);
-    const html = '<img width="600" src="shot.png" alt="Hints">';
-    assert.equal(inlineImages(html, folder), html.replace("shot.png", embedded));
+  test("keeps pictures from the web", () => {
+    const text = '![Hints](https://example.org/a.png) <img src="https://example.org/b.png">';
+    assert.equal(forExtensionPage(text), text);
   });
 
   test("keeps links that lead outside, and the text of those that do not", () => {
     const text = "[site](https://example.org) [part](#part) [docs](docs/benchmarks.md)";
-    assert.equal(inlineImages(text, folder), "[site](https://example.org) [part](#part) docs");
+    assert.equal(forExtensionPage(text), "[site](https://example.org) [part](#part) docs");
   });
 
   test("can be made of the real README", () => {
-    const readme = inlineImages(readFileSync(join(ROOT, "README.md"), "utf8"), ROOT);
-    assert.ok(!/!\[[^\]]*\]\((?!data:|https:)/.test(readme));
+    const readme = forExtensionPage(readFileSync(join(ROOT, "README.md"), "utf8"));
+    assert.ok(readme.startsWith("# Shapetrace\n"));
+    assert.ok(!/\]\((?!https:|#)|src="(?!https:)/.test(readme));
   });
 });

@@ -187,7 +187,7 @@ export class CodeView {
     const lines = await this.#lines();
     return Object.fromEntries(
       lines
-        .map(({ number, pieces }) => [
+        .map(({ number, pieces }): [number, string] => [
           number,
           pieces
             .filter((piece) => piece.kind === kind)

@@ -100,9 +100,10 @@ def test_step_into(number: int, just_my_code: bool, tmp_path: Path) -> None:
     same_as_without_us(MODEL, drive, tmp_path, Launch(just_my_code=just_my_code))
 
 
-@MY_CODE
-def test_step_over(just_my_code: bool, tmp_path: Path) -> None:
-    drive = partial(Watched.steps, hows=["next"] * 24, mark="first_op")
+@pytest.mark.parametrize(("number", "just_my_code"), [(24, True), (12, False)])
+def test_step_over(number: int, just_my_code: bool, tmp_path: Path) -> None:
+    """Where libraries are debugged as well, not out of torch's module call: around it is ours."""
+    drive = partial(Watched.steps, hows=["next"] * number, mark="first_op")
     same_as_without_us(MODEL, drive, tmp_path, Launch(just_my_code=just_my_code))
 
 
