@@ -10,7 +10,7 @@ import runpy
 import sys
 
 
-def main():
+def main() -> None:
     """Prepend, then become the launcher."""
     extension = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     backend = os.path.join(extension, "python_backend")

@@ -118,9 +118,7 @@ export function findBrowser() {
  */
 function putTogether(name, recipe, folder) {
   say(`installing the ${name} editor, code-server ${recipe.codeServer} (a minute)`);
-  for (const left of readdirSync(EDITORS).filter((it) => it.includes(UNFINISHED))) {
-    rmSync(join(EDITORS, left), { recursive: true, force: true });
-  }
+  removeLeftOvers();
   // A name of its own: what an installation started that was killed may be writing still.
   const unfinished = `${folder}${UNFINISHED}${process.pid}`;
   mkdirSync(unfinished, { recursive: true });
@@ -151,6 +149,18 @@ function putTogether(name, recipe, folder) {
     link(relative(wants, join(given, "bin")), join(wants, "bin"));
   }
   renameSync(unfinished, folder);
+  removeLeftOvers();
+}
+
+/** Removes what installations have left that were killed. */
+function removeLeftOvers() {
+  for (const name of readdirSync(EDITORS).filter((it) => it.includes(UNFINISHED))) {
+    try {
+      rmSync(join(EDITORS, name), { recursive: true, force: true });
+    } catch (error) {
+      say(`${name} is still being written, the next installation removes it: ${String(error)}`);
+    }
+  }
 }
 
 /**

@@ -18,6 +18,7 @@ const CALM_SETTINGS = {
   "chat.disableAIFeatures": true,
   "extensions.autoCheckUpdates": false,
   "extensions.ignoreRecommendations": true,
+  "git.openRepositoryInParentFolders": "never",
   "security.workspace.trust.enabled": false,
   "remote.autoForwardPorts": false,
   "telemetry.telemetryLevel": "off",

@@ -154,8 +154,7 @@ class Agent:
                 self._thread.join(FLUSH_SECONDS)
             recorder = self._recorder
             if recorder is not None:
-                recorder.stop()
-                self._state = "complete" if recorder.modules else "noForward"
+                self._end_recording(recorder)
             elif self._state == "waiting":
                 self._state = "noForward"
                 self._message = "the program has not imported torch"
@@ -303,7 +302,11 @@ class Agent:
         if command.get("type") == "wake":
             recorder.wake()
         elif command.get("type") == "stop":
-            recorder.stop()
+            self._end_recording(recorder)
+
+    def _end_recording(self, recorder: Recorder) -> None:
+        recorder.stop()
+        self._state = "complete" if recorder.modules else "noForward"
 
 
 def _torch_version() -> str | None:

@@ -115,7 +115,7 @@ class Recorder:
         self._faults = 0
         self._pid = os.getpid()
         self._pass_signature: Any = None
-        self._counts_before_last_pass: list[tuple[OpVariant, int]] = []
+        self._counts_before_last_pass: list[tuple[OpVariant | ModuleVariant, int]] = []
         self._lock = threading.Lock()
         hide_methods(self, RECORDER_METHODS, options.unseen)
         hide_methods(self.trampolines, ("give",), options.unseen)
@@ -315,7 +315,7 @@ class Recorder:
             # What led to this pass leads to the next one too, which is not to be recorded.
             first = call.variant.id
             self._counts_before_last_pass = [
-                (variant, variant.count) for variant in list(self.ops) if variant.id < first
+                (each, each.count) for each in (*self.ops, *self.modules) if each.id < first
             ]
 
     def wants_to_look(

@@ -149,7 +149,7 @@ inEditors("After a run", {}, (test) => {
     await traced(fixture);
     await workbench.run("Shapetrace: Export Trace...");
     await workbench.choose("Listing");
-    await workbench.answer(folder.file("listing.txt"));
+    await workbench.saveAs("Export Trace as Listing", folder.file("listing.txt"));
     await workbench.notification(/^Exported \d+ calls of \d+ modules\. \[Open\]$/);
     assert.match(readFileSync(folder.file("listing.txt"), "utf8"), /self\.up\(x\)[^]*f32\[3,8\]/);
   });

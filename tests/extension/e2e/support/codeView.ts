@@ -184,19 +184,18 @@ export class CodeView {
   }
 
   async #texts(kind: Piece["kind"]): Promise<Record<number, string>> {
-    const lines = await this.#lines();
-    return Object.fromEntries(
-      lines
-        .map(({ number, pieces }): [number, string] => [
-          number,
-          pieces
-            .filter((piece) => piece.kind === kind)
-            .map(({ text }) => text)
-            .join("")
-            .trim(),
-        ])
-        .filter(([, text]) => text !== ""),
-    );
+    const texts: Record<number, string> = {};
+    for (const { number, pieces } of await this.#lines()) {
+      const ofKind = pieces.filter((piece) => piece.kind === kind);
+      const text = ofKind
+        .map((piece) => piece.text)
+        .join("")
+        .trim();
+      if (text !== "") {
+        texts[number] = text;
+      }
+    }
+    return texts;
   }
 
   async #lines(): Promise<readonly RenderedLine[]> {

@@ -105,11 +105,25 @@ export class Workbench {
     return (await rows.allInnerTexts()).map((text) => text.replace(/\s+/g, " ").trim());
   }
 
-  /** Answers the text that the editor asks for. */
-  async answer(text: string): Promise<void> {
-    const input = this.#quickInput.locator("input");
-    await input.fill(text);
-    await input.press("Enter");
+  /** Answers the editor's own dialog for files, once it has filled itself in. */
+  async saveAs(title: string, path: string): Promise<void> {
+    const dialog = this.#quickInput.filter({ hasText: title });
+    const input = dialog.locator("input");
+    const ready = dialog.locator(".monaco-list-row").first();
+    await ready.waitFor();
+    await eventually(
+      "the dialog proposes a file",
+      () => input.inputValue(),
+      (value) => /[^/]$/.test(value),
+    );
+    await input.fill(path);
+    await eventually(
+      "the dialog has taken the file",
+      () => input.inputValue(),
+      (value) => value === path,
+    );
+    await dialog.getByText("OK", { exact: true }).click();
+    await dialog.waitFor({ state: "hidden" });
   }
 
   /** The entries of the status bar, as read aloud. */
