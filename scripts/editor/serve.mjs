@@ -67,6 +67,15 @@ export class Server {
 
   /** Installs the extensions, starts, and returns once the editor answers. */
   async start() {
+    try {
+      await this.#start();
+    } catch (error) {
+      await this.stop();
+      throw error;
+    }
+  }
+
+  async #start() {
     if (this.options.extensions?.length) {
       const install = this.options.extensions.flatMap((file) => ["--install-extension", file]);
       const code = await this.#ended(this.#spawn([...install, "--force"]));

@@ -314,9 +314,8 @@ class Recorder:
         elif self.passes_seen == passes:
             # What led to this pass leads to the next one too, which is not to be recorded.
             first = call.variant.id
-            self._counts_before_last_pass = [
-                (each, each.count) for each in (*self.ops, *self.modules) if each.id < first
-            ]
+            calls: list[OpVariant | ModuleVariant] = [*self.ops, *self.modules]
+            self._counts_before_last_pass = [(it, it.count) for it in calls if it.id < first]
 
     def wants_to_look(
         self,

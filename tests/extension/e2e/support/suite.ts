@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -93,9 +94,10 @@ export function inEditors(
 ): void {
   for (const name of chosenEditors().filter((it) => options.editors?.includes(it) ?? true)) {
     describe(`${title} (${name} editor)`, () => {
-      let server: Server;
-      let browser: Browser;
+      let browser: Browser | undefined;
+      let server: Server | undefined;
       before(async () => {
+        browser = await launchBrowser();
         server = new Server(installEditor(name), {
           extensions: [packagedExtension()],
           settings: TEST_SETTINGS,
@@ -103,14 +105,15 @@ export function inEditors(
           environment: { OMP_NUM_THREADS: "1", ...options.environment },
         });
         writeFiles(server.home, options.home ?? {});
-        [, browser] = await Promise.all([server.start(), launchBrowser()]);
+        await server.start();
       });
       after(async () => {
-        await browser.close();
-        await server.stop();
+        await browser?.close();
+        await server?.stop();
       });
       define((title, testOptions, body) => {
         test(title, { timeout: TEST_MILLISECONDS }, async () => {
+          assert.ok(server && browser, "the editor is there");
           await inWindow(`${name} ${title}`, { server, browser, ...testOptions }, body);
         });
       });
