@@ -1,0 +1,172 @@
+"""A server that is slow, gone, back again, a stranger's or none at all hurts no program."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from shapetrace.transport.framing import encode
+from shapetrace.transport.handshake import Welcome, answer_message
+from tests.support.debug_client import Launch, Script, launch
+from tests.support.session_server import HIDING_RULE, SessionServer
+
+pytestmark = pytest.mark.e2e
+
+PROGRAM = """
+import threading
+import torch
+net = torch.nn.Linear(3, 4)
+net(torch.ones(2, 3))
+print("waiting", flush=True)
+go_on = threading.Event()
+go_on.wait()
+net(torch.ones(5, 3))
+print("over", flush=True)
+"""
+GO_ON = "__import__('sys').modules['__main__'].go_on.set()"
+
+MANY_CALLS = """
+import torch
+net = torch.nn.Linear(3, 4)
+source = "\\n".join(f"x = x + {number}" for number in range(3000))
+for round in range(40):
+    code = compile(source, f"made_{round}.py", "exec")
+    exec(code, {"x": torch.ones(round + 1)})
+print("over", flush=True)
+"""
+
+
+def test_a_wrong_token(tmp_path: Path) -> None:
+    script = Script.write(PROGRAM.replace("go_on.wait()", ""), tmp_path)
+    with SessionServer() as server:
+        environment = server.environment(token="0" * 64)
+        how = Launch(environment=environment, rules=[HIDING_RULE])
+        with launch(script, how) as session:
+            session.go()
+            ended = session.end()
+        assert server.all == {}
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "waiting\nover\n", "")
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    script = Script.write(PROGRAM.replace("go_on.wait()", ""), tmp_path)
+    with SessionServer() as server:
+        how = server.launch()
+    with launch(script, how) as session:
+        session.go()
+        ended = session.end()
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "waiting\nover\n", "")
+
+
+@pytest.mark.parametrize("value", ["", "nonsense", "[]", '{"port": 1}', '{"session": "a"}'])
+def test_a_session_that_makes_no_sense(value: str, tmp_path: Path) -> None:
+    script = Script.write(PROGRAM.replace("go_on.wait()", ""), tmp_path)
+    with SessionServer() as server:
+        environment = {**server.environment(), "SHAPETRACE_SESSION": value}
+        with launch(script, Launch(environment=environment, rules=[HIDING_RULE])) as session:
+            session.go()
+            ended = session.end()
+        assert server.all == {}
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "waiting\nover\n", "")
+
+
+def test_the_server_goes_away(tmp_path: Path) -> None:
+    script = Script.write(PROGRAM, tmp_path)
+    with SessionServer() as server, launch(script, server.launch()) as session:
+        session.go()
+        server.process().wait_for(lambda it: it.modules)
+        server.stop()
+        session.evaluate(GO_ON)
+        ended = session.end()
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "waiting\nover\n", "")
+
+
+def test_the_server_is_restarted(tmp_path: Path) -> None:
+    """It is told everything again, from the beginning."""
+    script = Script.write(PROGRAM, tmp_path)
+    with SessionServer() as first, launch(script, first.launch()) as session:
+        session.go()
+        first.process().wait_for(lambda it: it.modules)
+        before = dict(first.process().ops)
+        first.stop()
+        with SessionServer(first.port, first.token) as second:
+            heard = second.process()
+            heard.wait_for(lambda it: it.ops == before)
+            session.evaluate(GO_ON)
+            session.end()
+            heard.wait_for_end()
+            assert len(heard.modules) == 2
+            assert heard.bye == "the program has ended"
+
+
+@contextmanager
+def one_that_does_not_read() -> Iterator[tuple[int, threading.Event]]:
+    """A server that says welcome and reads no more until it is told to."""
+    may_read = threading.Event()
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(encode(answer_message(Welcome())))
+            may_read.wait(60)
+            while connection.recv(1 << 20):
+                pass
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield listening.getsockname()[1], may_read
+    finally:
+        may_read.set()
+        listening.close()
+        thread.join(10)
+
+
+def test_a_server_that_does_not_read(tmp_path: Path) -> None:
+    script = Script.write(MANY_CALLS, tmp_path)
+    with SessionServer() as server, one_that_does_not_read() as (port, _):
+        server.port = port
+        with launch(script, server.launch()) as session:
+            session.go()
+            began = time.monotonic()
+            session.wait_for_output("over")
+            ended = session.end()
+            assert time.monotonic() - began < 60
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "over\n", "")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", struct.pack(">I", 1 << 31), b"\0\0\0\2{}"],
+    ids=["nothing", "http", "too long", "no welcome"],
+)
+def test_somebody_else_answers(answer: bytes, tmp_path: Path) -> None:
+    script = Script.write(PROGRAM.replace("go_on.wait()", ""), tmp_path)
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        try:
+            while True:
+                connection, _ = listening.accept()
+                with connection:
+                    connection.sendall(answer)
+        except OSError:
+            pass  # the test is over
+
+    threading.Thread(target=serve, daemon=True).start()
+    with SessionServer() as server:
+        server.port = listening.getsockname()[1]
+        with launch(script, server.launch()) as session:
+            session.go()
+            ended = session.end()
+    listening.close()
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "waiting\nover\n", "")
