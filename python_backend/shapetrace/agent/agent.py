@@ -8,6 +8,7 @@ which merges them: nothing is lost, and nothing waits.
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import sys
 import threading
@@ -43,6 +44,8 @@ QUIET_SECONDS: Final = 5.0
 the program is ended."""
 FLUSH_SECONDS: Final = 2.0
 """How long the end of the program waits for what is not sent yet."""
+LAST_WORDS_SECONDS: Final = 10.0
+"""How long it waits for rows to be made and read; those that are not by then are lost."""
 OLDEST_TORCH: Final = (2, 4)
 
 
@@ -149,18 +152,18 @@ class Agent:
         try:
             if self._is_finished:
                 return
-            self._is_finished = self._is_leaving = True
-            if threading.current_thread() is not self._thread:
-                self._thread.join(FLUSH_SECONDS)
             recorder = self._recorder
             if recorder is not None:
                 self._end_recording(recorder)
             elif self._state == "waiting":
                 self._state = "noForward"
                 self._message = "the program has not imported torch"
-            if self._sender.is_connected:
-                self._say_last_words()
-            self._sender.close(FLUSH_SECONDS)
+            self._is_finished = self._is_leaving = True
+            if self._thread.is_alive() and threading.current_thread() is not self._thread:
+                # Rows are made faster there: the debugger does not trace that thread.
+                self._thread.join(LAST_WORDS_SECONDS + FLUSH_SECONDS)
+            else:
+                self._say_the_rest()
         finally:
             self._finishing.release()
 
@@ -193,6 +196,7 @@ class Agent:
                 self._state, self._message = "failed", f"{type(error).__name__}: {error}"
             before = now
             self._sender.step(POLL_SECONDS)
+        self._say_the_rest()
 
     def _send_news(self) -> None:
         """Send what is new; what has changed only now and then."""
@@ -212,10 +216,14 @@ class Agent:
         if self._told is None or self._told[:2] != (self._state, self._message):
             self._tell()
 
-    def _send_all(self, recorder: Recorder, final: bool) -> None:
-        writer = self._writer_of(recorder)
-        while self._sender.waiting < FULL and (message := writer.write(final)) is not None:
+    def _send_all(self, recorder: Recorder, final: bool, until: float = math.inf) -> bool:
+        """Send what is new as far as there is room and time for it; whether that was all."""
+        while self._sender.waiting < FULL and time.monotonic() < until:
+            message = self._writer_of(recorder).write(final)
+            if message is None:
+                return True
             self._send_rows(message)
+        return False
 
     def _send_changes(self, recorder: Recorder) -> None:
         message = self._writer_of(recorder).write_changes()
@@ -287,10 +295,25 @@ class Agent:
         if self._is_finished:
             self._say_last_words()
 
+    def _say_the_rest(self) -> None:
+        if self._sender.is_connected:
+            self._say_last_words()
+        self._sender.close(FLUSH_SECONDS)
+
     def _say_last_words(self) -> None:
         recorder = self._recorder
         if recorder is not None:
-            self._send_all(recorder, final=True)
+            now = time.monotonic()
+            deadline, patience = now + LAST_WORDS_SECONDS, now + FLUSH_SECONDS
+            while not self._send_all(recorder, final=True, until=deadline):
+                waiting = self._sender.waiting
+                self._sender.step(POLL_SECONDS)
+                now = time.monotonic()
+                if self._sender.waiting < waiting:
+                    patience = now + FLUSH_SECONDS
+                if now > min(deadline, patience):
+                    self._message = "the program ended before all of it could be told"
+                    break
             self._send_changes(recorder)
         self._tell()
         self._sender.offer({"type": "bye", "reason": "the program has ended"}, important=True)

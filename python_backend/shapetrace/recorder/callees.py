@@ -144,6 +144,11 @@ class Callees:
             place = listed[candidate].positions
             if place is None or place.end_lineno is None or place.end_col_offset is None:
                 continue
+            if (place.lineno or 0, place.col_offset or 0) < (
+                call.lineno or 0,
+                call.col_offset or 0,
+            ):
+                break  # of a statement before, or of what the expression is a part of
             if (place.lineno, place.col_offset) != (call.lineno, call.col_offset):
                 continue
             end = (place.end_lineno, place.end_col_offset)

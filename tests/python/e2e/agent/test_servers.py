@@ -5,14 +5,13 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from shapetrace.transport.framing import encode
+from shapetrace.events.rows import RowReader
+from shapetrace.transport.framing import LONGEST, Decoder, Message, decode, encode
 from shapetrace.transport.handshake import Welcome, answer_message
 from tests.support.debug_client import Launch, Script, launch
 from tests.support.session_server import HIDING_RULE, SessionServer
@@ -33,12 +32,15 @@ print("over", flush=True)
 GO_ON = "__import__('sys').modules['__main__'].go_on.set()"
 
 MANY_CALLS = """
+import threading
 import torch
-net = torch.nn.Linear(3, 4)
-source = "\\n".join(f"x = x + {number}" for number in range(3000))
-for round in range(40):
+source = "\\n".join(f"x = x + {number}" for number in range(1000))
+for round in range(30):
     code = compile(source, f"made_{round}.py", "exec")
-    exec(code, {"x": torch.ones(round + 1)})
+    exec(code, {"x": torch.ones(3)})
+print("waiting", flush=True)
+go_on = threading.Event()
+go_on.wait()
 print("over", flush=True)
 """
 
@@ -106,42 +108,72 @@ def test_the_server_is_restarted(tmp_path: Path) -> None:
             assert heard.bye == "the program has ended"
 
 
-@contextmanager
-def one_that_does_not_read() -> Iterator[tuple[int, threading.Event]]:
-    """A server that says welcome and reads no more until it is told to."""
-    may_read = threading.Event()
-    listening = socket.create_server(("127.0.0.1", 0))
+class LazyServer:
+    """Says welcome, and reads what it is sent only when it is told to."""
 
-    def serve() -> None:
-        connection, _ = listening.accept()
+    def __init__(self) -> None:
+        self.may_read = threading.Event()
+        self.heard: list[Message] = []
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+        self.thread.start()
+
+    def close(self) -> None:
+        """Read nothing more."""
+        self.may_read.set()
+        self._listening.close()
+        self.thread.join(60)
+
+    def _serve(self) -> None:
+        connection, _ = self._listening.accept()
+        decoder = Decoder(LONGEST)
         with connection:
-            connection.recv(65536)
             connection.sendall(encode(answer_message(Welcome())))
-            may_read.wait(60)
-            while connection.recv(1 << 20):
-                pass
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    try:
-        yield listening.getsockname()[1], may_read
-    finally:
-        may_read.set()
-        listening.close()
-        thread.join(10)
+            self.may_read.wait()
+            while data := connection.recv(1 << 20):
+                decoder.feed(data)
+                while (payload := decoder.take()) is not None:
+                    self.heard.append(decode(payload))
 
 
-def test_a_server_that_does_not_read(tmp_path: Path) -> None:
-    script = Script.write(MANY_CALLS, tmp_path)
-    with SessionServer() as server, one_that_does_not_read() as (port, _):
-        server.port = port
+@pytest.fixture
+def lazy() -> Iterator[LazyServer]:
+    server = LazyServer()
+    yield server
+    server.close()
+
+
+def test_a_server_that_does_not_read(lazy: LazyServer, tmp_path: Path) -> None:
+    script = Script.write(MANY_CALLS.replace("go_on.wait()", ""), tmp_path)
+    with SessionServer() as server:
+        server.port = lazy.port
         with launch(script, server.launch()) as session:
             session.go()
-            began = time.monotonic()
-            session.wait_for_output("over")
             ended = session.end()
-            assert time.monotonic() - began < 60
-    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "over\n", "")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "waiting\nover\n", "")
+
+
+def test_a_server_that_reads_late_hears_it_all(lazy: LazyServer, tmp_path: Path) -> None:
+    script = Script.write(MANY_CALLS, tmp_path)
+    with SessionServer() as server:
+        server.port = lazy.port
+        with launch(script, server.launch()) as session:
+            session.go()
+            session.wait_for_output("waiting")
+            lazy.may_read.set()
+            session.evaluate(GO_ON)
+            session.end()
+    lazy.thread.join(60)
+    reader = RowReader()
+    ops: set[int] = set()
+    for message in lazy.heard:
+        if message["type"] == "rows":
+            ops.update(op.id for op in reader.read(message).ops)
+    assert len(ops) == 30 * 1000 + 1
+    statuses = [message for message in lazy.heard if message["type"] == "status"]
+    assert statuses[-1]["dropped"] == 0
+    assert lazy.heard[-1]["type"] == "bye"
 
 
 @pytest.mark.parametrize(
