@@ -1,9 +1,10 @@
 /**
  * Whether running a Python file does something, or only defines something.
  *
- * A script has a `__main__` guard, or its top level calls something for the sake of it. What a module
- * of definitions calls at its top level as well (loggers, decorators, seeds, type variables) does not
- * count. Read from the text alone: the file is not run to find out.
+ * A script has a `__main__` guard, or its top level calls something for the sake of it, or it makes
+ * variables (not constants) and defines nothing. What a module of definitions calls at its top level
+ * as well (loggers, decorators, seeds, type variables) does not count. Read from the text alone: the
+ * file is not run to find out.
  */
 
 /** Calls by which a module of definitions only sets things up. */
@@ -17,6 +18,7 @@ const BLOCK = /^(?:for|while|with|async|if|elif|else|try|except|finally|match|ca
 const LOOP = /^(?:for|while)\b/;
 const ASSIGNMENT =
   /^([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*(?::[^=]+)?(?:=(?!=)|[-+*/@%&|^]+=)\s*(.*)$/s;
+const VARIABLE = /^(?!_)[^A-Z]*$/;
 const CALL = /(?:^|[^\w.])(?:await\s+)?([A-Za-z_][\w.]*)\s*\(/g;
 const STATEMENT_CALL = /^(?:await\s+)?([A-Za-z_][\w.]*)\s*[([]/;
 
@@ -30,6 +32,7 @@ interface Line {
 export function hasEntryPoint(source: string): boolean {
   const assigned = new Set<string>();
   let definition: number | undefined;
+  let defines = false;
   for (const { indent, text } of logicalLines(source)) {
     if (definition !== undefined && indent > definition) {
       continue; // Inside a function or class: nothing there runs by itself.
@@ -40,13 +43,14 @@ export function hasEntryPoint(source: string): boolean {
     }
     if (DEFINITION.test(text)) {
       definition = text.startsWith("@") ? undefined : indent;
+      defines = true;
       continue;
     }
     if (!IMPORT.test(text) && runs(text, assigned)) {
       return true;
     }
   }
-  return false;
+  return !defines && [...assigned].some((name) => VARIABLE.test(name));
 }
 
 /** Whether a statement at the top level does what a script does. Notes the names it assigns. */
@@ -61,11 +65,10 @@ function runs(text: string, assigned: Set<string>): boolean {
   const assignment = ASSIGNMENT.exec(text);
   if (assignment !== null) {
     const [, names = "", value = ""] = assignment;
-    const isRun = calls(value).some(
-      (callee) => assigned.has(rootOf(callee)) && !SET_UP.test(callee),
-    );
+    const callees = calls(value).filter((callee) => !SET_UP.test(callee));
+    const isRun = callees.some((callee) => assigned.has(rootOf(callee)));
     for (const name of names.split(",")) {
-      if (/[([]/.test(value)) {
+      if (callees.length > 0) {
         assigned.add(name.trim());
       }
     }

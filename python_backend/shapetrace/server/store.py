@@ -42,23 +42,32 @@ class Process:
     variables: dict[int, Variable] = field(default_factory=dict)
     counts: dict[int, int] = field(default_factory=dict)
     """The number of calls, where it has grown since the call itself was sent."""
+    cleared: dict[int, int] = field(default_factory=dict)
+    """The number of calls that were cleared away, of those that have not been made since."""
+    cleared_variables: dict[int, Variable] = field(default_factory=dict)
     coverage: tuple[Coverage, ...] = ()
     sources: dict[str, Source] = field(default_factory=dict)
     entries: dict[int, Frame] = field(default_factory=dict)
     """For each module call the frame of the program's function that it began with."""
     is_running: bool = True
 
+    def call(self, identity: int) -> Call | None:
+        """An op or a module call."""
+        return self.ops.get(identity) or self.modules.get(identity)
+
     def count(self, call: Call) -> int | None:
         """How many calls an event stands for by now."""
         return self.counts.get(call.id, call.count)
 
     def trace(self) -> Trace:
-        """Everything so far, as one trace."""
+        """Everything since it was cleared, as one trace."""
         calls: list[Call] = [*self.modules.values(), *self.ops.values()]
         calls.sort(key=lambda call: call.id)
+        shown = self._shown(calls)
         counted = [
             replace(call, count=self.counts[call.id]) if call.id in self.counts else call
             for call in calls
+            if call.id in shown
         ]
         digests = {path: source.digest for path, source in sorted(self.sources.items())}
         return Trace(
@@ -66,9 +75,26 @@ class Process:
             modules=tuple(call for call in counted if isinstance(call, ModuleCall)),
             ops=tuple(call for call in counted if isinstance(call, Op)),
             frames=tuple(self.frames.values()),
-            variables=tuple(self.variables.values()),
+            variables=tuple(
+                variable
+                for number, variable in self.variables.items()
+                if number not in self.cleared_variables
+            ),
             coverage=self.coverage,
         )
+
+    def _shown(self, calls: list[Call]) -> set[int]:
+        """The calls that were made since all was cleared, and what they were made in."""
+        shown: set[int] = set()
+        pending = [call.id for call in calls if call.id not in self.cleared and call.count != 0]
+        while pending:
+            identity = pending.pop()
+            call = self.call(identity)
+            if call is not None and identity not in shown:
+                shown.add(identity)
+                around = (call.parent, call.module if isinstance(call, Op) else None)
+                pending.extend(each for each in around if each is not None)
+        return shown
 
 
 @dataclass(slots=True, eq=False)
@@ -144,20 +170,28 @@ class TraceStore:
         counted: set[str] = set()
         for identity, count in update.counts.items():
             process.counts[identity] = count
-            call = process.ops.get(identity) or process.modules.get(identity)
+            call = process.call(identity)
             if call is not None and call.file is not None:
                 counted.add(file_key(call.file))
+                if count > process.cleared.get(identity, count):
+                    changed.update(self._show_again(process, call))
         if changed or counted:
             self._tell(changed, counted)
 
     def clear(self) -> None:
-        """Forget everything. Of processes that go on, what they send from now on is kept."""
+        """Forget everything. Of processes that go on, what runs from now on is shown again."""
         changed = {key for session in self._sessions.values() for key in session.files}
         for session in self._sessions.values():
             session.files.clear()
             for process in session.processes.values():
-                for kept in (process.modules, process.ops, process.variables, process.counts):
-                    kept.clear()
+                if process.is_running:
+                    calls: list[Call] = [*process.modules.values(), *process.ops.values()]
+                    process.cleared = {call.id: process.count(call) or 0 for call in calls}
+                    process.cleared_variables = dict(process.variables)
+                else:
+                    for kept in (process.modules, process.ops, process.variables, process.counts):
+                        kept.clear()
+                process.entries.clear()
                 for source in process.sources.values():
                     self._set_source(session, source)
         self._tell(changed, set())
@@ -243,11 +277,17 @@ class TraceStore:
         """Put a call in place of what it was; return the keys of the files this changes."""
         process.counts.pop(call.id, None)
         changed: set[str] = set()
-        if isinstance(call, Op) and call.level != "torch":
-            return changed
         if former is not None and former.file is not None and _place(former) != _place(call):
             self._file(process.session, former.file).remove_call(process.number, former)
             changed.add(file_key(former.file))
+        return changed | self._add_call(process, call)
+
+    def _add_call(self, process: Process, call: Call) -> set[str]:
+        """Show a call where it was made, and its module where that began."""
+        process.cleared.pop(call.id, None)
+        changed: set[str] = set()
+        if isinstance(call, Op) and call.level != "torch":
+            return changed
         if call.file is not None:
             self._file(process.session, call.file).add_call(process.number, call)
             changed.add(file_key(call.file))
@@ -257,6 +297,24 @@ class TraceStore:
             records = self._file(process.session, entry.file)
             records.add_entry(entry.function, process.number, call.id)
             changed.add(file_key(entry.file))
+        return changed
+
+    def _show_again(self, process: Process, call: Call) -> set[str]:
+        """Show a call that was made again after it was cleared, and the names around it.
+
+        It is not known which names were stored again: those of its function up to its line are.
+        """
+        changed = self._add_call(process, call)
+        frame = process.frames.get(call.stack[-1]) if call.stack else None
+        if frame is not None:
+            again = {
+                number: variable
+                for number, variable in process.cleared_variables.items()
+                if (variable.file, variable.function) == (frame.file, frame.function)
+                and variable.line <= (call.end_line or 0)
+            }
+            for number, variable in again.items():
+                changed.add(self._set_variable(process, number, variable))
         return changed
 
     def _module(self, key: Key) -> ModuleCall | None:
@@ -286,6 +344,7 @@ class TraceStore:
             records = self._file(process.session, former.file)
             records.remove_variable(process.number, number, former)
         process.variables[number] = variable
+        process.cleared_variables.pop(number, None)
         self._file(process.session, variable.file).add_variable(process.number, number, variable)
         return file_key(variable.file)
 

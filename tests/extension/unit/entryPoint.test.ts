@@ -24,6 +24,7 @@ const PROGRAMS: Readonly<Record<string, string>> = {
   "a with block": "model = Net()\nwith torch.no_grad():\n    y = model(x)",
   "a with block on one line": "with torch.no_grad(): evaluate(model)",
   "a statement behind another": "import torch; main()",
+  "only assignments": "import torch\nx = torch.randn(2, 3)\ny = x @ x.T",
   "an old Mac would not": "x = 1\r\nmain()\r\n",
 };
 
@@ -36,6 +37,9 @@ const LIBRARIES: Readonly<Record<string, string>> = {
   "a decorator over lines": "@register(\n    'net',\n)\ndef net():\n    return Net()\n",
   constants:
     "DEVICE = torch.device('cuda' if torch.cuda.is_available() else 'cpu')\nT = TypeVar('T')",
+  "a configuration": "import torch\nwidth = 64\nDEVICE = torch.device('cpu')\n",
+  "a variable beside definitions": "cache = make()\ndef f(): ...\n",
+  "a logger and nothing else": "log = logging.getLogger(__name__)",
   "a logger": "logger = logging.getLogger(__name__)\nlogger.setLevel(logging.INFO)",
   "a seed": "torch.manual_seed(0)\nwarnings.filterwarnings('ignore')",
   "torch's switches":
@@ -49,7 +53,7 @@ const LIBRARIES: Readonly<Record<string, string>> = {
   "a call in a function": "def f():\n    # text\n    main()\n\n    main()\n",
   "typing only": "if TYPE_CHECKING:\n    from torch import Tensor\n",
   "an unfinished string": 'x = "abc\ny = 1\n',
-  "an unfinished bracket": "x = f(\n",
+  "an unfinished bracket": "def g(): ...\nx = f(\n",
 };
 
 describe("a program", () => {

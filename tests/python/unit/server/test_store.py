@@ -62,6 +62,11 @@ def op(identity: int, output: Tensor | None = None, **changes: Any) -> Op:
     return replace(made, **changes)
 
 
+def variable(value: Tensor, line: int = 3) -> Variable:
+    """The name ``x`` at the beginning of a line of ``f``."""
+    return Variable("x", FILE, line, 0, line, 1, "f", None, value)
+
+
 def module(identity: int, output: Tensor | None = None, **changes: Any) -> ModuleCall:
     """A module call at ``HERE``, unless changed."""
     made = ModuleCall(
@@ -165,9 +170,6 @@ def test_errors_inside_libraries_may_have_been_handled_there(store: TraceStore) 
 
 
 def test_variables_are_replaced_by_number(store: TraceStore) -> None:
-    def variable(value: Tensor, line: int = 3) -> Variable:
-        return Variable("x", FILE, line, 0, line, 1, "f", None, value)
-
     where = SourceRange(3, 0, 3, 1)
     store.apply("process", Update(variables={1: variable(tensor(2)), 2: variable(tensor(3))}))
     assert list(records_of(store).stored(where)) == [tensor(2), tensor(3)]
@@ -215,12 +217,41 @@ def test_clearing_forgets_but_goes_on(store: TraceStore) -> None:
     store.apply("process", Update(sources=(source,), frames=(frame,), ops=(op(1, tensor(2)),)))
     store.clear()
     assert store.records(KEY) is None
-    store.apply("process", Update(counts={1: 2}, ops=(op(2, tensor(5)),)))
+    store.apply("process", Update(counts={1: 1}, ops=(op(2, tensor(5)),)))
     assert values(store) == ["f32[5]"]
     assert records_of(store).text == "text"
     (trace,) = store.traces(None)
     assert trace.frames == (frame,)
     assert [each.id for each in trace.ops] == [2]
+
+
+def test_what_runs_again_after_it_was_cleared_comes_back(store: TraceStore) -> None:
+    frame = Frame(1, FILE, 3, "f")
+    update = Update(
+        frames=(frame,),
+        modules=(module(1, tensor(2)), module(2, tensor(9))),
+        ops=(op(3, tensor(3), module=1, stack=(1,)), op(4, tensor(4), line=7, end_line=7)),
+        variables={1: variable(tensor(3)), 2: variable(tensor(4), line=7)},
+    )
+    store.apply("process", update)
+    store.clear()
+    (trace,) = store.traces("session")
+    assert (trace.ops, trace.modules, trace.variables) == ((), (), ())
+    store.apply("process", Update(counts={3: 5, 4: 1}))
+    assert values(store) == ["f32[3]"]
+    (trace,) = store.traces("session")
+    assert [(each.id, each.count) for each in trace.modules] == [(1, 1)]
+    assert [(each.id, each.count) for each in trace.ops] == [(3, 5)]
+    assert trace.variables == (variable(tensor(3)),)
+    assert list(records_of(store).variables(1, 9)) == [variable(tensor(3))]
+
+
+def test_nothing_comes_back_of_a_process_that_is_over(store: TraceStore) -> None:
+    store.apply("process", Update(ops=(op(1, tensor(2)),)))
+    store.close_process("process")
+    store.clear()
+    store.apply("process", Update(counts={1: 2}))
+    assert store.records(KEY) is None
 
 
 def test_sessions_read_back_are_older_than_all_others() -> None:
