@@ -121,6 +121,7 @@ export function stageExtension(folder) {
   for (const part of STAGED.filter((name) => existsSync(join(ROOT, name)))) {
     cpSync(join(ROOT, part), join(folder, part), {
       recursive: true,
+      dereference: true,
       filter: (path) => !path.endsWith("__pycache__"),
     });
   }

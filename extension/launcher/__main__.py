@@ -17,7 +17,7 @@ def main() -> None:
     former = os.environ.get("PYTHONPATH")
     if former != backend and not (former or "").startswith(backend + os.pathsep):
         os.environ["PYTHONPATH"] = backend + os.pathsep + former if former else backend
-    if os.path.isdir(sys.argv[1]):
+    if os.path.isabs(sys.argv[1]) and os.path.isdir(sys.argv[1]):
         launcher = sys.argv.pop(1)
     else:
         launcher = os.path.join(extension, "python_libraries", "debugpy", "debugpy", "launcher")

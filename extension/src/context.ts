@@ -1,6 +1,7 @@
 /** The one long-lived object: everything that lives from activation to deactivation. */
 import { randomBytes } from "node:crypto";
 import { readdir, rm } from "node:fs/promises";
+import { hostname } from "node:os";
 import { join } from "node:path";
 
 import { type Disposable, type ExtensionContext, type LogOutputChannel } from "vscode";
@@ -35,7 +36,7 @@ export class Context implements Disposable {
     readonly log: LogOutputChannel,
   ) {
     // A process id may come again, and what another window left must not be taken for ours.
-    const window = `${process.pid}-${randomBytes(4).toString("hex")}`;
+    const window = `${process.pid}-${randomBytes(4).toString("hex")}-${hostname()}`;
     const storage = extension.globalStorageUri.fsPath;
     this.folders = foldersOf(extension.extensionPath, storage, window);
     this.memory = new Memory(extension.workspaceState, extension.globalState);
@@ -55,7 +56,9 @@ export class Context implements Disposable {
     try {
       const { windows } = this.folders;
       const left = await readdir(windows).catch(() => []);
-      for (const window of left.filter((id) => !isRunning(Number.parseInt(id, 10)))) {
+      // Several machines may share a home folder: of their processes nothing is known here.
+      const own = left.filter((id) => id.endsWith(`-${hostname()}`));
+      for (const window of own.filter((id) => !isRunning(Number.parseInt(id, 10)))) {
         await rm(join(windows, window), { recursive: true, force: true });
       }
     } catch (error) {

@@ -346,6 +346,8 @@ class DebugSession:
             over.set()
             waiters[0].join(PATIENCE)
             for session in found:
+                # Until it is told so, the adapter keeps the connection of one that has ended.
+                session.disconnect()
                 session.connection.close()
 
     def _attend(self, found: list[DebugSession], over: threading.Event) -> None:

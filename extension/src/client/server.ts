@@ -189,7 +189,10 @@ export class Server implements Disposable {
         setTimeout(() => child.kill("SIGKILL"), FAREWELL_MILLISECONDS).unref();
       }
     }
-    this.#set({ kind: "stopped" });
+    // Something may have been asked of it in the meantime, and another one been started.
+    if (this.#running === undefined) {
+      this.#set({ kind: "stopped" });
+    }
   }
 
   /** The process ended, and nobody had asked it to. */

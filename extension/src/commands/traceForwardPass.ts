@@ -39,7 +39,7 @@ async function lookAgain({ messages, sessions }: Context): Promise<void> {
   const processes = await sessions.wake();
   await messages.info(
     processes === 0
-      ? "A debug session is running, and no program in it is connected yet."
+      ? "A debug session is running, and no program in it is being recorded. Stop it to trace anew."
       : "Shapetrace looks at everything again from the next forward pass on.",
   );
 }

@@ -51,13 +51,14 @@ export class Preparation {
     const scope = folder?.uri;
     const afterPass = this.config.get("trace.afterPass", scope);
     const endsItself = mode === "forwardPass" && afterPass === "stop";
+    const launcher = await this.#launcher(given);
     const session = await this.sessions.open(given.name, mode, endsItself);
     const surroundings: Surroundings = {
       platform: process.platform,
       environment: process.env,
       fileVariables,
       backend: this.folders.backend,
-      launcher: await this.#launcher(given),
+      launcher,
     };
     const agent = {
       session: session.id,

@@ -77,8 +77,8 @@ export class Reports implements Disposable {
       await this.messages.noTorch(python);
       return;
     }
-    const what = torch === null ? "without importing torch" : "and no module ran";
-    const why = message === "" ? "" : ` (${message})`;
+    const what = torch === null ? "without importing torch" : "without a forward pass";
+    const why = message === "" || torch === null ? "" : ` (${message})`;
     await this.messages.noForward(`${session.name}: the program ended ${what}${why}.`);
   }
 

@@ -23,7 +23,10 @@ import {
 } from "../protocol";
 import { markOf } from "./mark";
 
-/** A session that VS Code has not begun after so long never will. */
+/** A session that VS Code has not begun after so long may never be: a task before it has failed. */
+const DOUBTFUL_MILLISECONDS = 10_000;
+
+/** After so long it never will. */
 const STILLBORN_MILLISECONDS = 120_000;
 
 /** So long a program that has been traced may take to end. */
@@ -104,7 +107,10 @@ export class Sessions implements Disposable {
   async reopen(session: WatchedSession): Promise<void> {
     const { id, name, mode, endpoint } = session;
     const { token, port } = endpoint;
-    await this.server.request(OPEN_SESSION, { session: id, name, mode, token, port });
+    const opened = await this.server.request(OPEN_SESSION, { session: id, name, mode, token, port });
+    if (opened.port !== port) {
+      throw new Error(`port ${port} is taken by another program`);
+    }
     session.isOpen = true;
     this.#changed.fire();
   }
@@ -122,7 +128,9 @@ export class Sessions implements Disposable {
     while (this.openSessions.some(isEnding) && Date.now() < deadline) {
       await this.#nextChange(deadline - Date.now());
     }
-    return this.openSessions;
+    return this.openSessions.filter(
+      (session) => session.configuration !== undefined || ageOf(session) <= DOUBTFUL_MILLISECONDS,
+    );
   }
 
   /** Whether any hints can be there. */
@@ -216,8 +224,7 @@ export class Sessions implements Disposable {
   /** Lets go of sessions that were opened for a debug session which then never began. */
   #forgetStillborn(): void {
     for (const session of this.openSessions) {
-      const age = Date.now() - session.openedAt;
-      if (session.configuration === undefined && age > STILLBORN_MILLISECONDS) {
+      if (session.configuration === undefined && ageOf(session) > STILLBORN_MILLISECONDS) {
         this.#sessions.delete(session.id);
         void this.#close(session);
       }
@@ -246,6 +253,10 @@ export class Sessions implements Disposable {
     this.#reported.fire({ session, status });
     this.#changed.fire();
   }
+}
+
+function ageOf({ openedAt }: WatchedSession): number {
+  return Date.now() - openedAt;
 }
 
 /** Whether a traced program has nothing more to do than to end. */

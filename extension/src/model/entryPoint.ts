@@ -18,6 +18,8 @@ const BLOCK = /^(?:for|while|with|async|if|elif|else|try|except|finally|match|ca
 const LOOP = /^(?:for|while)\b/;
 const ASSIGNMENT =
   /^([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)\s*(?::[^=]+)?(?:=(?!=)|[-+*/@%&|^]+=)\s*(.*)$/s;
+const FUNCTION = /^(?:async\s+)?def\s+(\w+)/;
+const RUNNER = /^_*(?:main|run|train|fit|test|eval|evaluate|demo|benchmark|cli)(?:_|$)/;
 const VARIABLE = /^(?!_)[^A-Z]*$/;
 const CALL = /(?:^|[^\w.])(?:await\s+)?([A-Za-z_][\w.]*)\s*\(/g;
 const STATEMENT_CALL = /^(?:await\s+)?([A-Za-z_][\w.]*)\s*[([]/;
@@ -44,6 +46,10 @@ export function hasEntryPoint(source: string): boolean {
     if (DEFINITION.test(text)) {
       definition = text.startsWith("@") ? undefined : indent;
       defines = true;
+      const name = FUNCTION.exec(text)?.[1];
+      if (name !== undefined && RUNNER.test(name)) {
+        assigned.add(name); // `history = train(model)` is what such a file is there for.
+      }
       continue;
     }
     if (!IMPORT.test(text) && runs(text, assigned)) {

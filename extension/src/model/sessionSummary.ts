@@ -69,8 +69,7 @@ export function summarize(sessions: readonly SessionFacts[], serverFailure?: str
 /** A program's state in words. */
 export function stateInWords({ state, message, passes, calls, dropped }: Program): string {
   const counts = `${passes} forward ${passes === 1 ? "pass" : "passes"}, ${callsInWords(calls)}`;
-  const lost =
-    dropped === 0 ? "" : `; ${callsInWords(dropped)} left out because they came too fast`;
+  const lost = dropped === 0 ? "" : `; ${dropped} messages with calls could not be sent`;
   const why = message === "" ? "" : `: ${message}`;
   switch (state) {
     case "connected":
@@ -84,7 +83,7 @@ export function stateInWords({ state, message, passes, calls, dropped }: Program
     case "complete":
       return `the forward pass is recorded (${counts}${lost})`;
     case "noForward":
-      return `the program ended and no module ran${why}`;
+      return `the program ended without a forward pass${why}`;
     case "unsupported":
       return `not supported${why}`;
     case "failed":

@@ -46,6 +46,8 @@ FLUSH_SECONDS: Final = 2.0
 """How long the end of the program waits for what is not sent yet."""
 LAST_WORDS_SECONDS: Final = 10.0
 """How long it waits for rows to be made and read; those that are not by then are lost."""
+MOST_REFUSED: Final = 3
+"""Messages that cannot be sent, in a row, after which it is given up."""
 OLDEST_TORCH: Final = (2, 4)
 
 
@@ -54,6 +56,7 @@ class Agent:
 
     def __init__(self, address: SessionAddress) -> None:
         self._address = address
+        self._began_at = time.time()
         self._pid = os.getpid()
         self._recorder: Recorder | None = None
         self._writer: RowWriter | None = None
@@ -67,6 +70,8 @@ class Agent:
         self._running_seconds = 0.0
         self._quiet_since = 0.0
         self._calls_seen = 0
+        self._refused = 0
+        """How many messages with rows could not be sent, one after the other."""
         self._files: set[str] = set()
         self._exits = WatchedExits(self._finish)
         self._ending = Ending(_raise_in_main, self._end_process, lambda: self._running_seconds)
@@ -106,8 +111,10 @@ class Agent:
             self._state = "unsupported"
             return
         try:
-            self._recorder = self._started_recorder()
+            recorder = self._recorder = self._started_recorder()
             self._state = "recording"
+            if self._is_leaving:
+                recorder.stop()  # nobody has been there to listen since a moment ago
         except Exception as error:
             self._message = f"the recorder could not start: {type(error).__name__}: {error}"
             self._state = "failed"
@@ -124,6 +131,7 @@ class Agent:
             through_step=one_pass,
             settle_after=None if one_pass else SETTLE_AFTER,
             debugger=debugger.loaded_debugger(),
+            program_began_at=self._began_at,
             hide_code=hide_code,
             unseen=unseen,
         )
@@ -184,6 +192,7 @@ class Agent:
         while not self._is_leaving:
             if self._sender.is_over and self._address.mode == "debug":
                 # Nobody will hear of it: the program is to run as without us.
+                self._is_leaving = True
                 if self._recorder is not None:
                     self._recorder.stop()
                 return
@@ -192,6 +201,8 @@ class Agent:
                 self._send_news()
                 self._tend(now - before)
             except Exception as error:
+                if self._recorder is not None:
+                    self._recorder.stop()
                 self._recorder = None
                 self._state, self._message = "failed", f"{type(error).__name__}: {error}"
             before = now
@@ -240,8 +251,13 @@ class Agent:
     def _send_rows(self, message: dict[str, Any]) -> None:
         message["type"] = "rows"
         self._files.update(os.path.realpath(row[0]) for row in message.get("sources", ()))
-        if not self._sender.offer(message):
+        if self._sender.offer(message):
+            self._refused = 0
+        elif self._sender.is_connected:
             self._writer = None  # Rows refer to earlier ones: all of them anew.
+            self._refused += 1
+            if self._refused >= MOST_REFUSED:
+                raise RuntimeError(f"a message cannot be sent: {self._sender.trouble}")
 
     def _tell(self) -> None:
         """Send where things stand, where that has changed."""
@@ -329,7 +345,13 @@ class Agent:
 
     def _end_recording(self, recorder: Recorder) -> None:
         recorder.stop()
-        self._state = "complete" if recorder.modules else "noForward"
+        if not recorder.modules:
+            self._state = "noForward"
+        elif self._address.mode == "forwardPass" and not recorder.passes_seen:
+            self._state = "noForward"
+            self._message = "only modules without parameters were called"
+        else:
+            self._state = "complete"
 
 
 def _torch_version() -> str | None:

@@ -68,7 +68,8 @@ class TracedRun:
         self._sink = sink
         self._terminal = terminal
         self._pid = os.getpid()
-        self._started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._began_at = datetime.now(UTC)
+        self._started = self._began_at.isoformat(timespec="milliseconds")
         self._argv = argv
         self._own_path = list(sys.path)
         self._recorder: Recorder | None = None
@@ -137,6 +138,7 @@ class TracedRun:
                 through_step=not choice.stop_after_trace,
                 settle_after=choice.settle_after,
                 expand_fused=choice.expand_fused,
+                program_began_at=self._began_at.timestamp(),
             )
             recorder = Recorder(options, on_complete=self._recording_is_complete)
             recorder.start()

@@ -6,13 +6,15 @@ ways begin at its entry, or at an instruction where the program is known to have
 
 from __future__ import annotations
 
+import dis
+import inspect
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import CodeType
 from typing import Final, NamedTuple
 
-from shapetrace.recorder.flow import Effect, Flow, Ways
+from shapetrace.recorder.flow import Ahead, Effect, Flow, Ways
 from shapetrace.recorder.patterns import (
     Called,
     Copy,
@@ -29,6 +31,8 @@ BEFORE: Final = -1
 """Stands for no store at all: a value that there was where the ways begin. At the entry of a
 function only parameters have one."""
 
+_GLOBAL_STORES: Final = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
+_IMPORT_STAR: Final = 2
 _MOST_REMEMBERED: Final = 64
 """Answers about one function that are kept."""
 
@@ -59,7 +63,12 @@ class Assignments:
         hidden = {*code.co_cellvars, *code.co_freevars}
         # A comprehension that runs in the same frame has variables of its own by these names.
         hidden.update(step.value for step in listing.steps if step.kind is Kind.SET_ASIDE)
-        self.names: Final = tuple(name for name in code.co_varnames if name not in hidden)
+        names: Iterable[str] = code.co_varnames
+        if is_module(code):
+            stored = (step.value for step in listing.steps if step.kind is Kind.STORE)
+            names = dict.fromkeys(stored)
+            hidden.update(_stored_by_functions(code))
+        self.names: Final = tuple(name for name in names if name not in hidden)
         """Names whose stores are all in this function's own code."""
         parameters = frozenset(code.co_varnames[: _parameter_count(code)])
         self._code: Final = code
@@ -69,16 +78,20 @@ class Assignments:
         self._flow: Final = Flow(listing, self._bits.effects)
         self._returns: Final = dict(returns_in(listing))
         self._returned_calls: Final = frozenset(returned_calls_in(listing))
-        keeping = self._names_that_keep_their_value(listing, parameters)
-        self._branches: Final = [each for each in branches_in(listing) if each.name in keeping]
+        branches = list(branches_in(listing))
+        keeping = self._names_that_keep_their_value(
+            listing, parameters, {each.name for each in branches}
+        )
+        self._branches: Final = [each for each in branches if each.name in keeping]
         self._called: Final[dict[int, Called | None]] = {}
+        self._from_entry: Final[dict[Ways, Ahead]] = {}
         self._reached: Final[dict[tuple[int, int | None, Ways], Reached]] = {}
 
     def _names_that_keep_their_value(
-        self, listing: Listing, parameters: frozenset[str]
+        self, listing: Listing, parameters: frozenset[str], among: set[str]
     ) -> set[str]:
-        """The variables whose value stays the one they get first."""
-        stores: dict[str, list[int]] = {name: [] for name in self.names}
+        """The variables among these whose value stays the one they get first."""
+        stores: dict[str, list[int]] = {name: [] for name in self.names if name in among}
         for step in listing.steps:
             if step.kind in BINDING and step.value in stores:
                 stores[step.value].append(step.offset)
@@ -132,7 +145,7 @@ class Assignments:
         known = self._reached.get(key)
         if known is None:
             if since is None:
-                ahead = self._flow.ahead(self._offsets[0], self._bits.at_entry, never)
+                ahead = self._ahead_of_entry(never)
             else:
                 ahead = self._flow.ahead(since, self._bits.anywhere, never)
             if len(self._reached) >= _MOST_REMEMBERED:
@@ -140,11 +153,44 @@ class Assignments:
             known = self._reached[key] = self._bits.read(ahead.bits_at(offset))
         return known
 
+    def _ahead_of_entry(self, never: Ways) -> Ahead:
+        known = self._from_entry.get(never)
+        if known is None:
+            if len(self._from_entry) >= _MOST_REMEMBERED:
+                self._from_entry.clear()
+            known = self._from_entry[never] = self._flow.ahead(
+                self._offsets[0], self._bits.at_entry, never
+            )
+        return known
+
     def returned(self, since: int | None, never: Ways = frozenset()) -> Ending | None:
         """How the function ends, where only one return can be reached."""
         ahead = self._flow.ahead(self._offsets[0] if since is None else since, never=never)
         reached = [offset for offset in self._returns if ahead.may_reach(offset)]
         return Ending(reached[0], self._returns[reached[0]]) if len(reached) == 1 else None
+
+
+def is_module(code: CodeType) -> bool:
+    """Whether code is that of a module, all of whose variables are global ones."""
+    return code.co_name == "<module>" and not code.co_flags & inspect.CO_OPTIMIZED
+
+
+def _stored_by_functions(code: CodeType) -> Iterator[str]:
+    """The global variables that functions in a module store to, or that it may import unnamed."""
+    pending = [code]
+    while pending:
+        current = pending.pop()
+        for instruction in dis.get_instructions(current):
+            if instruction.opname in _GLOBAL_STORES and current is not code:
+                yield instruction.argval
+            elif instruction.opname == "IMPORT_STAR" or _imports_star(instruction):
+                yield from code.co_names
+        pending.extend(part for part in current.co_consts if isinstance(part, CodeType))
+
+
+def _imports_star(instruction: dis.Instruction) -> bool:
+    """How Python 3.12 and later do so."""
+    return instruction.opname == "CALL_INTRINSIC_1" and instruction.arg == _IMPORT_STAR
 
 
 class _Bits:

@@ -7,7 +7,7 @@ bit is set somewhere if it is on any way there, errors included.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from shapetrace.recorder.steps import Listing
@@ -43,6 +43,7 @@ class Flow:
     def __init__(self, listing: Listing, effects: Mapping[int, Effect]) -> None:
         self._blocks: Final[dict[int, _Block]] = {}
         self._starts: Final = sorted(_starts(listing, effects))
+        self._back: Final = list(_ways_back(listing))
         for index, start in enumerate(self._starts):
             is_last = index + 1 == len(self._starts)
             last = listing.before(None if is_last else self._starts[index + 1])
@@ -75,6 +76,8 @@ class Flow:
 
     def repeats(self, offset: int) -> bool:
         """Whether the program may come to an instruction again in one run of the function."""
+        if not any(target <= offset <= source for source, target in self._back):
+            return False
         return self.block_of(offset) in self.ahead(offset).entered
 
     def block_of(self, offset: int) -> int:
@@ -105,6 +108,15 @@ class Ahead(NamedTuple):
 
     def _is_in_same_block(self, offset: int) -> bool:
         return self.since <= offset and self.flow.block_of(self.since) == self.flow.block_of(offset)
+
+
+def _ways_back(listing: Listing) -> Iterator[tuple[int, int]]:
+    """The ways to an earlier instruction, without which nothing is repeated."""
+    for source, targets in listing.following.items():
+        yield from ((source, target) for target in targets if target <= source)
+    for handler in listing.handlers:
+        if handler.target <= handler.end:
+            yield handler.end, handler.target
 
 
 def _starts(listing: Listing, effects: Iterable[int]) -> set[int]:

@@ -168,8 +168,9 @@ class RowWriter:
     def _write_sources(self) -> None:
         """Add files that were met, up to so much text; the rest comes with the next message."""
         room = MOST_TEXT
+        since = self._recorder.options.program_began_at or self._recorder.started_at
         while self._unread_files and room > 0:
-            row = source_row(self._unread_files.pop(0), self._recorder.started_at)
+            row = source_row(self._unread_files.pop(0), since)
             room -= len(row[2] or "")
             self._add("sources", row)
 

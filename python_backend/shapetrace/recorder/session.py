@@ -69,6 +69,8 @@ class RecorderOptions:
     """The debugger that the program runs under."""
     hide_code: Callable[[CodeType], bool] | None = None
     """Keeps a debugger from taking our code for the program's; False where it cannot."""
+    program_began_at: float | None = None
+    """When its files may have been read first; None for when the recording began."""
     unseen: Callable[[Any], Any] | None = None
     """Turns a function into one that a debugger does not look into, nor into what it calls."""
 

@@ -19,7 +19,7 @@ class Kind(Enum):
     """What a step does with the values on the interpreter's stack."""
 
     LOAD = auto()
-    """Puts a local variable on top."""
+    """Puts a local variable on top; in a module's own code, where all are global, such a one."""
     STORE = auto()
     """Takes the top away and gives it to a name."""
     DELETE = auto()
@@ -77,6 +77,7 @@ _STEPS: Final = {
     "LOAD_FAST": (Kind.LOAD,),
     "LOAD_FAST_CHECK": (Kind.LOAD,),
     "LOAD_FAST_BORROW": (Kind.LOAD,),
+    "LOAD_NAME": (Kind.LOAD,),
     "LOAD_FAST_LOAD_FAST": (Kind.LOAD, Kind.LOAD),
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW": (Kind.LOAD, Kind.LOAD),
     "STORE_FAST": (Kind.STORE,),
@@ -87,6 +88,7 @@ _STEPS: Final = {
     "STORE_FAST_LOAD_FAST": (Kind.STORE, Kind.LOAD),
     "STORE_FAST_MAYBE_NULL": (Kind.STORE,),
     "DELETE_FAST": (Kind.DELETE,),
+    "DELETE_NAME": (Kind.DELETE,),
     "LOAD_FAST_AND_CLEAR": (Kind.SET_ASIDE,),
     "LOAD_CONST": (Kind.CONSTANT,),
     "LOAD_SMALL_INT": (Kind.CONSTANT,),

@@ -13,7 +13,7 @@ from torch.nn import Module
 
 from shapetrace.recorder.arguments import argument_texts
 from shapetrace.recorder.call_finder import CallFinder, LiveCall, site_of
-from shapetrace.recorder.callsite import NotTheProgram, Site
+from shapetrace.recorder.callsite import Activation, NotTheProgram, Site
 from shapetrace.recorder.debuggers import STATE_METHODS, hide_methods
 from shapetrace.recorder.describe import Raw, describe_tensor, describe_value
 from shapetrace.recorder.kinds import RESHAPING
@@ -59,6 +59,8 @@ class ThreadState(CallFinder):
         """How many module calls are running that are not looked at because nothing is new."""
         self.reshaped: set[int] = set()
         """Identities of tensors whose own shape was changed in place since they were stored."""
+        self.seen: dict[tuple[Activation, str], tuple[int, int]] = {}
+        """For a module's variables, which do not go away, the store and identity noted last."""
         self.current: OpVariant | None = None
         """The op whose kernels are now being run."""
         self.running: list[tuple[KernelVariant, Any, Raw]] = []

@@ -1,4 +1,4 @@
-"""What the local variables of the program's functions hold, and which stores put it there.
+"""What the variables of the program hold, and which stores put it there.
 
 They are looked at when a call site is first seen with a new signature: the caller's, and those of
 the functions around it. Of a function that runs once during a module call it is remembered what
@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import Module
 from torch.nn.modules import module as torch_modules
 
-from shapetrace.recorder.assignments import BEFORE, Reached
+from shapetrace.recorder.assignments import BEFORE, Reached, is_module
 from shapetrace.recorder.callsite import Activation, Site
 from shapetrace.recorder.describe import MOST_DEPTH, MOST_ITEMS, describe_value, holds_tensor
 from shapetrace.recorder.flow import Ways
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from shapetrace.recorder.thread_state import ThreadState
 
 _UNKNOWN: Final = object()
+
+_MOST_NAMES: Final = 400
+"""Variables of a module that are looked at; generated code may have any number."""
 
 Names = dict[int, str]
 """Names by the identity of the tensor."""
@@ -48,8 +51,11 @@ Looks = dict[Activation, Look | None]
 
 
 def note_locals(state: ThreadState, frame: FrameType, site: Site) -> Names:
-    """Note the tensors that a function's locals hold, at the stores that put them there."""
-    if not frame.f_code.co_flags & OPTIMIZED:
+    """Note the tensors that a function's locals hold, at the stores that put them there.
+
+    And those that a module's variables hold; a class's body is passed over.
+    """
+    if not frame.f_code.co_flags & OPTIMIZED and not is_module(frame.f_code):
         return {}
     values = read_locals(frame)
     try:
@@ -121,6 +127,9 @@ def _look_at(state: ThreadState, frame: FrameType, site: Site, values: Any) -> N
     activation = site.activation
     assignments = state.recorder.assignments_of(frame.f_code)
     offset = assignments.align(site.offset)
+    is_of_module = is_module(frame.f_code)
+    if is_of_module and len(assignments.names) > _MOST_NAMES:
+        return {}
     bound = {name: values[name] for name in assignments.names if name in values}
     # Not isinstance: an object of the program's may answer for its class.
     tensors = {name: value for name, value in bound.items() if issubclass(type(value), Tensor)}
@@ -132,8 +141,12 @@ def _look_at(state: ThreadState, frame: FrameType, site: Site, values: Any) -> N
         for name, value in bound.items():
             if name in tensors or issubclass(type(value), tuple):
                 store = _store_of(name, bound, reached, last)
-                if store is not None:
-                    _note(state, activation, name, store, value)
+                known = (store, id(value))
+                if store is None or (is_of_module and state.seen.get((activation, name)) == known):
+                    continue
+                _note(state, activation, name, store, value)
+                if is_of_module:
+                    state.seen[activation, name] = known
         for copy in reached.made:
             value = _item(bound.get(copy.source, _UNKNOWN), copy.path)
             _note(state, activation, copy.name, copy.offset, value)

@@ -1,15 +1,25 @@
 """Which lines of a document are which lines of the source that ran.
 
-Between two lines that are known to be the same, lines are matched by their text, and only where
-there is no choice: what occurs once on both sides, or equally often and in the same order.
+Between two lines that are known to be the same, lines are matched by their text and the function
+they are in, and only where there is no choice: what occurs once on both sides, or equally often and
+in the same order.
 """
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import pairwise
+from typing import TypeAlias
+
+Line: TypeAlias = Hashable
+"""What makes two lines the same."""
+
+_HEADER = re.compile(r"\s*(?:async\s+def|def|class)\s+(\w+)")
+_CONTINUING = (*")]}", '"', "'", "#")
+"""How lines begin that stand less far in than what is around them, without ending that."""
 
 
 class Alignment:
@@ -56,12 +66,58 @@ class Alignment:
         self._match(first_ran, len(self._ran) if behind is None else behind, start, end)
 
     def _match(self, ran_start: int, ran_end: int, start: int, end: int) -> None:
-        for ran_line, line in matches(self._ran, self._now, ran_start, ran_end, start, end):
-            self._origins[line] = ran_line
+        if self._ran[ran_start:ran_end] == self._now[start:end]:
+            self._origins[start:end] = range(ran_start, ran_end)
+            return
+        ran = in_scopes(self._ran, ran_start, ran_end)
+        now = in_scopes(self._now, start, end)
+        for ran_line, line in matches(ran, now, 0, len(ran), 0, len(now)):
+            self._origins[start + line] = ran_start + ran_line
+
+
+def in_scopes(lines: Sequence[str], start: int, end: int) -> list[tuple[str, ...]]:
+    """Some lines of a text, each with the names of the classes and functions that it is in.
+
+    Read from how far in lines begin: the text need not be valid.
+    """
+    scopes = _scopes_at(lines, start)
+    found: list[tuple[str, ...]] = []
+    for line in lines[start:end]:
+        text = line.lstrip()
+        indent = len(line) - len(text)
+        if text and not text.startswith(_CONTINUING):
+            while scopes and scopes[-1][0] >= indent:
+                scopes.pop()
+        found.append((line, *(name for _, name in scopes)))
+        header = _HEADER.match(line)
+        if header is not None:
+            scopes.append((indent, header[1]))
+    return found
+
+
+def _scopes_at(lines: Sequence[str], start: int) -> list[tuple[int, str]]:
+    """The classes and functions that are not over before a line: how far in they begin, and names.
+
+    Outermost first; the line itself may end some of them.
+    """
+    scopes: list[tuple[int, str]] = []
+    limit: int | None = None
+    for line in reversed(lines[:start]):
+        text = line.lstrip()
+        indent = len(line) - len(text)
+        if not text or text.startswith(_CONTINUING) or (limit is not None and indent >= limit):
+            continue
+        header = _HEADER.match(line)
+        if header is not None:
+            scopes.append((indent, header[1]))
+        limit = indent
+        if limit == 0:
+            break
+    return scopes[::-1]
 
 
 def matches(
-    ran: Sequence[str], now: Sequence[str], ran_start: int, ran_end: int, start: int, end: int
+    ran: Sequence[Line], now: Sequence[Line], ran_start: int, ran_end: int, start: int, end: int
 ) -> Iterator[tuple[int, int]]:
     """The lines of two texts that are the same beyond doubt, as pairs, in no order."""
     gaps = [(ran_start, ran_end, start, end)]
@@ -82,7 +138,7 @@ def matches(
 
 
 def _certain(
-    ran: Sequence[str], now: Sequence[str], ran_start: int, ran_end: int, start: int, end: int
+    ran: Sequence[Line], now: Sequence[Line], ran_start: int, ran_end: int, start: int, end: int
 ) -> list[tuple[int, int]]:
     """Pairs of equal lines of two gaps, in order."""
     ran_counts = Counter(ran[ran_start:ran_end])

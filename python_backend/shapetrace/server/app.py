@@ -110,7 +110,9 @@ class App:
 
     async def close_session(self, params: object) -> None:
         """Expect no more of a session."""
-        await self._listening().close_session(protocol.read_session(params).session)
+        session = protocol.read_session(params).session
+        self.store.close_session(session)
+        await self._listening().close_session(session)
 
     def clear(self, params: object) -> None:
         """Forget all that was recorded."""
@@ -132,7 +134,11 @@ class App:
         """Have processes look at everything again."""
         listener = self._listening()
         processes = listener.processes(protocol.read_session(params).session)
-        told = [listener.send(process, {"type": "wake"}) for process in processes]
+        told = [
+            listener.send(process, {"type": "wake"})
+            for process in processes
+            if self.sessions.records(process)
+        ]
         return protocol.to_json(protocol.Woken(sum(told)))
 
     def show_hints(self, params: object) -> None:

@@ -1,7 +1,8 @@
 """Which assignment gave a name the value that it has at a place, where there is no doubt.
 
 The one assignment is looked for that runs each time before the place is reached, with none in
-between. Loops, branches, ``nonlocal`` and so on put that in doubt, and then there is no answer.
+between. Loops, branches, ``nonlocal`` and so on put that in doubt, and then there is no answer; so
+do methods that change a tensor's own shape.
 """
 
 from __future__ import annotations
@@ -24,6 +25,15 @@ _TRANSPARENT = frozenset(
     {"autocast", "device", "enable_grad", "inference_mode", "no_grad", "set_grad_enabled"}
 )
 """Contexts of torch's that never swallow an error, so that what is in them has run behind them."""
+
+
+_RESHAPING = frozenset(
+    {
+        *("as_strided_", "resize_", "resize_as_", "set_", "squeeze_", "swapaxes_", "swapdims_"),
+        *("t_", "transpose_", "unsqueeze_", "data"),
+    }
+)
+"""Methods that change a tensor's own shape, and what may be assigned to for it to change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +92,7 @@ def _in_comprehension(scope: ast.AST, inner: ast.AST, name: str) -> _Within | No
 
 
 def _in_scope(scope: ast.AST, path: Sequence[ast.AST], name: str) -> Binding | None:
-    if _is_shared(scope, name):
+    if _is_shared(scope, name) or _may_reshape(scope):
         return None
     statements = [node for node in path if isinstance(node, (ast.stmt, *_HANDLERS))]
     for depth in range(len(statements) - 1, -1, -1):
@@ -211,6 +221,16 @@ def _is_shared(scope: ast.AST, name: str) -> bool:
         elif isinstance(node, ast.Global) and name in node.names:
             return True
     return False
+
+
+def _may_reshape(scope: ast.AST) -> bool:
+    """Whether anything in a scope changes a tensor's own shape: it may be this one."""
+    return any(
+        isinstance(node, ast.Attribute)
+        and node.attr in _RESHAPING
+        and (node.attr.endswith("_") or isinstance(node.ctx, ast.Store))
+        for node in ast.walk(scope)
+    )
 
 
 def _stores_in(block: Sequence[ast.stmt], name: str) -> bool:

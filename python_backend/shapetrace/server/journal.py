@@ -32,7 +32,7 @@ from shapetrace.transport.handshake import HandshakeError, Hello, hello_message,
 MOST_BYTES = 256 * 1024 * 1024
 """For one process."""
 
-SESSIONS_KEPT = 3
+SESSIONS_KEPT = 8
 DAYS_KEPT = 7
 
 _FORMAT = "shapetrace-journal/1"
@@ -80,6 +80,11 @@ class JournalPart:
             self._descriptor = os.open(path, flags, 0o600)
         except OSError as error:
             self._give_up(f"cannot be written: {error}")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still written to."""
+        return self._descriptor is not None
 
     def write(self, payload: bytes) -> None:
         """Add a frame, given by its JSON."""
@@ -153,6 +158,8 @@ class Journal:
         pid = hello.process.pid
         former = {path: part for path, (of, part) in _files_in(folder).items() if of == pid}
         path = folder / f"{pid}-{max(former.values(), default=0) + 1}.frames"
+        if not former and not _files_in(folder):
+            self.remove_old(SESSIONS_KEPT - 1)
         part = JournalPart(path, self._most_bytes)
         heading = {
             "type": "journal",
@@ -190,12 +197,20 @@ class Journal:
             self._forget_folder(folder)
 
     def remove_old(self, sessions: int = SESSIONS_KEPT, days: float = DAYS_KEPT) -> None:
-        """Delete all but the newest sessions, and those that nothing was added to for days."""
-        folders = self._folders()
+        """Delete all but the newest sessions, and those that nothing was added to for days.
+
+        Those that are being written stay.
+        """
+        folders = [each for each in self._folders() if not self._is_open(each)]
         oldest = time.time() - days * 24 * 3600
         for position, folder in enumerate(reversed(folders)):
             if position >= sessions or _changed(folder) < oldest:
                 self._forget_folder(folder)
+
+    def _is_open(self, folder: Path) -> bool:
+        return any(
+            path.parent == folder and part.is_open for path, part in self._open_parts.items()
+        )
 
     def _folders(self) -> list[Path]:
         """The folders that hold files of ours, by when these last changed."""

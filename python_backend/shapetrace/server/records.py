@@ -130,6 +130,11 @@ class FileRecords:
         self._entered.setdefault(function, {})[process, module] = None
         self._entered_versions[function] = self._entered_versions.get(function, 0) + 1
 
+    def remove_entry(self, function: str, process: int, module: int) -> None:
+        """Forget that a module call began with a function."""
+        self._entered.get(function, {}).pop((process, module), None)
+        self._entered_versions[function] = self._entered_versions.get(function, 0) + 1
+
     def module_calls(self, function: str) -> dict[Key, ModuleCall]:
         """The module calls that began with a function, in the order in which they were seen."""
         keys = self._entered.get(function, ())

@@ -19,6 +19,9 @@ from shapetrace.transport.handshake import Hello
 _TURN = 0.005
 """Seconds of reading old messages after which the editor has its turn."""
 
+_FINAL = frozenset({"complete", "noForward", "unsupported", "failed", "gone"})
+"""States after which a process is not recorded any more."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -60,6 +63,11 @@ class Sessions:
             # That is how all connections end.
             message = "" if reason == "ended" else reason
             self._tell(replace(status, state="gone", message=message))
+
+    def records(self, process: ProcessKey) -> bool:
+        """Whether a process is recorded, or will be."""
+        status = self._statuses.get(process)
+        return status is not None and status.state not in _FINAL
 
     async def replay(self, recorded: Iterable[Replayed]) -> None:
         """Hear once more what processes said before the server was restarted, bit by bit."""

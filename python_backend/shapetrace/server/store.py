@@ -47,6 +47,8 @@ class Process:
     cleared_variables: dict[int, Variable] = field(default_factory=dict)
     coverage: tuple[Coverage, ...] = ()
     sources: dict[str, Source] = field(default_factory=dict)
+    outdated: dict[str, FileRecords] = field(default_factory=dict)
+    """By file key, what was recorded in versions of files that a later process found changed."""
     entries: dict[int, Frame] = field(default_factory=dict)
     """For each module call the frame of the program's function that it began with."""
     is_running: bool = True
@@ -106,6 +108,8 @@ class Session:
     processes: dict[ProcessKey, Process] = field(default_factory=dict)
     files: dict[str, FileRecords] = field(default_factory=dict)
     """By file key."""
+    is_over: bool = False
+    """Whether no process is expected any more."""
 
 
 class TraceStore:
@@ -124,12 +128,24 @@ class TraceStore:
         self._listeners.append(listener)
 
     def open_session(self, session: str, *, is_former: bool = False) -> None:
-        """Begin a session, or go on with it. A former one counts as older than all others."""
+        """Begin a session, or go on with it; one that was over begins anew.
+
+        A former one counts as older than all others.
+        """
+        former = self._sessions.get(session)
+        if former is not None and former.is_over and not is_former:
+            self._drop(former)
+            self._tell(set(former.files), set())
         if is_former and session not in self._sessions:
             self._opened += 1
             self._sessions[session] = Session(session, self._opened - _FORMER)
         self._session(session)
         self._drop_old()
+
+    def close_session(self, session: str) -> None:
+        """Note that no process of a session is expected any more; what they sent is kept."""
+        if session in self._sessions:
+            self._sessions[session].is_over = True
 
     def open_process(self, session: str, key: ProcessKey, about: object = None) -> None:
         """Begin with a process; what one with this key sent before is forgotten."""
@@ -148,7 +164,9 @@ class TraceStore:
 
     def apply(self, key: ProcessKey, update: Update) -> None:
         """Add what has come from a process."""
-        process = self._processes[key]
+        process = self._processes.get(key)
+        if process is None:
+            return  # of a session that began anew
         changed: set[str] = set()
         if update.run is not None:
             process.run = update.run
@@ -245,11 +263,16 @@ class TraceStore:
             is_running = any(process.is_running for process in session.processes.values())
             is_needed = position < _SESSIONS_KEPT and (position == 0 or bool(files - shown))
             if files and not is_running and not is_needed:
-                del self._sessions[session.identity]
-                for key, process in session.processes.items():
-                    self._processes.pop(key, None)
-                    self._numbers.pop(process.number, None)
+                self._drop(session)
             shown |= files
+
+    def _drop(self, session: Session) -> None:
+        del self._sessions[session.identity]
+        for key, process in session.processes.items():
+            self._processes.pop(key, None)
+            self._numbers.pop(process.number, None)
+        # They refer to each other, and the collector is not to look for them.
+        session.processes.clear()
 
     def _session(self, identity: str) -> Session:
         found = self._sessions.get(identity)
@@ -258,18 +281,30 @@ class TraceStore:
             found = self._sessions[identity] = Session(identity, self._opened)
         return found
 
-    def _file(self, session: Session, path: str) -> FileRecords:
+    def _file(self, process: Process, path: str) -> FileRecords:
+        """The records of a file; those that nobody sees, where it has changed since this process
+        read it."""
+        files = process.session.files
         key = file_key(path)
-        found = session.files.get(key)
+        found = files.get(key)
         if found is None:
-            found = session.files[key] = FileRecords(path, self._module)
+            found = files[key] = FileRecords(path, self._module)
+        source = process.sources.get(path)
+        if source is not None and (source.digest, source.text) != (found.digest, found.text):
+            return process.outdated.setdefault(key, FileRecords(path, self._module))
         return found
 
     def _set_source(self, session: Session, source: Source) -> bool:
-        """Note what a file was when it ran; say whether that was not known before."""
-        records = self._file(session, source.path)
-        if source.digest == records.digest and source.text == records.text:
+        """Note what a file was when it ran; say whether that was not known before.
+
+        What was recorded in another version of it is shown no more.
+        """
+        key = file_key(source.path)
+        records = session.files.get(key)
+        if records is not None and (source.digest, source.text) == (records.digest, records.text):
             return False
+        if records is None or records.digest is not None or records.text is not None:
+            records = session.files[key] = FileRecords(source.path, self._module)
         records.digest, records.text = source.digest, source.text
         return True
 
@@ -278,7 +313,7 @@ class TraceStore:
         process.counts.pop(call.id, None)
         changed: set[str] = set()
         if former is not None and former.file is not None and _place(former) != _place(call):
-            self._file(process.session, former.file).remove_call(process.number, former)
+            self._file(process, former.file).remove_call(process.number, former)
             changed.add(file_key(former.file))
         return changed | self._add_call(process, call)
 
@@ -289,12 +324,12 @@ class TraceStore:
         if isinstance(call, Op) and call.level != "torch":
             return changed
         if call.file is not None:
-            self._file(process.session, call.file).add_call(process.number, call)
+            self._file(process, call.file).add_call(process.number, call)
             changed.add(file_key(call.file))
         self._find_entry(process, call)
         entry = process.entries.get(call.id) if isinstance(call, ModuleCall) else None
         if entry is not None:
-            records = self._file(process.session, entry.file)
+            records = self._file(process, entry.file)
             records.add_entry(entry.function, process.number, call.id)
             changed.add(file_key(entry.file))
         return changed
@@ -324,28 +359,36 @@ class TraceStore:
     def _find_entry(self, process: Process, call: Call) -> None:
         """Note the function in which the program's own code in a module call began.
 
-        That is the first frame on the stack behind those that the module call itself stands on.
+        That is its ``forward``, or else the first frame on the stack behind those that the module
+        call itself stands on. Decorators and hooks of the program's may stand before ``forward``.
         """
         identity = call.parent if isinstance(call, ModuleCall) else call.module
-        if identity is None or identity in process.entries:
+        former = None if identity is None else process.entries.get(identity)
+        module = None if identity is None else process.modules.get(identity)
+        if identity is None or module is None or (former is not None and _is_forward(former)):
             return
-        module = process.modules.get(identity)
-        if module is None or len(call.stack) <= len(module.stack):
+        inside = map(process.frames.get, call.stack[len(module.stack) :])
+        frames = [frame for frame in inside if frame is not None]
+        frame = next(filter(_is_forward, frames), None) or (
+            None if former else next(iter(frames), None)
+        )
+        if frame is None:
             return
-        frame = process.frames.get(call.stack[len(module.stack)])
-        if frame is not None:
-            process.entries[identity] = frame
-            records = self._file(process.session, frame.file)
-            records.add_entry(frame.function, process.number, identity)
+        if former is not None:
+            records = self._file(process, former.file)
+            records.remove_entry(former.function, process.number, identity)
+        process.entries[identity] = frame
+        records = self._file(process, frame.file)
+        records.add_entry(frame.function, process.number, identity)
 
     def _set_variable(self, process: Process, number: int, variable: Variable) -> str:
         former = process.variables.get(number)
         if former is not None:
-            records = self._file(process.session, former.file)
+            records = self._file(process, former.file)
             records.remove_variable(process.number, number, former)
         process.variables[number] = variable
         process.cleared_variables.pop(number, None)
-        self._file(process.session, variable.file).add_variable(process.number, number, variable)
+        self._file(process, variable.file).add_variable(process.number, number, variable)
         return file_key(variable.file)
 
     def _forget(self, process: Process) -> None:
@@ -353,14 +396,18 @@ class TraceStore:
         calls: list[Call] = [*process.modules.values(), *process.ops.values()]
         for call in calls:
             if call.file is not None:
-                self._file(process.session, call.file).remove_call(process.number, call)
+                self._file(process, call.file).remove_call(process.number, call)
         for number, variable in process.variables.items():
-            records = self._file(process.session, variable.file)
+            records = self._file(process, variable.file)
             records.remove_variable(process.number, number, variable)
 
     def _tell(self, changed: set[str], counted: set[str]) -> None:
         for listener in self._listeners:
             listener(frozenset(changed), frozenset(counted))
+
+
+def _is_forward(frame: Frame) -> bool:
+    return frame.function.rpartition(".")[2] == "forward"
 
 
 def _first(recorded: tuple[int, FileRecords | None]) -> int:

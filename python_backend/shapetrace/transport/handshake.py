@@ -15,7 +15,7 @@ PROTOCOL = 1
 """Changes when an older side could no longer understand the newer one."""
 
 HELLO_WITHIN = 5.0
-"""Seconds that either side waits for the other's first word."""
+"""Seconds that the server waits for a process's first word."""
 
 _LARGEST_ID = 2**32
 _ARGUMENTS_LENGTH = 2_000

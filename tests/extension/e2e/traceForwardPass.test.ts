@@ -167,7 +167,7 @@ inEditors("Trace Forward Pass", {}, (test) => {
     async ({ workbench, folder }) => {
       await workbench.openFile(folder.file("model.py"));
       await workbench.run(TRACE);
-      const message = await workbench.notification("no module ran");
+      const message = await workbench.notification("without a forward pass");
       assert.match(message, /model\.py.*\[Run Something Else...\]/);
       await workbench.debug.waitUntilEnded();
     },

@@ -24,6 +24,8 @@ const PROGRAMS: Readonly<Record<string, string>> = {
   "a with block": "model = Net()\nwith torch.no_grad():\n    y = model(x)",
   "a with block on one line": "with torch.no_grad(): evaluate(model)",
   "a statement behind another": "import torch; main()",
+  "the result of a function of its own":
+    "def train(model):\n    pass\n\nhistory = train(Net())\n",
   "only assignments": "import torch\nx = torch.randn(2, 3)\ny = x @ x.T",
   "an old Mac would not": "x = 1\r\nmain()\r\n",
 };
@@ -37,6 +39,7 @@ const LIBRARIES: Readonly<Record<string, string>> = {
   "a decorator over lines": "@register(\n    'net',\n)\ndef net():\n    return Net()\n",
   constants:
     "DEVICE = torch.device('cuda' if torch.cuda.is_available() else 'cpu')\nT = TypeVar('T')",
+  "a table made by a function of its own": "def _table():\n    return {}\nTABLE = _table()\n",
   "a configuration": "import torch\nwidth = 64\nDEVICE = torch.device('cpu')\n",
   "a variable beside definitions": "cache = make()\ndef f(): ...\n",
   "a logger and nothing else": "log = logging.getLogger(__name__)",

@@ -82,7 +82,7 @@ describe("a program's state in words", () => {
     const text = stateInWords({ ...program("recording", 7), passes: 2, dropped: 3 });
     assert.equal(
       text,
-      "recording (2 forward passes, 7 calls; 3 calls left out because they came too fast)",
+      "recording (2 forward passes, 7 calls; 3 messages with calls could not be sent)",
     );
   });
 

@@ -12,7 +12,7 @@ import pytest
 
 from shapetrace.events.model import Tensor
 from tests.python.e2e.agent.differential import Watched, same_as_without_us
-from tests.support.debug_client import Script, launch
+from tests.support.debug_client import Launch, Script, launch
 from tests.support.session_server import Heard, SessionServer
 
 pytestmark = pytest.mark.e2e
@@ -121,16 +121,18 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(
-    "start",
-    [
-        "p = multiprocessing.get_context('spawn').Process(target=work, args=(7,)); "
-        "p.start(); p.join()",
-        "subprocess.run([sys.executable, '-c', 'import torch; "
-        'torch.nn.Linear(3, 4)(torch.ones(7, 3)); print("child")\'])',
-    ],
-    ids=["spawn", "subprocess"],
-)
+STARTS = {
+    "spawn": """\
+child = multiprocessing.get_context("spawn").Process(target=work, args=(7,))
+    child.start()
+    child.join()""",
+    "subprocess": """\
+text = "import torch; torch.nn.Linear(3, 4)(torch.ones(7, 3)); print('child')"
+    subprocess.run([sys.executable, "-c", text])""",
+}
+
+
+@pytest.mark.parametrize("start", list(STARTS.values()), ids=list(STARTS))
 def test_children_that_are_debugged_are_recorded(start: str, tmp_path: Path) -> None:
     script = Script.write(SPAWNED.format(start=start), tmp_path)
     with SessionServer() as server:
@@ -222,13 +224,15 @@ def test_being_killed(tmp_path: Path) -> None:
     ],
 )
 def test_a_program_with_a_trace_function_of_its_own(setting: str, tmp_path: Path) -> None:
+    """It sees our calls like any others; those of the program's own are as without us."""
     heard, _ = same_as_without_us(
         f"""
         import sys, threading, torch
         seen = []
         def see(frame, event, argument):
-            if frame.f_code.co_filename == __file__:
-                seen.append((event, frame.f_lineno, frame.f_code.co_name))
+            code = frame.f_code
+            if code.co_filename == __file__ and code.co_name != "<shapetrace call>":
+                seen.append((event, frame.f_lineno, code.co_name))
             return see
         net = torch.nn.Linear(3, 4)
         def work(number):
@@ -249,25 +253,40 @@ def test_a_program_with_a_trace_function_of_its_own(setting: str, tmp_path: Path
 
 
 def test_a_program_that_closes_all_its_files(tmp_path: Path) -> None:
-    """As those do that turn into daemons; ours is lost, and nothing of theirs is touched."""
+    """As those do that turn into daemons: the descriptors of ours become files of the program's.
+
+    debugpy loses its connection as well, and by chance complains of it on stderr, or does not.
+    """
     script = Script.write(
         """
         import os, torch
         net = torch.nn.Linear(3, 4)
         net(torch.ones(2, 3))
         os.closerange(3, 256)
-        with open("written.txt", "w") as file:
-            net(torch.ones(5, 3))
-            file.write("unharmed")
-            file.flush()
-            net(torch.ones(6, 3))
+        files = [open(f"{number}.txt", "w") for number in range(60)]
+        for number in range(4, 9):
+            net(torch.ones(number, 3))
+            for file in files:
+                file.write("unharmed")
+                file.flush()
+        for file in files:
+            file.close()
+        print("over")
         """,
         tmp_path,
     )
-    with SessionServer() as server, launch(script, server.launch()) as session:
-        session.go()
-        session.disconnect_when_gone()
-    assert (tmp_path / "written.txt").read_text() == "unharmed"
+    ended = []
+    with SessionServer() as server:
+        for how in (Launch(), server.launch()):
+            with launch(script, how) as session:
+                session.go()
+                ended.append(session.end())
+            written = {path.read_text() for path in tmp_path.glob("*.txt")}
+            assert written == {"unharmed" * 5}
+        heard = server.process()
+        heard.wait_for(lambda it: it.bye)
+    assert [(each.exit_code, each.stdout) for each in ended] == [(0, "over\n")] * 2
+    assert shapes(heard) == {(number, 3) for number in (2, 4, 5, 6, 7, 8)}
 
 
 @pytest.mark.parametrize(
@@ -275,7 +294,7 @@ def test_a_program_that_closes_all_its_files(tmp_path: Path) -> None:
     [
         "socket.socket = None; json.dumps = None; time.monotonic = None; time.sleep = None",
         "threading.Thread = None; threading.Lock = None; os.getpid = lambda: 1",
-        "builtins.print = builtins.len = builtins.isinstance = None",
+        "builtins.print = builtins.open = builtins.input = builtins.repr = None",
     ],
     ids=["socket", "threads", "builtins"],
 )
@@ -285,12 +304,12 @@ def test_a_program_that_replaces_what_we_use(replacement: str, tmp_path: Path) -
         f"""
         import builtins, json, os, socket, sys, threading, time, torch
         net = torch.nn.Linear(3, 4)
-        kept = print, len, isinstance, threading.Thread, threading.Lock, os.getpid
-        kept += socket.socket, json.dumps, time.monotonic, time.sleep
+        replaced = builtins, json, os, socket, threading, time
+        kept = [dict(vars(each)) for each in replaced]
         {replacement}
-        net(torch.ones(2, 3)) if builtins.len else (net.weight * 2)
-        (builtins.print, builtins.len, builtins.isinstance, threading.Thread, threading.Lock,
-            os.getpid, socket.socket, json.dumps, time.monotonic, time.sleep) = kept
+        net(torch.ones(2, 3))
+        for each, names in zip(replaced, kept):
+            vars(each).update(names)
         print("over")
         """,
         tmp_path,

@@ -40,6 +40,54 @@ def test_a_document_that_differs_is_compared(ran: str, now: str, expected: str) 
     assert shown == expected
 
 
+BELOW = {
+    "another class": (
+        "class A:/  def f(x):/    y = x/    return y",
+        "class B:/  def f(x):/    y = x/    return y",
+        "- - - -",
+    ),
+    "another function": ("def f(x):/  y = x", "def g(x):/  y = x", "- -"),
+    "the same function with another head": (
+        "def f(x):/  y = x",
+        "def f(x, z=None):/  y = x",
+        "- 1",
+    ),
+    "a head over several lines": (
+        "class A:/  def f(/    x/  ):/    y = x",
+        "class A:/  def g(/    x/  ):/    y = x",
+        "0 - - - -",
+    ),
+    "a function moved into a class": (
+        "def f(x):/  y = x",
+        "class A:/  def f(x):/    y = x",
+        "- - -",
+    ),
+    "what follows a function": ("def f():/  x/y", "def g():/  x/y", "- - 2"),
+    "a docstring that stands out": (
+        'def f():/  """Text/and more/  """/  y',
+        'def f():/  """Text/and others/  """/  y',
+        "0 1 - 3 4",
+    ),
+}
+
+
+@pytest.mark.parametrize(("ran", "now", "expected"), BELOW.values(), ids=BELOW.keys())
+def test_lines_stay_in_their_function(ran: str, now: str, expected: str) -> None:
+    alignment = Alignment(ran.split("/"), now.split("/"))
+    shown = " ".join("-" if origin is None else str(origin) for origin in alignment.origins)
+    assert shown == expected
+
+
+def test_lines_that_are_put_in_stay_in_their_function() -> None:
+    ran = "class A:/  def f(x):/    y = x/    return y/class B:/  def g(x):/    return x"
+    alignment = Alignment(ran.split("/"), ran.split("/"))
+    alignment.replace(2, 2, ["    z"])
+    alignment.replace(5, 1, ["    y = x", "    return y"])
+    assert alignment.origins == [0, 1, None, 4, 5, None, None]
+    alignment.replace(2, 1, ["    y = x"])
+    assert alignment.origins == [0, 1, 2, 4, 5, None, None]
+
+
 def edited(ran: str, *steps: str) -> str:
     """A document after edits, each line with the number of the source line that it is.
 

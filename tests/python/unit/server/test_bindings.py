@@ -81,6 +81,11 @@ BINDINGS = {
     "a function with a default in between": "x = 1\ndef g(a=(x := 2)): pass\ny = ^x",
     "a loop's variable used in a nested loop": "for @x in y:\n for a in ^x: pass",
     "stored itself": "^x = 1",
+    "reshaped in place": "x = a\nx.t_()\ny = ^x",
+    "another tensor reshaped in place": "def f(x):\n y = x\n y.unsqueeze_(0)\n return ^x",
+    "given other data": "x = a\nx.data = b\ny = ^x",
+    "its data read": "@x = a\nb = x.data\ny = ^x",
+    "reshaped in another function": "def f(): z.t_()\ndef g(@x): return ^x",
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -244,6 +246,55 @@ def test_what_runs_again_after_it_was_cleared_comes_back(store: TraceStore) -> N
     assert [(each.id, each.count) for each in trace.ops] == [(3, 5)]
     assert trace.variables == (variable(tensor(3)),)
     assert list(records_of(store).variables(1, 9)) == [variable(tensor(3))]
+
+
+def test_a_file_that_has_changed_between_processes(store: TraceStore) -> None:
+    store.apply("process", Update(sources=(Source(FILE, "1", "a"),), ops=(op(1, tensor(2)),)))
+    store.open_process("session", "later")
+    store.apply("later", Update(sources=(Source(FILE, "2", "b"),), ops=(op(1, tensor(3)),)))
+    assert (values(store), records_of(store).text) == (["f32[3]"], "b")
+    store.apply("process", Update(ops=(op(2, tensor(4)),), variables={1: variable(tensor(4))}))
+    assert values(store) == ["f32[3]"]
+    assert list(records_of(store).variables(1, 9)) == []
+
+
+def test_a_session_that_is_restarted_begins_anew(store: TraceStore) -> None:
+    store.apply("process", Update(ops=(op(1, tensor(2)),)))
+    store.open_session("session")
+    assert values(store) == ["f32[2]"]
+    store.close_session("session")
+    assert values(store) == ["f32[2]"]
+    store.open_session("session")
+    assert store.records(KEY) is None
+    store.apply("process", Update(ops=(op(2, tensor(3)),)))
+    assert store.records(KEY) is None
+
+
+def test_what_is_forgotten_is_gone_without_the_garbage_collector() -> None:
+    store = TraceStore()
+    gone = []
+    for number in range(3):
+        store.open_session(str(number))
+        store.open_process(str(number), number)
+        store.apply(number, Update(ops=(op(1, tensor(2)),)))
+        gone.append(weakref.ref(records_of(store)))
+        store.close_process(number)
+    gc.disable()
+    try:
+        store.open_session("last")
+        assert [reference() is None for reference in gone] == [True, True, False]
+    finally:
+        gc.enable()
+
+
+def test_a_forward_is_known_behind_what_decorates_it(store: TraceStore) -> None:
+    frames = (Frame(1, FILE, 90, "wraps.<locals>.wrapper"), Frame(2, FILE, 3, "Net.forward"))
+    store.apply("process", Update(frames=frames, modules=(module(1, tensor(2)),)))
+    store.apply("process", Update(ops=(op(2, tensor(2), module=1, stack=(1,)),)))
+    assert list(records_of(store).module_calls("wraps.<locals>.wrapper")) == [(1, 1)]
+    store.apply("process", Update(ops=(op(3, tensor(2), module=1, stack=(1, 2)),)))
+    assert list(records_of(store).module_calls("Net.forward")) == [(1, 1)]
+    assert list(records_of(store).module_calls("wraps.<locals>.wrapper")) == []
 
 
 def test_nothing_comes_back_of_a_process_that_is_over(store: TraceStore) -> None:
