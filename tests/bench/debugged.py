@@ -22,7 +22,9 @@ WARM_PASSES = 24
 """Time enough for a recording to settle, or to hear of a breakpoint and stay awake."""
 
 
-def passes(workload: Workload, warm_seconds: float, warm_passes: int, seconds: float) -> list[float]:
+def passes(
+    workload: Workload, warm_seconds: float, warm_passes: int, seconds: float
+) -> list[float]:
     """The first pass, and the mean of those after the warm ones."""
     model, inputs, clock = workload.model, workload.inputs, time.perf_counter
     times: list[float] = []

@@ -113,11 +113,14 @@ class Agent:
         try:
             recorder = self._recorder = self._started_recorder()
             self._state = "recording"
-            if self._is_leaving:
-                recorder.stop()  # nobody has been there to listen since a moment ago
+            self._stop_if_nobody_listens(recorder)
         except Exception as error:
             self._message = f"the recorder could not start: {type(error).__name__}: {error}"
             self._state = "failed"
+
+    def _stop_if_nobody_listens(self, recorder: Recorder) -> None:
+        if self._is_leaving:
+            recorder.stop()
 
     def _started_recorder(self) -> Recorder:
         from torch.compiler import is_dynamo_compiling

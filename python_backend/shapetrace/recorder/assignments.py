@@ -15,6 +15,7 @@ from types import CodeType
 from typing import Final, NamedTuple
 
 from shapetrace.recorder.flow import Ahead, Effect, Flow, Ways
+from shapetrace.recorder.openings import Openings
 from shapetrace.recorder.patterns import (
     Called,
     Copy,
@@ -84,6 +85,7 @@ class Assignments:
         )
         self._branches: Final = [each for each in branches if each.name in keeping]
         self._called: Final[dict[int, Called | None]] = {}
+        self._openings: Openings | None = None
         self._from_entry: Final[dict[Ways, Ahead]] = {}
         self._reached: Final[dict[tuple[int, int | None, Ways], Reached]] = {}
 
@@ -162,6 +164,14 @@ class Assignments:
                 self._offsets[0], self._bits.at_entry, never
             )
         return known
+
+    def open_at(
+        self, offset: int, since: int | None, never: Ways, is_calling: bool
+    ) -> frozenset[str]:
+        """The variables through which what they hold may have been changed, at an instruction."""
+        if self._openings is None:
+            self._openings = Openings(self._code, self.names)
+        return self._openings.open_at(offset, since, never, is_calling)
 
     def returned(self, since: int | None, never: Ways = frozenset()) -> Ending | None:
         """How the function ends, where only one return can be reached."""

@@ -40,6 +40,8 @@ class Kind(Enum):
     """Replaces the top by its n items, the first on top."""
     UNPACK_STARRED = auto()
     """The same with a starred target: n targets before it, and m after it."""
+    READ = auto()
+    """Takes the top away, having looked at what is in it."""
     TUPLE = auto()
     """Replaces n values by a tuple of them."""
     JUMP = auto()
@@ -99,6 +101,12 @@ _STEPS: Final = {
     "UNPACK_SEQUENCE": (Kind.UNPACK,),
     "UNPACK_EX": (Kind.UNPACK_STARRED,),
     "BUILD_TUPLE": (Kind.TUPLE,),
+    "DICT_MERGE": (Kind.READ,),
+    "DICT_UPDATE": (Kind.READ,),
+    "LIST_EXTEND": (Kind.READ,),
+    "SET_UPDATE": (Kind.READ,),
+    "CONTAINS_OP": (Kind.READ,),
+    "KW_NAMES": (Kind.NOTHING,),
     "JUMP_FORWARD": (Kind.JUMP,),
     "TO_BOOL": (Kind.TRUTH,),
     "RETURN_VALUE": (Kind.RETURN,),

@@ -50,16 +50,19 @@ Looks = dict[Activation, Look | None]
 """The last look at each function that runs once during a module call; None for the others."""
 
 
-def note_locals(state: ThreadState, frame: FrameType, site: Site) -> Names:
+def note_locals(
+    state: ThreadState, frame: FrameType, site: Site, is_calling: bool = False
+) -> Names:
     """Note the tensors that a function's locals hold, at the stores that put them there.
 
-    And those that a module's variables hold; a class's body is passed over.
+    And those that a module's variables hold; a class's body is passed over. Where the function
+    ``is_calling``, something of the program's own runs that it has called.
     """
     if not frame.f_code.co_flags & OPTIMIZED and not is_module(frame.f_code):
         return {}
     values = read_locals(frame)
     try:
-        return _look_at(state, frame, site, values)
+        return _look_at(state, frame, site, values, is_calling)
     finally:
         forget_locals(frame, values)
 
@@ -76,7 +79,7 @@ def note_callers(state: ThreadState, frame: FrameType, site: Site) -> None:
         if outer is None:
             return
         if not caller.activation.in_torch:
-            note_locals(state, outer, caller)
+            note_locals(state, outer, caller, is_calling=True)
         frame, caller = outer, caller.activation.caller
 
 
@@ -123,7 +126,9 @@ def _returned_by(state: ThreadState, call: LiveCall, activation: Activation) -> 
     return None
 
 
-def _look_at(state: ThreadState, frame: FrameType, site: Site, values: Any) -> Names:
+def _look_at(
+    state: ThreadState, frame: FrameType, site: Site, values: Any, is_calling: bool
+) -> Names:
     activation = site.activation
     assignments = state.recorder.assignments_of(frame.f_code)
     offset = assignments.align(site.offset)
@@ -138,15 +143,23 @@ def _look_at(state: ThreadState, frame: FrameType, site: Site, values: Any) -> N
         look = Look(offset, {name: id(value) for name, value in bound.items()}, never)
         last = _exchange(state, activation, frame, look)
         reached = assignments.reached(offset, None if last is None else last.offset, never)
+        mutable = [name for name, value in bound.items() if issubclass(type(value), dict | list)]
+        if mutable:
+            since = None if last is None else last.offset
+            is_open = assignments.open_at(offset, since, never, is_calling)
+            mutable = [name for name in mutable if name not in is_open]
         for name, value in bound.items():
-            if name in tensors or issubclass(type(value), tuple):
-                store = _store_of(name, bound, reached, last)
+            if name not in tensors and not issubclass(type(value), tuple) and name not in mutable:
+                continue
+            store = _store_of(name, bound, reached, last)
+            if store is None:
+                continue
+            if is_of_module:
                 known = (store, id(value))
-                if store is None or (is_of_module and state.seen.get((activation, name)) == known):
+                if state.seen.get((activation, name)) == known:
                     continue
-                _note(state, activation, name, store, value)
-                if is_of_module:
-                    state.seen[activation, name] = known
+                state.seen[activation, name] = known
+            _note(state, activation, name, store, value, is_intact=name in mutable)
         for copy in reached.made:
             value = _item(bound.get(copy.source, _UNKNOWN), copy.path)
             _note(state, activation, copy.name, copy.offset, value)
@@ -189,8 +202,20 @@ def _store_of(name: str, bound: dict[str, Any], reached: Reached, last: Look | N
     return stores[0]
 
 
-def _note(state: ThreadState, activation: Activation, name: str, store: int, value: Any) -> None:
-    if not issubclass(type(value), Tensor | tuple) or not _is_as_stored(state, value):
+def _note(
+    state: ThreadState,
+    activation: Activation,
+    name: str,
+    store: int,
+    value: Any,
+    is_intact: bool = False,
+) -> None:
+    kind = type(value)
+    if is_intact and issubclass(kind, dict | list):
+        held = dict.values(value) if issubclass(kind, dict) else list.__iter__(value)
+        if not all(_is_as_stored(state, each) for each in islice(held, MOST_ITEMS)):
+            return
+    elif not issubclass(kind, Tensor | tuple) or not _is_as_stored(state, value):
         return
     raw = describe_value(value)
     if holds_tensor(raw):

@@ -282,8 +282,10 @@ class TraceStore:
         return found
 
     def _file(self, process: Process, path: str) -> FileRecords:
-        """The records of a file; those that nobody sees, where it has changed since this process
-        read it."""
+        """The records of a file.
+
+        Where it has changed since this process read it, they are such that nobody sees.
+        """
         files = process.session.files
         key = file_key(path)
         found = files.get(key)

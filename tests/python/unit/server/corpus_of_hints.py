@@ -12,6 +12,60 @@ HINTS = {
         number = 3
         text = str(x.shape)
     """,
+    "lists and dictionaries that nothing can have changed": """
+        net = nn.Linear(3, 4)
+        def step(batch): «batch {x: f32[2,3], y: i64[2]}»
+            return net(batch["x"]) + batch["y"].sum() «f32[2,4]»
+        def call(**inputs): «inputs {input: f32[2,3]}»
+            return net(**inputs) «f32[2,4]»
+        def take(batch):
+            y = batch.pop("y") «i64[2]»
+            return net(batch["x"]) + y.sum() «f32[2,4]»
+        def grow(parts):
+            parts.append(torch.ones(3))
+            return torch.cat(parts[:1]) «f32[3]»
+        def rename(batch):
+            other = batch
+            other["z"] = torch.ones(1) «f32[1]»
+            return net(batch["x"]) «f32[2,4]»
+        def swap(batch):
+            first, other = batch, 3
+            batch["z"] = torch.ones(1) «f32[1]»
+            return net(other and first["x"]) «f32[2,4]»
+        def fail(batch):
+            del batch["y"]
+            raise KeyError
+        def attempt(batch):
+            try:
+                fail(batch)
+            except KeyError:
+                pass
+            return net(batch["x"]) «f32[2,4]»
+        def build(x): «x f32[2,3]»
+            parts = [x, x * 2] «[f32[2,3], f32[2,3]]»
+            named = {"a": parts[0], "b": x.sum()} «{a: f32[2,3], b: f32[]}»
+            return torch.cat(parts) + named["b"] «f32[4,3]»
+        batch = {"x": torch.ones(2, 3), "y": torch.ones(2).long()} «{x: f32[2,3], y: i64[2]}»
+        total = batch["x"].sum() «f32[]»
+        for function in (step, take, rename, attempt, swap):
+            function(dict(batch))
+        call(input=torch.ones(2, 3))
+        grow([torch.ones(3)])
+        build(torch.ones(2, 3))
+        for each in [batch, batch]: «each {x: f32[2,3], y: i64[2]}»
+            x = each["x"] + 1 «f32[2,3]»
+    """,
+    "the variables of a program that a function stores to": """
+        x = torch.ones(2, 3) «f32[2,3]»
+        y = x
+        def change():
+            global y
+            y = x.sum() «f32[]»
+        change()
+        z = y «f32[]»
+        w = (lambda: x.t())() «f32[3,2]»
+        x.sum() «f32[]»
+    """,
     "attributes and items": """
         class Box: pass
         box = Box()
@@ -24,8 +78,8 @@ HINTS = {
         x = torch.ones(6, 4) «f32[6,4]»
         q, k, v = x.chunk(3) «q,k,v f32[2,4]»
         values, places = x.max(dim=1) «values f32[6], places i64[6]»
-        a, (b, *c), d = x.sum(), x.chunk(3), 5 «a f32[], b f32[2,4]»
-        first, *rest = x.split([1, 2, 3]) «first f32[1,4]»
+        a, (b, *c), d = x.sum(), x.chunk(3), 5 «a f32[], b f32[2,4], c [f32[2,4], f32[2,4]]»
+        first, *rest = x.split([1, 2, 3]) «first f32[1,4], rest [f32[2,4], f32[3,4]]»
         p, n = x * 2, 7 «p f32[6,4]»
         [m] = x.chunk(1) «f32[6,4]»
     """,
@@ -81,7 +135,7 @@ HINTS = {
     "comments and blanks at the end": """
         x = torch.ones(2)  # (2,) «f32[2]»
         y = x * 2   # a # b «f32[2]»
-        z = "# no comment", x * 3
+        z = "# no comment", x * 3 «('# no comment', f32[2])»
         w = x * 4  \t «f32[2]»
     """,
     "several statements on a line": """
@@ -109,7 +163,7 @@ HINTS = {
         elif x.mean() > 0:
             pass
         assert x.sum() > 0
-        y = x if x.sum() > 0 else x * 2
+        y = x if x.sum() > 0 else x * 2 «f32[2,3]»
         z = x * 2 if x.sum() < 0 else x * 3 «f32[2,3]»
         w = bool(x.sum())
     """,
@@ -125,12 +179,12 @@ HINTS = {
         x = torch.ones(2, 3) «f32[2,3]»
         with torch.no_grad():
             y = x * 2 «f32[2,3]»
-        with contextlib.nullcontext(x * 3) as z:
+        with contextlib.nullcontext(x * 3) as z: «z f32[2,3]»
             z.sum() «f32[]»
     """,
     "comprehensions, lambdas and generators": """
         def main(x): «x f32[2,3]»
-            halves = [part * 2 for part in x.chunk(2)]
+            halves = [part * 2 for part in x.chunk(2)] «[f32[1,3], f32[1,3]]»
             double = lambda y: y * 2
             doubled = double(x) «f32[2,3]»
             return sum(part.sum() for part in x.chunk(2))
@@ -138,7 +192,7 @@ HINTS = {
         def make(x): «x f32[2,3]»
             for part in x.chunk(2): «part f32[1,3]»
                 yield part * 2 «f32[1,3]»
-        for made in make(torch.ones(2, 3)):
+        for made in make(torch.ones(2, 3)): «made f32[1,3]»
             made * 2 «f32[1,3]»
     """,
     "parameters": """

@@ -225,7 +225,7 @@ bias=True)` · 16 parameters each · 22 calls
         "z.to(torch.float64)",
         """
         ```python
-        to(f32[8,5], torch.float64) → f64[8,5]
+        to(z f32[8,5], torch.float64) → f64[8,5]
         ```
         float64 · cpu · 320 B
         1 call

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapetrace.server.journal import Journal, JournalPart, SessionInfo
+from shapetrace.server.journal import SESSIONS_KEPT, Journal, JournalPart, SessionInfo
 from shapetrace.transport.framing import HEADER_LENGTH, encode
 from shapetrace.transport.handshake import Hello, ProcessInfo
 
@@ -318,12 +318,33 @@ def test_the_newest_sessions_are_kept(tmp_path: Path) -> None:
     for index, session in enumerate(sessions(5)):
         written(tmp_path, row(index), session=session)
         age(tmp_path, session, days=index)
-    Journal(tmp_path).remove_old()
+    Journal(tmp_path).remove_old(sessions=3)
     assert [session for session, _, _ in said(tmp_path)] == [
         "5f1c36a2-0002",
         "5f1c36a2-0001",
         "5f1c36a2-0000",
     ]
+
+
+def test_a_new_session_takes_the_place_of_the_oldest(tmp_path: Path) -> None:
+    *former, first, new = sessions(SESSIONS_KEPT + 2)
+    journal = Journal(tmp_path)
+    running = journal.begin(first, hello())
+    age(tmp_path, first, days=1)
+    for session in (*former, new):
+        journal.begin(session, hello()).close()
+    running.close()
+    kept = {session for session, _, _ in said(tmp_path)}
+    assert {first.session, new.session} < kept
+    assert len(kept) == SESSIONS_KEPT + 1
+
+
+def test_nothing_is_removed_when_a_process_begins(tmp_path: Path) -> None:
+    for session in sessions(SESSIONS_KEPT):
+        written(tmp_path, row(1), session=session)
+    last = sessions(SESSIONS_KEPT)[-1]
+    Journal(tmp_path).begin(last, hello()).close()
+    assert len({session for session, _, _ in said(tmp_path)}) == SESSIONS_KEPT
 
 
 def test_sessions_that_are_old_are_removed(tmp_path: Path) -> None:
