@@ -17,47 +17,52 @@ import torch  # noqa: E402
 
 from tests.bench.workloads import Workload, real_work, tiny_encoder  # noqa: E402
 
-WARM_SECONDS = 1.2
+WARM_SECONDS = 1.0
 WARM_PASSES = 24
-"""Time enough for a recording to settle, or to hear of a breakpoint and stay awake."""
+"""Until a recording has settled, or has heard of a breakpoint and stays awake."""
 
 
 def passes(
-    workload: Workload, warm_seconds: float, warm_passes: int, seconds: float
-) -> list[float]:
-    """The first pass, and the mean of those after the warm ones."""
+    workload: Workload, *, warm_seconds: float, warm_passes: int, seconds: float
+) -> dict[str, float]:
+    """How long the first pass took, and the mean of those that come after the warm ones."""
     model, inputs, clock = workload.model, workload.inputs, time.perf_counter
     times: list[float] = []
-    measured_from = 0
-    began = before = clock()
+    warm = 0
+    before = began = clock()
     # One loop for all, as the same call from another line would be something new to see.
-    while not measured_from or before - began < seconds or len(times) == measured_from:
+    while not warm or len(times) == warm or before - began < seconds:
         model(*inputs)
         after = clock()
         times.append(after - before)
         before = after
-        if not measured_from and after - began >= warm_seconds and len(times) >= warm_passes:
-            measured_from, began = len(times), after
-    return [times[0], sum(times[measured_from:]) / (len(times) - measured_from)]
+        if not warm and len(times) >= warm_passes and after - began >= warm_seconds:
+            warm, began = len(times), after
+    return {"first pass": times[0], "pass": sum(times[warm:]) / (len(times) - warm)}
 
 
 def never() -> None:
-    """Where the breakpoint is that is not hit."""
+    """Has the breakpoint that is not hit."""
     print("hit")  # @never
 
 
 def main(name: str, path: str) -> None:
     """Run a workload."""
     torch.set_num_threads(1)
-    figures: list[float] = []
-    if name == "trivial":
+    figures: dict[str, float] = {}
+    if name == "one layer":
         torch.nn.Linear(3, 4)(torch.ones(2, 3))
     elif name == "tiny encoder":
-        figures = passes(tiny_encoder("train"), WARM_SECONDS, WARM_PASSES, seconds=1.5)
+        figures = passes(
+            tiny_encoder("train"),
+            warm_seconds=WARM_SECONDS,
+            warm_passes=WARM_PASSES,
+            seconds=1.0,
+        )
     else:
         workload = real_work()
         with workload.setting():
-            figures = passes(workload, 0, 1, seconds=2.0)
+            figures = passes(workload, warm_seconds=0.0, warm_passes=1, seconds=1.5)
     Path(path).write_text(json.dumps(figures), encoding="utf-8")
 
 

@@ -25,17 +25,19 @@ class Line:
     contender: str
     to_plain: Spread | None = None
     """None where the contender is not installed."""
-    to_empty: Spread | None = None
+    to_other: Spread | None = None
+    """Beside what the comparison names as its other base."""
     first_pass: Spread | None = None
     """One forward pass in a recording of its own, starting and stopping it included."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Contenders that did the same work side by side in one process."""
+    """Contenders that did the same work side by side."""
 
     title: str
     lines: tuple[Line, ...]
+    other: str = "empty mode"
 
 
 @dataclass(frozen=True)

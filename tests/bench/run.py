@@ -1,6 +1,6 @@
 """Run the benchmarks and write docs/benchmarks.md.
 
-    python tests/bench/run.py                    all of them, some five minutes
+    python tests/bench/run.py                    all of them, some eight minutes
     python tests/bench/run.py --quick            fewer rounds; printed, not written
     python tests/bench/run.py --only settled     one of them; printed, not written
 
@@ -42,6 +42,7 @@ BENCHMARKS = {
     "exactness": ("exactness", "exactness"),
     "server-start": ("server", "server_start"),
     "server-answers": ("server", "server_answers"),
+    "debugpy": ("debugging", "under_debugpy"),
     "editor": ("editor", "editor"),
 }
 

@@ -45,6 +45,8 @@ class Server:
         )
         self._numbers = itertools.count(1)
         self.refreshes: list[float] = []
+        self.statuses: list[Any] = []
+        """What was said of debugged processes so far."""
         refresh = {"refreshSupport": True}
         self.request(
             "initialize",
@@ -83,6 +85,8 @@ class Server:
             if name.lower() == b"content-length":
                 length = int(value)
         message = json.loads(output.read(length))
+        if message.get("method") == "shapetrace/status":
+            self.statuses.append(message["params"])
         if "method" in message and "id" in message:
             self.refreshes.append(time.perf_counter())
             self._write({"id": message["id"], "result": None})

@@ -190,9 +190,13 @@ export class Server implements Disposable {
       }
     }
     // Something may have been asked of it in the meantime, and another one been started.
-    if (this.#running === undefined) {
+    if (!this.#isWanted()) {
       this.#set({ kind: "stopped" });
     }
+  }
+
+  #isWanted(): boolean {
+    return this.#running !== undefined;
   }
 
   /** The process ended, and nobody had asked it to. */

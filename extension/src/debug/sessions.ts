@@ -107,7 +107,13 @@ export class Sessions implements Disposable {
   async reopen(session: WatchedSession): Promise<void> {
     const { id, name, mode, endpoint } = session;
     const { token, port } = endpoint;
-    const opened = await this.server.request(OPEN_SESSION, { session: id, name, mode, token, port });
+    const opened = await this.server.request(OPEN_SESSION, {
+      session: id,
+      name,
+      mode,
+      token,
+      port,
+    });
     if (opened.port !== port) {
       throw new Error(`port ${port} is taken by another program`);
     }

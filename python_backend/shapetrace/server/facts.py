@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from shapetrace.events.model import ErrorInfo, Value
 from shapetrace.server.bindings import Binding, binding_of
 from shapetrace.server.ranges import range_of
-from shapetrace.server.records import FileRecords, is_finished, item_at
+from shapetrace.server.records import FileRecords, is_finished, item_at, picked
 from shapetrace.server.statements import Part, Statement
 from shapetrace.server.structure import Function, Structure
 from shapetrace.views.shapes import holds_tensor, result_value, value_text
@@ -93,6 +93,12 @@ def _values(statement: Statement, part: Part, records: FileRecords) -> Iterator[
         item = item_at(value, part.path)
         if item is not None:
             yield item
+    if expression is None and part.item is not None:
+        called = records.expression(part.item.call)
+        for value in () if called is None else called.values:
+            item = picked(value, part.item.key, part.item.is_attribute)
+            if item is not None:
+                yield item
 
 
 def bound_values(binding: Binding, records: FileRecords) -> tuple[Value, ...]:

@@ -239,3 +239,23 @@ def item_at(value: Value, path: tuple[int, ...]) -> Value | None:
             return None
         value = value.items[index]
     return value
+
+
+def picked(value: Value, key: int | str, is_attribute: bool) -> Value | None:
+    """An item of what a call returned, by its name or number; None where it cannot be told."""
+    if not isinstance(value, Container):
+        return None
+    if isinstance(key, str):
+        is_method = is_attribute and (value.kind == "dict" or hasattr(dict, key))
+        if value.keys is None or key not in value.keys or is_method:
+            return None
+        return value.items[value.keys.index(key)]
+    # By number only what has its items in that order, and all of them are known.
+    return item_at(value, (key,)) if value.kind in ("tuple", "list") and key >= 0 else None
+
+
+def is_mutable(value: Value) -> bool:
+    """Whether other items may be in a value later."""
+    if not isinstance(value, Container):
+        return False
+    return value.kind not in ("tuple", "Size") or any(map(is_mutable, value.items))

@@ -24,6 +24,15 @@ BLOCKS = (ast.stmt, ast.excepthandler, ast.match_case)
 
 
 @dataclass(frozen=True, slots=True)
+class Item:
+    """What is picked of a call's result: ``model(x).logits``, ``model(x)["logits"]``."""
+
+    call: SourceRange
+    key: int | str
+    is_attribute: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """One of the things that a statement produces."""
 
@@ -37,6 +46,8 @@ class Part:
     """Which item of the expression's value it is; empty for the value itself."""
     load: ast.expr | None = field(default=None, compare=False)
     """The expression, where it is nothing but a name."""
+    item: Item | None = None
+    """What of a call's result the expression picks, where that is all it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +140,7 @@ def _assigned(targets: list[ast.expr], value: ast.expr) -> Iterator[Part]:
         return
     names = tuple(range_of(each) for each in targets if isinstance(each, ast.Name))
     name = next((_name(each) for each in targets if isinstance(each, ast.Name)), None)
-    yield Part(name, names, range_of(value), load=_lone_name(value))
+    yield Part(name, names, range_of(value), load=_lone_name(value), item=_item(value))
 
 
 def _unpacked(target: ast.expr, value: ast.expr | None, path: tuple[int, ...]) -> Iterator[Part]:
@@ -157,7 +168,18 @@ def _unpacked(target: ast.expr, value: ast.expr | None, path: tuple[int, ...]) -
 
 
 def _value_part(value: ast.expr) -> Part:
-    return Part(_name(value), (), range_of(value), load=_lone_name(value))
+    return Part(_name(value), (), range_of(value), load=_lone_name(value), item=_item(value))
+
+
+def _item(value: ast.expr) -> Item | None:
+    match value:
+        case ast.Attribute(value=ast.Call() as call, attr=name):
+            return Item(range_of(call), name, is_attribute=True)
+        case ast.Subscript(
+            value=ast.Call() as call, slice=ast.Constant(value=int() | str() as key)
+        ):
+            return Item(range_of(call), key, is_attribute=False)
+    return None
 
 
 def named_inside(node: ast.stmt) -> Iterator[Part]:

@@ -267,7 +267,9 @@ inEditors("Debugging", {}, (test) => {
       const line = lineOf(SHAPE_ERROR, "self.down(");
       await workbench.debug.waitUntilStoppedIn(`forward, line ${line}, model.py`);
       assert.deepEqual(
-        (await workbench.debug.callStack()).filter((frame) => !/model\.py|module\.py|linear\.py/.test(frame)),
+        (await workbench.debug.callStack()).filter(
+          (frame) => !/model\.py|module\.py|linear\.py/.test(frame),
+        ),
         [],
       );
       await eventuallyMatches(

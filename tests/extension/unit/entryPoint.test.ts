@@ -24,8 +24,7 @@ const PROGRAMS: Readonly<Record<string, string>> = {
   "a with block": "model = Net()\nwith torch.no_grad():\n    y = model(x)",
   "a with block on one line": "with torch.no_grad(): evaluate(model)",
   "a statement behind another": "import torch; main()",
-  "the result of a function of its own":
-    "def train(model):\n    pass\n\nhistory = train(Net())\n",
+  "the result of a function of its own": "def train(model):\n    pass\n\nhistory = train(Net())\n",
   "only assignments": "import torch\nx = torch.randn(2, 3)\ny = x @ x.T",
   "an old Mac would not": "x = 1\r\nmain()\r\n",
 };

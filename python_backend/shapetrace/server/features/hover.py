@@ -15,7 +15,7 @@ from shapetrace.server.bindings import Binding, binding_of, first_line
 from shapetrace.server.facts import bound_values
 from shapetrace.server.features.code_lens import calls_of
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column, range_of
-from shapetrace.server.records import Call, Expression, Key
+from shapetrace.server.records import Call, Expression, Key, is_mutable
 from shapetrace.server.statements import Statement
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
@@ -205,7 +205,10 @@ class _Teller:
         if binding is None:
             return None
         values = bound_values(binding, self._view.records)
-        return self._named(where, node.id, values, self._origin(binding))
+        origin = self._origin(binding)
+        if any(map(is_mutable, values)):
+            origin = f"{origin}, may have changed since"
+        return self._named(where, node.id, values, origin)
 
     def _parameter(self, node: ast.arg, path: Sequence[ast.AST]) -> tuple[SourceRange, str] | None:
         functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)

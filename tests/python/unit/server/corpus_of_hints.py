@@ -55,6 +55,28 @@ HINTS = {
         for each in [batch, batch]: «each {x: f32[2,3], y: i64[2]}»
             x = each["x"] + 1 «f32[2,3]»
     """,
+    "an item of what a call returns": """
+        from typing import Any, NamedTuple
+        class Output(NamedTuple):
+            logits: torch.Tensor
+            items: Any = ()
+        class Net(nn.Module):
+            def forward(self, x): «x f32[2,3]»
+                return Output(x * 2)
+        class Pair(nn.Module):
+            def forward(self, x): «x f32[2,3]»
+                return {"out": x * 2, "values": x.sum()}, x.t() «(…, f32[3,2])»
+        def main(x): «x f32[2,3]»
+            top = x.max(1).values «f32[2]»
+            logits = Net()(x).logits «f32[2,3]»
+            other = Net()(x).items
+            second = Pair()(x)[1] «f32[3,2]»
+            Pair()(x)[1] «f32[3,2]»
+            x.sum().item()
+            x.sum().shape
+            return Net()(x).logits «f32[2,3]»
+        main(torch.ones(2, 3))
+    """,
     "the variables of a program that a function stores to": """
         x = torch.ones(2, 3) «f32[2,3]»
         y = x
