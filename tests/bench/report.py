@@ -45,14 +45,14 @@ METHOD = """\
   its standard input and output, which are part of the time. _First hint_ is from a row sent by the
   agent to the answer with its hint, the server's wish to be asked included. The hundred thousand
   ops are twenty-one of different shapes on each line of one file.
-- **under debugpy**: each contender is a process of its own, started and debugged as the editor does
-  it, with `justMyCode`; they take turns launch by launch, and a ratio is taken within a round. The
-  program times its own passes. Where the agent is there, a real language server reads what it sends.
-  _Recording_ has a breakpoint in the program's file that is never hit: that keeps the recording
-  awake. _Settled_ has none, and rests after its first passes. Both are means over a second, once
-  the recording has found its state. _First pass_ is the first of the process.
-  The debugger is the compiled debugpy that Microsoft's extension brings; _start_ also has the pure
-  one in the VSIX, and is from launch to end, the debug adapter's own start included.
+- **under debugpy**: each contender is a process of its own, debugged as the editor does it, with
+  `justMyCode`; they take turns launch by launch. The program times its own passes: the first of the
+  process, and then the mean over most of a second, once the recording has found its state. A
+  language server of its own process reads what the agent sends. _Recording_ has a breakpoint in the
+  program's file that is never hit, which keeps the recording awake; _settled_ has none, so that it
+  rests after its first passes. _From launch to end_ has the debug adapter's own start in it. The
+  debugger is the compiled debugpy that Microsoft's extension brings, where it is not called pure:
+  that is the one in the VSIX.
 - **TorchLens** wraps torch for the rest of its process: it has one of its own, in which plain and
   the empty mode are timed before it is first used.
 - **torch.profiler** does most of its work when it is stopped, which only _first pass_ has in it.

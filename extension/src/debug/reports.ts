@@ -11,7 +11,9 @@ import type { Sessions, WatchedSession } from "./sessions";
 
 export class Reports implements Disposable {
   readonly #told = new Set<string>();
-  readonly #subscription: Disposable;
+  readonly #subscriptions: readonly Disposable[];
+  /** What traced sessions said of programs that ended without a forward pass. */
+  readonly #withoutForward = new Map<WatchedSession, Status[]>();
   #hasToldSilence = false;
 
   constructor(
@@ -19,9 +21,14 @@ export class Reports implements Disposable {
     private readonly messages: Messages,
     private readonly log: Log,
   ) {
-    this.#subscription = sessions.onDidReport(({ session, status }) => {
-      void this.#report(session, status);
-    });
+    this.#subscriptions = [
+      sessions.onDidReport(({ session, status }) => {
+        void this.#report(session, status);
+      }),
+      sessions.onDidChange(() => {
+        void this.#reportEnded();
+      }),
+    ];
   }
 
   /** Says why nothing may have been heard: always of a trace, once in a window of a debug run. */
@@ -40,7 +47,9 @@ export class Reports implements Disposable {
   }
 
   dispose(): void {
-    this.#subscription.dispose();
+    for (const subscription of this.#subscriptions) {
+      subscription.dispose();
+    }
   }
 
   async #report(session: WatchedSession, status: Status): Promise<void> {
@@ -57,11 +66,28 @@ export class Reports implements Disposable {
         break;
       case "noForward":
         if (session.mode === "forwardPass") {
-          await this.#explainNoForward(session, status);
+          const said = this.#withoutForward.get(session) ?? [];
+          this.#withoutForward.set(session, [...said, status]);
+          await this.#reportEnded();
         }
         break;
       default:
         break;
+    }
+  }
+
+  /** What one of several programs did not do, another may have done. */
+  async #reportEnded(): Promise<void> {
+    for (const [session, said] of this.#withoutForward) {
+      if (session.isOpen) {
+        continue;
+      }
+      this.#withoutForward.delete(session);
+      const telling = said.find(({ torch }) => torch !== null) ?? said[0];
+      const hasOther = [...session.programs.values()].some(({ passes }) => passes > 0);
+      if (telling !== undefined && !hasOther) {
+        await this.#explainNoForward(session, telling);
+      }
     }
   }
 

@@ -115,8 +115,11 @@ class App:
         await self._listening().close_session(session)
 
     def clear(self, params: object) -> None:
-        """Forget all that was recorded."""
+        """Forget all that was recorded, and have what goes on be looked at again."""
         self.store.clear()
+        if self._listener is not None:
+            for process in self.sessions.recorded():
+                self._listener.send(process, {"type": "wake"})
         if self.journal is not None:
             self.journal.forget()
 
@@ -133,11 +136,11 @@ class App:
     def wake(self, params: object) -> dict[str, Any]:
         """Have processes look at everything again."""
         listener = self._listening()
-        processes = listener.processes(protocol.read_session(params).session)
+        session = protocol.read_session(params).session
         told = [
             listener.send(process, {"type": "wake"})
-            for process in processes
-            if self.sessions.records(process)
+            for process in self.sessions.recorded()
+            if process.session == session
         ]
         return protocol.to_json(protocol.Woken(sum(told)))
 

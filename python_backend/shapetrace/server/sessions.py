@@ -64,10 +64,9 @@ class Sessions:
             message = "" if reason == "ended" else reason
             self._tell(replace(status, state="gone", message=message))
 
-    def records(self, process: ProcessKey) -> bool:
-        """Whether a process is recorded, or will be."""
-        status = self._statuses.get(process)
-        return status is not None and status.state not in _FINAL
+    def recorded(self) -> list[ProcessKey]:
+        """The processes that are recorded, or will be."""
+        return [key for key, status in self._statuses.items() if status.state not in _FINAL]
 
     async def replay(self, recorded: Iterable[Replayed]) -> None:
         """Hear once more what processes said before the server was restarted, bit by bit."""
