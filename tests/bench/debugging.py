@@ -137,15 +137,17 @@ def under_debugpy(quick: bool) -> Turns[Result]:
     """A tiny encoder, real work, and a program that does next to nothing."""
     settled = (PLAIN, DEBUGGER, WITH_US)
     recording = (PLAIN, BREAKPOINT, BREAKPOINT_WITH_US)
-    start = [*settled, *((PURE, PURE_WITH_US) if PURE_DEBUGPY.exists() else ())]
+    has_pure = PURE_DEBUGPY.exists() and not quick
+    start = (*settled, PURE, PURE_WITH_US) if has_pure else settled
+    rounds = 1 if quick else 3
     with tempfile.TemporaryDirectory() as folder:
         server = Server(Path(folder) / "storage")
         try:
             launches = Launches(server, Path(folder))
             both = dict.fromkeys((*settled, *recording))
-            yield from launches.in_rounds("tiny encoder", both, 1 if quick else 4)
-            yield from launches.in_rounds("one layer", start, 1 if quick else 4)
-            yield from launches.in_rounds("real work", settled, 1 if quick else 3)
+            yield from launches.in_rounds("tiny encoder", both, rounds)
+            yield from launches.in_rounds("one layer", start, rounds)
+            yield from launches.in_rounds("real work", settled, rounds)
         finally:
             server.stop()
     tiny = "tiny encoder, train"

@@ -161,6 +161,7 @@ class Site:
         "activation",
         "asks_for_truth",
         "callees",
+        "calls",
         "last",
         "modules",
         "offset",
@@ -180,6 +181,8 @@ class Site:
         self.modules: Any = None
         """The modules called from here; made by ``modules`` when there is one."""
         self.trampoline: Any = None
+        self.calls = 0
+        """How many, as long as they are counted."""
         self.asks_for_truth = False
         """Whether a tensor was asked here if it is true, as ``max`` asks after comparing two."""
 

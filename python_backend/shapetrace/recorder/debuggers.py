@@ -16,7 +16,7 @@ RECORDER_METHODS: Final = (
 )
 """What the frames of ours on the program's stack ask the recorder for."""
 STATE_METHODS: Final = (
-    *("find", "draft", "with_output", "failed", "add_kernel"),
+    *("find", "trampoline_of", "draft", "with_output", "failed", "add_kernel"),
     *("enter", "leave", "leave_failed"),
 )
 """What they ask a thread's state for."""

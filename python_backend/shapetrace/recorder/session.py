@@ -59,8 +59,8 @@ class RecorderOptions:
     passes: int | None = None
     """Stop after this many outermost forward passes; None for no end."""
     through_step: bool = False
-    """With ``passes``: go on until the next pass would begin, so that loss, backward and optimizer
-    are recorded too."""
+    """With ``passes``: go on until the step would begin anew, so that loss, backward and optimizer
+    are recorded too, and the passes of other modules in it."""
     settle_after: int | None = None
     """Rest after this many forward passes that brought nothing new; None never to rest."""
     expand_fused: bool = False
@@ -275,7 +275,7 @@ class Recorder:
             and self.passes_seen >= passes
             and state.in_pass
             and owns_parameters(module)
-            and state.locate(state.visible(sys._getframe(2))).module is None
+            and state.begins_anew(module, state.visible(sys._getframe(2)))
         ):
             for variant, count in self._counts_before_last_pass:
                 variant.count = count

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import FrameType, MethodType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from torch import Tensor
 from torch._C import DisableTorchFunction
@@ -30,11 +30,15 @@ from shapetrace.recorder.records import (
     widen,
     widen_all,
 )
-from shapetrace.recorder.variables import note_returned
+from shapetrace.recorder.variables import note_callers, note_locals, note_returned
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
 
+
+LOOKS_AGAIN: Final = frozenset({2, 3, 4, 8, 16, 32, 64})
+"""At which calls from one place the variables around it are looked at, though nothing is new."""
+LAST_LOOK: Final = max(LOOKS_AGAIN)
 
 MOST_RESHAPED = 4096
 """Tensors changed in place that are remembered; past that, a claim may be made about one."""
@@ -290,6 +294,11 @@ class ThreadState(CallFinder):
             variant = self._find_module(record, inputs, keywords, frame, args, kwargs)
         variant.count += 1
         record.calls[0] += 1
+        site.calls += 1
+        if site.calls in LOOKS_AGAIN and not activation.in_torch:
+            with DisableTorchFunction():
+                note_locals(self, frame, site)
+                note_callers(self, frame, site)
         call: LiveCall | None = variant.idle
         if call is None:
             call = LiveCall(variant, record.special)
@@ -298,6 +307,33 @@ class ThreadState(CallFinder):
         call.module = module
         self.stack.append(call)
         return call
+
+    def begins_anew(self, module: Module, frame: FrameType) -> bool:
+        """Whether a module that is no part of another is called once more from the same place.
+
+        Others belong to the same step, as a discriminator does, or a decoder that is called apart.
+        """
+        activation = self.locate(frame)
+        site = activation.sites.get(frame.f_lasti)
+        if activation.module is not None or site is None or site.modules is None:
+            return False
+        record = site.modules.get(id(module))
+        return record is not None and record.last is not None and record.reference() is module
+
+    def trampoline_of(self, site: Site, frame: FrameType, function: Any) -> Any:
+        """What makes the calls from a site; looks at the variables again on the way, at first.
+
+        A call whose own shapes repeat may stand beside values whose shapes do not.
+        """
+        site.calls += 1
+        if site.activation.in_torch:
+            site.calls = LAST_LOOK
+        elif site.calls in LOOKS_AGAIN:
+            with DisableTorchFunction():
+                note_locals(self, frame, site)
+                note_callers(self, frame, site)
+        is_last = site.calls >= LAST_LOOK
+        return self.recorder.trampolines.give(site, frame, function, is_last)
 
     def _find_module(
         self,

@@ -52,8 +52,8 @@ class Trampolines:
         self._sites: list[Site] = []
         """The sites that have been given one."""
 
-    def give(self, site: Site, frame: FrameType, function: Any) -> Any:
-        """Give a site the trampoline for calling a function from the line a frame is at.
+    def give(self, site: Site, frame: FrameType, function: Any, for_good: bool) -> Any:
+        """The trampoline for calling a function from the line a frame is at; kept ``for_good``.
 
         Where the globals are not those of a module, it is made anew for each call: nobody else may
         keep what is in them.
@@ -76,13 +76,14 @@ class Trampolines:
                 co_firstlineno=line,
             )
             if self._hide_code is not None and not self._hide_code(named):
-                site.trampoline = self._plain
+                site.trampoline = self._plain if for_good else None
                 return self._plain
             trampoline = FunctionType(named, names)
         if getattr(sys.modules.get(names.get("__name__", "")), "__dict__", None) is names:
             self._made[key] = (code, trampoline)
-            site.trampoline = trampoline
-            self._sites.append(site)
+            if for_good:
+                site.trampoline = trampoline
+                self._sites.append(site)
         return trampoline
 
     def forget(self) -> None:

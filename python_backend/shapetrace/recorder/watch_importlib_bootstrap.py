@@ -78,7 +78,6 @@ class FunctionMode(TorchFunctionMode):
         self.state = state
         self.live = state.live
         self.quiet = state.recorder.quiet
-        self.trampolines = state.recorder.trampolines
 
     # Long and flat on purpose: a call of a helper here costs every op of every program.
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -126,7 +125,7 @@ class FunctionMode(TorchFunctionMode):
                 site = site_of(activation, frame.f_lasti)
             known = site.trampoline
             if known is None:
-                known = self.trampolines.give(site, frame, func)
+                known = self.state.trampoline_of(site, frame, func)
             trampoline = known
             described = []
             for value in args:

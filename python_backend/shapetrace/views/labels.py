@@ -36,6 +36,8 @@ def merged_text(values: Sequence[Value], length: int | None = None) -> str:
     """The text of the values of several calls; if all are alike, what fits is chosen with care."""
     distinct = {value_text(value): value for value in values}
     text = printable(merge_text(distinct.values()))
+    if length is not None and len(text) > length:
+        text = printable(merge_text(distinct.values(), is_short=True))
     if length is None or len(text) <= length:
         return text
     fields = _fields(values)

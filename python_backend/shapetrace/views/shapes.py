@@ -134,12 +134,17 @@ def holds_tensor(value: Value) -> bool:
     return isinstance(value, Tensor)
 
 
-def merge_text(values: Iterable[Value], length: int | None = None) -> str:
-    """One text for the values of several calls: ``f32[2|8,16,64]``, ``f32[2,3] | i64[2]``."""
+def merge_text(
+    values: Iterable[Value], length: int | None = None, *, is_short: bool = False
+) -> str:
+    """One text for the values of several calls: ``f32[2|8,16,64]``, ``f32[2,3] | i64[2]``.
+
+    A few shapes of which more than one size differs stand side by side, unless it is to be short.
+    """
     groups: dict[tuple[object, ...], list[Value]] = {}
     for value in values:
         groups.setdefault(_alike(value), []).append(value)
-    texts = list(dict.fromkeys(_merged_group(group) for group in groups.values()))
+    texts = list(dict.fromkeys(_merged_group(group, is_short) for group in groups.values()))
     if len(texts) > _MOST_ALTERNATIVES:
         texts = [*texts[:_MOST_ALTERNATIVES], CUT]
     text = " | ".join(texts)
@@ -213,17 +218,20 @@ def _alike(value: Value) -> tuple[object, ...]:
     return ("other", value.text)
 
 
-def _merged_group(group: Sequence[Value]) -> str:
+def _merged_group(group: Sequence[Value], is_short: bool) -> str:
     first = group[0]
     if isinstance(first, Tensor) and first.shape is not None:
         shapes = [value.shape for value in group if isinstance(value, Tensor) and value.shape]
+        differing = sum(len(set(sizes)) > 1 for sizes in zip(*shapes, strict=True))
+        if differing > 1 and not is_short and len(set(shapes)) <= _MOST_ALTERNATIVES:
+            return " | ".join(dict.fromkeys(map(value_text, group)))
         dimensions = [_merged_dimension(sizes) for sizes in zip(*shapes, strict=True)]
         return _assemble(first.dtype, dimensions, first.device)
     if isinstance(first, Container):
         columns = zip(
             *(value.items for value in group if isinstance(value, Container)), strict=True
         )
-        merged = [Other(text=merge_text(column)) for column in columns]
+        merged = [Other(text=merge_text(column, is_short=is_short)) for column in columns]
         return value_text(
             Container(kind=first.kind, items=tuple(merged), keys=first.keys, length=first.length)
         )

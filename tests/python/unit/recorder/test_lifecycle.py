@@ -10,6 +10,7 @@ from torch import nn
 
 import shapetrace
 from shapetrace.recorder.session import Recorder, RecorderOptions
+from shapetrace.views.shapes import value_text
 from tests.support.recorder import LEVELS, faults_of, names_of, paths_of
 
 
@@ -189,6 +190,40 @@ def test_through_step_ends_when_the_next_pass_would_begin(
     seen = {op.label.split("(")[0]: op.count for op in recorder.snapshot().ops}
     assert seen["linear"] == seen["sum"] == seen["backward"] == 1
     recorder.stop()
+
+
+def test_a_step_may_have_passes_of_several_modules() -> None:
+    judge, make = nn.Linear(3, 1), nn.Linear(2, 3)
+    options = RecorderOptions(passes=1, through_step=True)
+    recorder = Recorder(options)
+    recorder.start()
+    steps = 0
+    while recorder.active and steps < 5:
+        real, noise = torch.ones(4, 3), torch.ones(4, 2)
+        (judge(real).sum() - judge(make(noise)).sum()).backward()
+        steps += 1
+    assert steps == 2
+    counted = {(call.class_name, call.count) for call in recorder.snapshot().modules}
+    assert counted == {("Linear", 1)}
+    assert len(recorder.snapshot().modules) == 3
+    assert recorder.passes_seen == 3
+    recorder.stop()
+
+
+def test_values_are_looked_at_again_where_the_calls_beside_them_repeat() -> None:
+    def pass_on(parts: list[torch.Tensor]) -> torch.Tensor:
+        for part in parts:
+            same = part
+            torch.ones(1)
+            other = same
+            torch.ones(2)
+        return other
+
+    with shapetrace.trace() as recording:
+        pass_on([torch.ones(size) for size in (3, 4, 5)])
+    held = [(each.name, value_text(each.tensor)) for each in recording.trace.variables]
+    for name in ("part", "same", "other"):
+        assert [text for known, text in held if known == name] == ["f32[3]", "f32[4]", "f32[5]"]
 
 
 def test_completion_that_ends_the_program_is_let_through(net: nn.Module, x: torch.Tensor) -> None:
