@@ -211,13 +211,12 @@ def test_a_step_may_have_passes_of_several_modules() -> None:
 
 
 def test_values_are_looked_at_again_where_the_calls_beside_them_repeat() -> None:
-    def pass_on(parts: list[torch.Tensor]) -> torch.Tensor:
+    def pass_on(parts: list[torch.Tensor]) -> None:
         for part in parts:
             same = part
             torch.ones(1)
             other = same
             torch.ones(2)
-        return other
 
     with shapetrace.trace() as recording:
         pass_on([torch.ones(size) for size in (3, 4, 5)])
