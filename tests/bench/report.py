@@ -52,7 +52,8 @@ METHOD = """\
   program's file that is never hit, which keeps the recording awake; _settled_ has none, so that it
   rests after its first passes. _From launch to end_ has the debug adapter's own start in it. The
   debugger is the compiled debugpy that Microsoft's extension brings, where it is not called pure:
-  that is the one in the VSIX.
+  that is the one in the VSIX. Under a debugger Python 3.11 runs each line of Python several times
+  slower, in libraries and in the recorder as well; kernels are as fast as ever.
 - **TorchLens** wraps torch for the rest of its process: it has one of its own, in which plain and
   the empty mode are timed before it is first used.
 - **torch.profiler** does most of its work when it is stopped, which only _first pass_ has in it.
