@@ -120,7 +120,6 @@ class Recorder:
         self._counts_before_last_pass: list[tuple[OpVariant | ModuleVariant, int]] = []
         self._lock = threading.Lock()
         hide_methods(self, RECORDER_METHODS, options.unseen)
-        hide_methods(self.trampolines, ("give",), options.unseen)
 
     # Beginning and end
 

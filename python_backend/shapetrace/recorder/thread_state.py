@@ -296,9 +296,7 @@ class ThreadState(CallFinder):
         record.calls[0] += 1
         site.calls += 1
         if site.calls in LOOKS_AGAIN and not activation.in_torch:
-            with DisableTorchFunction():
-                note_locals(self, frame, site)
-                note_callers(self, frame, site)
+            self._look_again(frame, site)
         call: LiveCall | None = variant.idle
         if call is None:
             call = LiveCall(variant, record.special)
@@ -329,11 +327,14 @@ class ThreadState(CallFinder):
         if site.activation.in_torch:
             site.calls = LAST_LOOK
         elif site.calls in LOOKS_AGAIN:
-            with DisableTorchFunction():
-                note_locals(self, frame, site)
-                note_callers(self, frame, site)
+            self._look_again(frame, site)
         is_last = site.calls >= LAST_LOOK
         return self.recorder.trampolines.give(site, frame, function, is_last)
+
+    def _look_again(self, frame: FrameType, site: Site) -> None:
+        with DisableTorchFunction():
+            note_locals(self, frame, site)
+            note_callers(self, frame, site)
 
     def _find_module(
         self,
