@@ -71,13 +71,14 @@ export class TraceView {
   async press(label: string, action: string): Promise<void> {
     const row = this.#row(label);
     await row.hover();
-    await row.locator(`.action-label[aria-label='${action}']`).click();
+    // Behind its name may stand a key.
+    await row.locator(`.action-label[aria-label^='${action}']`).click();
   }
 
   /** Presses a button above the tree. */
   async pressAbove(action: string): Promise<void> {
     await this.#pane.locator(".pane-header").hover();
-    await this.#pane.locator(`.pane-header .action-label[aria-label='${action}']`).click();
+    await this.#pane.locator(`.pane-header .action-label[aria-label^='${action}']`).click();
   }
 
   /** What is said in place of a tree. */
