@@ -168,18 +168,22 @@ class TraceStore:
                 changed.add(file_key(source.path))
         process.frames.update((frame.id, frame) for frame in update.frames)
         for module in update.modules:
-            changed.update(self._replace(process, process.modules.get(module.id), module))
+            former_module = process.modules.get(module.id)
             process.modules[module.id] = module
+            changed.update(self._replace(process, former_module, module))
             process.named.setdefault((module.path, module.class_name), set()).add(module.id)
         for op in update.ops:
-            changed.update(self._replace(process, process.ops.get(op.id), op))
+            former_op = process.ops.get(op.id)
             process.ops[op.id] = op
+            changed.update(self._replace(process, former_op, op))
         for number, variable in update.variables.items():
             changed.add(self._set_variable(process, number, variable))
         counted: set[str] = set()
         for identity, count in update.counts.items():
             process.counts[identity] = count
             call = process.call(identity)
+            if call is not None and count == 0:
+                process.nesting.add(call)
             if call is not None and call.file is not None:
                 counted.add(file_key(call.file))
                 if count > process.cleared.get(identity, count):

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from shapetrace.events.model import ModuleCall, Op
 from shapetrace.views.calls import (
+    count_mark,
     count_text,
     error_text,
     filled_form,
     module_inputs,
-    module_marks,
+    number_mark,
     outcome,
 )
 from shapetrace.views.labels import FAILED
@@ -34,11 +35,15 @@ def module_label(call: ModuleCall, enclosing: ModuleCall | None) -> str:
 
 
 def module_row(call: ModuleCall, enclosing: ModuleCall | None) -> str:
-    """What went into a module call and came out, which and how many calls it was, its class."""
-    texts = [module_marks(call, enclosing), _flow(call, module_inputs(call))]
-    if call.path:
-        texts.append(printable(call.class_name))
-    return _row(texts)
+    """Which call of a module it was, what went in and came out, how often, its class."""
+    return _row(
+        [
+            number_mark(call, enclosing),
+            _flow(call, module_inputs(call)),
+            count_mark(call),
+            printable(call.class_name) if call.path else "",
+        ]
+    )
 
 
 def op_label(op: Op) -> str:
