@@ -178,7 +178,6 @@ inEditors("The trace tree", {}, (test) => {
       () => code.codeLenses(),
       (lenses) => lenses.some((it) => it.includes("layers.1 · 2 of 3")),
     );
-    await workbench.screenshot("/tmp/tree_shots/lens.png");
     await code.pressCodeLens("next");
     await shows(workbench, LAYERS.replaceAll("5|6|7,", "5,"));
     await code.goTo(lineOf(LAYERS, "x = layer"));
