@@ -6,10 +6,10 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from shapetrace.events.model import ErrorInfo, Value
+from shapetrace.events.model import ErrorInfo, Value, Variable
 from shapetrace.server.bindings import Binding, binding_of
 from shapetrace.server.ranges import range_of
-from shapetrace.server.records import is_finished, item_at
+from shapetrace.server.records import Key, is_finished, item_at
 from shapetrace.server.scoped import Records
 from shapetrace.server.statements import Part, Statement
 from shapetrace.server.structure import Function, Structure
@@ -113,11 +113,14 @@ def _values(statement: Statement, part: Part, records: Records) -> Iterator[Valu
 
 def bound_values(binding: Binding, records: Records) -> tuple[Value, ...]:
     """The different values that an assignment gave to a name, or calls to a parameter."""
+    return tuple(dict.fromkeys(each.tensor for _, each in bound_variables(binding, records)))
+
+
+def bound_variables(binding: Binding, records: Records) -> Iterator[tuple[Key, Variable]]:
+    """The same with all that is known of each."""
     if binding.function is None:
-        values = records.stored(binding.target)
-    else:
-        values = records.passed(binding.name, binding.function, binding.declared)
-    return tuple(dict.fromkeys(values))
+        return records.stored_variables(binding.target)
+    return records.passed_variables(binding.name, binding.function, binding.declared)
 
 
 def _with_returned_names(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeAlias, TypeVar
 
-from shapetrace.events.model import ModuleCall, Value
+from shapetrace.events.model import ModuleCall, Value, Variable
 from shapetrace.server.files import file_key
 from shapetrace.server.ranges import SourceRange
 from shapetrace.server.records import Expression, FileRecords, Key
@@ -101,17 +101,29 @@ class ScopedRecords:
 
     def stored(self, where: SourceRange) -> Iterator[Value]:
         """The values that the name at one place was given there."""
+        for _, variable in self.stored_variables(where):
+            yield variable.tensor
+
+    def stored_variables(self, where: SourceRange) -> Iterator[tuple[Key, Variable]]:
+        """The same with all that is known of each."""
         sieve = self._sieve(where.line)
         for key, variable in self.base.stored_variables(where):
             if sieve.admits(key[0], variable.module):
-                yield variable.tensor
+                yield key, variable
 
     def passed(self, name: str, function: str, line: int) -> Iterator[Value]:
         """The values of a parameter of the function that begins on a line."""
+        for _, variable in self.passed_variables(name, function, line):
+            yield variable.tensor
+
+    def passed_variables(
+        self, name: str, function: str, line: int
+    ) -> Iterator[tuple[Key, Variable]]:
+        """The same with all that is known of each."""
         sieve = self._sieve(line)
         for key, variable in self.base.passed_variables(name, function, line):
             if sieve.admits(key[0], variable.module):
-                yield variable.tensor
+                yield key, variable
 
     def was_reached(self, where: SourceRange) -> bool:
         """Whether the focused function has come past a statement, as far as its calls tell.

@@ -57,6 +57,16 @@ class Told:
     """Which process made it, where there are several."""
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A value that a name had, and in which call of a module."""
+
+    value: Value
+    module: ModuleCall | None = None
+    process: str = ""
+    """Which process it was in, where there are several."""
+
+
 def calls_story(
     told: Sequence[Told],
     notes: Iterable[str] = (),
@@ -80,9 +90,41 @@ def calls_story(
     return paragraphs([*parts, *notes])
 
 
-def name_story(name: str, values: Sequence[Value], origin: str) -> str:
-    """One name, the values that it had, and where it got them."""
-    return paragraphs([code(name_lines(name, values)), details_text(values), origin])
+def name_story(
+    name: str,
+    values: Sequence[Value],
+    origin: str,
+    held: Sequence[Held] = (),
+    others: Sequence[Held] = (),
+) -> str:
+    """One name, the values that it had, and where it got them.
+
+    ``held`` says which calls these are of; of ``others`` those are told that differ.
+    """
+    lines = [*name_lines(name, values)]
+    groups = _by_text(held)
+    different = {text: group for text, group in _by_text(others).items() if text not in groups}
+    if different:
+        lines[0] = f"{CHOSEN} {lines[0]}"
+        marked = [
+            (f"{DIFFERENT} {printable(name)}: {text}", each) for text, each in different.items()
+        ]
+    else:
+        marked = [(f"  {text}", group) for text, group in groups.items()] if len(groups) > 1 else []
+    owners = _owners([group for _, group in marked])
+    told = [pair for pair in zip(marked, owners, strict=True) if different or pair[1]]
+    for (line, _), owner in told[: _MOST_LINES - 1]:
+        lines.extend(_with_owner(cut_end(line, _WIDTH), owner))
+    if len(told) >= _MOST_LINES:
+        lines.append(f"{CUT} {len(told) - _MOST_LINES + 1} more")
+    return paragraphs([code(lines), details_text(values), origin])
+
+
+def _by_text(held: Sequence[Held]) -> dict[str, list[Held]]:
+    groups: dict[str, list[Held]] = {}
+    for each in held:
+        groups.setdefault(printable(value_text(each.value)), []).append(each)
+    return groups
 
 
 def name_lines(name: str, values: Sequence[Value]) -> list[str]:
@@ -164,7 +206,7 @@ def _call_lines(told: Sequence[Told], named: bool, others: Sequence[Told]) -> It
         *((DIFFERENT, line, group) for line, group in different.items()),
     ]
     is_alone = len(marked) == 1
-    owners = _owners([group for _, _, group in marked])
+    owners = [""] if is_alone else _owners([group for _, _, group in marked])
     for position, (mark, line, group) in enumerate(marked):
         if position == _MOST_LINES - 1 and len(marked) > _MOST_LINES:
             yield f"{CUT} {len(marked) - position} more"
@@ -204,28 +246,32 @@ def _with_owner(line: str, owner: str) -> Iterator[str]:
         yield cut_end(f"    # {owner}", _WIDTH)
 
 
-def _owners(groups: Sequence[Sequence[Told]]) -> list[str]:
+def _owners(groups: Sequence[Sequence[Told | Held]]) -> list[str]:
     """For each of several groups the module calls that it is of, where that tells them apart."""
-    modules = [
-        [(each, each.call if isinstance(each.call, ModuleCall) else each.module) for each in group]
-        for group in groups
-    ]
+    modules = [[(each.process, _module_of(each)) for each in group] for group in groups]
     numbers: dict[tuple[str, str], set[int]] = {}
-    for each, module in (pair for group in modules for pair in group):
+    for process, module in (pair for group in modules for pair in group):
         if module is not None:
-            numbers.setdefault((each.process, module.path), set()).add(module.call)
+            numbers.setdefault((process, module.path), set()).add(module.call)
     texts: list[str] = []
     for group in modules:
         titles: dict[str, None] = {}
-        for each, module in group:
+        for process, module in group:
             title = "" if module is None else module.path or module.class_name
-            if module is not None and len(numbers[each.process, module.path]) > 1:
+            if module is not None and len(numbers[process, module.path]) > 1:
                 title = f"{title} call {module.call}"
-            titles[printable(" ".join(filter(None, [each.process, title])))] = None
+            titles[printable(" ".join(filter(None, [process, title])))] = None
         shown = [title for title in titles if title]
         more = [f"{len(shown) - _MOST_PATHS} more"] if len(shown) > _MOST_PATHS else []
         texts.append(", ".join([*shown[:_MOST_PATHS], *more]))
-    return texts if len(set(texts)) > 1 else [""] * len(texts)
+    is_telling = len(set(texts)) > 1 or len(texts) == 1
+    return texts if is_telling else [""] * len(texts)
+
+
+def _module_of(each: Told | Held) -> ModuleCall | None:
+    if isinstance(each, Told) and isinstance(each.call, ModuleCall):
+        return each.call
+    return each.module
 
 
 def _call_line(told: Told, named: bool) -> str:

@@ -7,20 +7,21 @@ it is passed to, and then where it was assigned.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from shapetrace.events.model import Container, Op, Tensor, Value
+from shapetrace.events.model import Container, Op, Tensor, Value, Variable
 from shapetrace.server.bindings import Binding, binding_of, first_line
-from shapetrace.server.facts import bound_values
+from shapetrace.server.facts import bound_variables
 from shapetrace.server.features.code_lens import told_of
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column, range_of
 from shapetrace.server.records import Call, Expression, Key
 from shapetrace.server.statements import Statement
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
-from shapetrace.views.shapes import holds_tensor
+from shapetrace.views.shapes import holds_tensor, value_text
 from shapetrace.views.stories import (
+    Held,
     Told,
     calls_story,
     code,
@@ -206,8 +207,7 @@ class _Teller:
     ) -> tuple[SourceRange, str] | None:
         where = range_of(node)
         if not isinstance(node.ctx, ast.Load):
-            values = tuple(dict.fromkeys(self._view.records.stored(where)))
-            return self._named(where, node.id, values, "")
+            return self._bound(where, node.id, Binding(node.id, where), "")
         if _is_called(node, path):
             return None
         binding = binding_of(path)
@@ -218,8 +218,7 @@ class _Teller:
                 return self._named(where, node.id, values, origin)
         if binding is None:
             return None
-        values = bound_values(binding, self._view.records)
-        return self._named(where, node.id, values, self._origin(binding))
+        return self._bound(where, node.id, binding, self._origin(binding))
 
     def _parameter(self, node: ast.arg, path: Sequence[ast.AST]) -> tuple[SourceRange, str] | None:
         functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -232,8 +231,7 @@ class _Teller:
             where.line, where.column, where.line, where.column + len(node.arg.encode())
         )
         binding = Binding(node.arg, name, title, first_line(owner))
-        values = bound_values(binding, self._view.records)
-        return self._named(name, node.arg, values, self._origin(binding))
+        return self._bound(name, node.arg, binding, self._origin(binding))
 
     def _attribute(
         self, node: ast.Attribute, around: Sequence[Expression]
@@ -269,6 +267,39 @@ class _Teller:
         if not any(map(holds_tensor, values)):
             return None
         return where, name_story(name, tuple(dict.fromkeys(values)), origin)
+
+    def _bound(
+        self, where: SourceRange, name: str, binding: Binding, origin: str
+    ) -> tuple[SourceRange, str] | None:
+        """A name with the values that it was given, those that are looked at before all others."""
+        bound = dict(bound_variables(binding, self._view.records))
+        hinted = {value_text(value) for value in self._hinted(where)}
+        if hinted:
+            # In a loop only what the call that is looked at has stored.
+            bound = {key: each for key, each in bound.items() if value_text(each.tensor) in hinted}
+        every = dict(bound_variables(binding, self._view.records.base))
+        rest = {key: variable for key, variable in every.items() if key not in bound}
+        values = tuple(dict.fromkeys(each.tensor for each in bound.values()))
+        if not any(map(holds_tensor, values)):
+            return None
+        return where, name_story(name, values, origin, self._held(bound), self._held(rest))
+
+    def _hinted(self, target: SourceRange) -> tuple[Value, ...]:
+        """The values that the hint tells of a name that is stored; empty for other names."""
+        statement, facts = self._statement, self._view.facts(self._statement)
+        parts = zip(
+            (*statement.parts, *statement.named), (*facts.values, *facts.named), strict=True
+        )
+        return next((known for part, known in parts if target in part.targets), ())
+
+    def _held(self, variables: Mapping[Key, Variable]) -> list[Held]:
+        held: list[Held] = []
+        for (number, _), variable in variables.items():
+            process = self._store.process(number)
+            if process is not None:
+                module = process.modules.get(variable.module or 0)
+                held.append(Held(variable.tensor, module, self._store.label(process)))
+        return held
 
     def _origin(self, binding: Binding) -> str:
         if binding.function is None:

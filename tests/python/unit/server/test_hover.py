@@ -138,6 +138,8 @@ bias=True)` · 16 parameters each · 22 calls
         """
         ```python
         x: f32[2,3|5]
+          f32[2,3]  # nets.0 call 1, nets.1, Net
+          f32[2,5]  # nets.0 call 8
         ```
         float32 · cpu · 24 B to 40 B
         parameter of `forward`

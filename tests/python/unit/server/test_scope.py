@@ -420,3 +420,33 @@ def test_a_hover_tells_the_pinned_call_first_and_what_differs(layers: Scoped) ->
         `blocks.1.inner` · Inner · 1 call
         """
     )
+
+
+def test_a_hover_over_a_name_tells_what_it_was_in_which_call(layers: Scoped) -> None:
+    def story(fragment: str) -> str:
+        lines = layers.shown.document.lines
+        (line,) = (number for number, text in enumerate(lines) if fragment in text)
+        column = lines[line].index(fragment)
+        told = hover(layers.view(), layers.shown.store, line, column)
+        assert told is not None
+        return told.markdown.split("```")[1].removeprefix("python\n")
+
+    layers.scopes.set_pin(layers.call("", 1))
+    assert story("a, b =") == plain(
+        """
+        ▸ a: f32[6|7|8,2]
+        ≠ a: f32[8,3]  # blocks.0
+        ≠ a: f32[7,3]  # blocks.1
+        ≠ a: f32[6,3]  # blocks.2
+        """
+    )
+    layers.scopes.set_pin(layers.call("blocks.1", 1))
+    assert story("x = block(").startswith("▸ x: f32[7,2]\n≠ x: f32[8,2]  # Net call 1\n")
+    layers.scopes.set_pin(None)
+    assert story("start = ") == plain(
+        """
+        start: f32[9,2|3]
+          f32[9,2]  # Net call 1
+          f32[9,3]  # Net call 2
+        """
+    )
