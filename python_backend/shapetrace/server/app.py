@@ -61,7 +61,12 @@ class App:
         self._tasks: set[asyncio.Task[None]] = set()
         self.scopes = Scopes(self.store)
         self.navigation = Navigation(
-            self.store, documents, self.scopes, server.protocol.notify, self._refresh_all
+            self.store,
+            documents,
+            self.scopes,
+            self.view,
+            server.protocol.notify,
+            self._refresh_all,
         )
         self._tree = Throttle(self.navigation.tell_tree, TREE_INTERVAL)
         self.store.add_listener(self._changed)

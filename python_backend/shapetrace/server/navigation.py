@@ -32,12 +32,14 @@ class Navigation:
         store: TraceStore,
         documents: Documents,
         scopes: Scopes,
+        view: Callable[[str], DocumentView | None],
         tell: Tell,
         refresh: Callable[[], None],
     ) -> None:
         self._store = store
         self._documents = documents
         self._scopes = scopes
+        self._view = view
         self._tell = tell
         self._refresh = refresh
         self._tree = TraceTree(store)
@@ -130,14 +132,6 @@ class Navigation:
         self._refresh()
         self._tell(protocol.PIN_CHANGED, message)
         return message
-
-    def _view(self, uri: str) -> DocumentView | None:
-        document = self._documents.get(uri)
-        records = None if document is None else self._scopes.records(document.key)
-        text = None if records is None else records.base.text
-        if document is None or records is None or text is None:
-            return None
-        return DocumentView(document, records, text)
 
     def _calls_at(self, position: protocol.Position) -> list[Key]:
         view = self._view(position.uri)
