@@ -43,6 +43,7 @@ BENCHMARKS = {
     "server-start": ("server", "server_start"),
     "server-answers": ("server", "server_answers"),
     "debugpy": ("debugging", "under_debugpy"),
+    "trace-tree": ("server", "trace_tree"),
     "editor": ("editor", "editor"),
 }
 

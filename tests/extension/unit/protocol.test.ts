@@ -6,16 +6,27 @@ import { describe, test } from "node:test";
 import { SETTING_CHOICES, SETTING_DEFAULTS } from "../../../extension/src/contributions";
 import { Mismatch } from "../../../extension/src/model/json";
 import {
+  CALLS,
   CLEAR,
   CLOSE_SESSION,
   EXPORT,
   EXPORT_FORMATS,
+  FOCUS,
+  NODE_KINDS,
   OPEN_SESSION,
+  PIN,
+  PIN_CHANGED,
+  pinned,
+  PLACE,
   type Request,
   SESSION_STATES,
   SHOW_HINTS,
   STATUS,
   status,
+  STEP_CALL,
+  TRACE_CHANGED,
+  TREE,
+  TREE_PATH,
   WAKE,
 } from "../../../extension/src/protocol";
 
@@ -40,6 +51,13 @@ const REQUESTS: readonly Pick<Request<never, unknown>, "method" | "result">[] = 
   CLEAR,
   EXPORT,
   WAKE,
+  TREE,
+  TREE_PATH,
+  PLACE,
+  CALLS,
+  PIN,
+  STEP_CALL,
+  FOCUS,
 ];
 
 function of(method: string): readonly Sample[] {
@@ -68,6 +86,13 @@ describe("requests", () => {
     for (const { params } of of(EXPORT.method)) {
       assert.ok((EXPORT_FORMATS as readonly unknown[]).includes(params["format"]));
     }
+  });
+
+  test("there are nodes of every kind", () => {
+    const kinds = of(TREE.method).flatMap((sample) =>
+      TREE.result.read(sample.result).nodes.map(({ kind }) => kind),
+    );
+    assert.deepEqual([...new Set(kinds)].sort(), [...NODE_KINDS].sort());
   });
 
   test("refuse results that are something else", () => {
@@ -124,10 +149,24 @@ describe("what the server is told", () => {
     );
   });
 
+  test("what is pinned is read whole", () => {
+    for (const { kind, params } of of(PIN_CHANGED)) {
+      assert.equal(kind, "notification");
+      assert.deepEqual(without(pinned.read(params)), params);
+    }
+  });
+
   test("every sample is of a message that there is", () => {
     const known = [
       ...REQUESTS.map(({ method }) => method),
-      ...[STATUS, SHOW_HINTS, "initialize", "workspace/didChangeConfiguration"],
+      ...[
+        STATUS,
+        SHOW_HINTS,
+        TRACE_CHANGED,
+        PIN_CHANGED,
+        "initialize",
+        "workspace/didChangeConfiguration",
+      ],
     ];
     const unknown = samples.filter(({ method }) => !known.includes(method));
     assert.deepEqual(unknown, []);
@@ -154,12 +193,15 @@ function flat(settings: unknown, prefix = ""): Record<string, unknown> {
 }
 
 function without(read: unknown): unknown {
+  if (Array.isArray(read)) {
+    return read.map(without);
+  }
   if (typeof read !== "object" || read === null) {
     return read;
   }
   const { extra, ...rest } = read as Record<string, unknown>;
   assert.deepEqual(extra, {});
-  return rest;
+  return Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, without(value)]));
 }
 
 function byLength(one: readonly string[], other: readonly string[]): number {
