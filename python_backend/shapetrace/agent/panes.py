@@ -1,14 +1,14 @@
 """Hands what ``shapetrace.panes`` says of values to debugpy's debugger, pydevd.
 
 pydevd asks providers for the text of a value, and for what is below it when it is opened. It knows
-those of its plugins; ours are put among them, before the program runs or at any stop later.
+those of its plugins; ours are put among them, before the program runs or at any stop later. What
+they say is imported with torch, or at the first stop: no program waits for it.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Callable
 from functools import lru_cache, partial
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
@@ -27,18 +27,21 @@ class LeafTexts:
 
     def can_provide(self, kind: type, _name: str) -> bool:
         """Asked once for each class."""
-        from shapetrace import panes
-
         try:
+            from shapetrace import panes
+
             return panes.is_leaf(kind)
         except Exception:
             return False
 
     def get_str(self, value: Any) -> str | None:
         """The text, or None for what the debugger makes of it."""
-        from shapetrace import panes
+        try:
+            from shapetrace import panes
 
-        return panes.presentation(value)
+            return panes.presentation(value)
+        except Exception:
+            return None
 
     def get_str_in_context(self, value: Any, context: str) -> str | None:
         """The text for a place where a value is shown."""
@@ -50,7 +53,10 @@ class HolderTexts(LeafTexts):
 
     def can_provide(self, kind: type, _name: str) -> bool:
         """Asked once for each class, also of what came before torch."""
-        return kind not in _NEVER_HOLDERS and not issubclass(kind, type | ModuleType)
+        try:
+            return kind not in _NEVER_HOLDERS and not issubclass(kind, type | ModuleType)
+        except Exception:  # an object may say that its class is none
+            return False
 
 
 class Contents:
@@ -58,17 +64,23 @@ class Contents:
 
     def can_provide(self, kind: type, _name: str) -> bool:
         """Asked once for each class."""
-        from shapetrace import panes
-
         try:
+            from shapetrace import panes
+
             return panes.opens(kind)
         except Exception:
             return False
 
     def get_contents_debug_adapter_protocol(
         self, value: Any, fmt: dict[str, Any] | None = None
-    ) -> list[tuple[str, Any, Callable[[str], str] | None]]:
+    ) -> list[tuple[str, Any, Any]]:
         """Names, values and how to get their expressions from that of the value."""
+        if not self.can_provide(type(value), ""):
+            # It says that it is of another class than it is.
+            usual: Any = sys.modules["_pydevd_bundle.pydevd_resolver"]
+            found: list[tuple[str, Any, Any]]
+            found = usual.defaultResolver.get_contents_debug_adapter_protocol(value, fmt)
+            return found
         from shapetrace import panes
 
         return [
@@ -78,9 +90,7 @@ class Contents:
 
     def get_dictionary(self, value: Any) -> dict[str, Any]:
         """The same for the console."""
-        from shapetrace import panes
-
-        return {entry.name: entry.value for entry in panes.children(value)}
+        return {entry[0]: entry[1] for entry in self.get_contents_debug_adapter_protocol(value)}
 
     def resolve(self, value: Any, name: str) -> Any:
         """One of them."""

@@ -35,7 +35,12 @@ from shapetrace.panes.reading import (
     statistics_text,
     values_text,
 )
-from shapetrace.panes.tensors import described, size_text, untyped_storage
+from shapetrace.panes.tensors import (
+    described,
+    has_plain_data,
+    size_text,
+    untyped_storage,
+)
 from shapetrace.views.summary import SEPARATOR
 
 _MOST_ITEMS = 100
@@ -92,7 +97,7 @@ def _of_tensor(tensor: Any, torch: Torch) -> Iterator[Entry]:
     places = origins(tensor)
     if places:
         yield Entry("assigned at", Text(" or ".join(places)), None)
-    if fact.shape and type(fact.shape[0]) is int:
+    if fact.shape and type(fact.shape[0]) is int and _has_items(tensor, fact, torch):
         size = fact.shape[0]
         yield Entry("items", Group(f"{size:,}", lambda: _items(tensor, size, torch)), "")
     yield Entry("more", Group("", lambda: list(_more(tensor, fact, torch))), "")
@@ -154,8 +159,15 @@ def _parts(tensor: Any, fact: Tensor, torch: Torch) -> Iterator[Entry]:
         yield Entry("local", local, "._local_tensor")
     if type(tensor) is torch.tensor and fact.layout == "sparse_coo":
         with torch.unseen():
-            yield Entry("indices", torch.base._indices(tensor), "._indices()")
-            yield Entry("values", torch.base._values(tensor), "._values()")
+            indices, values = torch.base._indices(tensor), torch.base._values(tensor)
+        yield Entry("indices", indices, "._indices()")
+        yield Entry("values", values, "._values()")
+
+
+def _has_items(tensor: Any, fact: Tensor, torch: Torch) -> bool:
+    """Whether torch's own kernels make an item of a tensor without doing much."""
+    plain = fact.layout == "strided" and has_plain_data(tensor, torch)
+    return plain and not torch.is_transforming()
 
 
 def _items(tensor: Any, size: int, torch: Torch) -> list[Entry]:
@@ -194,7 +206,9 @@ def _place_entries(tensor: Any, fact: Tensor, torch: Torch) -> Iterator[Entry]:
         return
     offset = base.storage_offset(tensor)
     yield Entry("storage_offset", Text(str(offset)), ".storage_offset()")
-    if fact.device != "meta":
+    # Asking for the address of a lazy copy would make it.
+    is_lazy = getattr(torch.torch._C, "_is_cow_tensor", None)
+    if fact.device != "meta" and not (is_lazy is not None and is_lazy(tensor)):
         yield Entry("data_ptr", Text(hex(base.data_ptr(tensor))), ".data_ptr()")
     yield Entry("storage", base.untyped_storage(tensor), ".untyped_storage()")
 

@@ -14,7 +14,13 @@ from collections import UserDict, UserList, deque
 from collections.abc import Iterable
 from functools import partial
 from itertools import islice, repeat
-from types import GetSetDescriptorType, MappingProxyType, MemberDescriptorType, MethodType
+from types import (
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any, Final, NamedTuple
 
 from shapetrace.events.model import Container, Other, Value
@@ -35,6 +41,8 @@ _LONGEST_PLAIN: Final = 40
 _PLAIN: Final = frozenset(
     {int, float, complex, bool, str, bytes, bytearray, type(None), type(Ellipsis), range}
 )
+_DESCRIPTORS: Final = (GetSetDescriptorType, MemberDescriptorType)
+"""How Python itself gives out the attributes of an object."""
 _LISTED: Final = (list, set, frozenset, deque)
 _VIEWS: Final[tuple[type, ...]] = (type({}.values()), type({}.items()), type({}.keys()))
 _ORDERED_VIEWS: Final = ("odict_values", "odict_items", "odict_keys")
@@ -295,8 +303,9 @@ def own_attributes(value: Any, classes: tuple[type, ...]) -> dict[str, Any]:
                 except AttributeError:
                     continue  # not set
     descriptor = _in_classes(classes, "__dict__")
-    if type(descriptor) is GetSetDescriptorType:
-        attributes.update(descriptor.__get__(value))
+    if type(descriptor) in _DESCRIPTORS and ModuleType not in classes:
+        held: dict[str, Any] = descriptor.__get__(value)
+        return {**attributes, **held} if attributes else held
     return attributes
 
 

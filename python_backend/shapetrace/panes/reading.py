@@ -34,11 +34,11 @@ def reason_not_to_read(tensor: Any, torch: Torch) -> str | None:
     with torch.as_is():
         base = torch.base
         try:
+            if not has_plain_data(tensor, torch):
+                return f"not read: {type(tensor).__name__} keeps its data in its own way"
             device = base.device.__get__(tensor)
             if device.type == "meta":
                 return "no data on meta"
-            if not has_plain_data(tensor, torch):
-                return f"not read: {type(tensor).__name__} keeps its data in its own way"
             if torch.is_transforming():
                 return "not read within a function transform"
             if device.type != "cpu":
@@ -85,11 +85,12 @@ def values_text(tensor: Any, torch: Torch) -> str | None:
         return None
     try:
         with torch.unseen():
-            first = _first(torch.base.detach(tensor))
+            whole = torch.base.detach(tensor)
+            first = _first(whole)
             if first.dtype.is_floating_point and first.element_size() < 4:
                 first = first.to(torch.torch.float32)
             values = [number_text(value) for value in first.tolist()]
-            more = ["…"] if first.numel() < tensor.numel() else []
+            more = ["…"] if first.numel() < whole.numel() else []
             return ", ".join([*values, *more])
     except Exception:
         return None
