@@ -42,6 +42,7 @@ BENCHMARKS = {
     "exactness": ("exactness", "exactness"),
     "server-start": ("server", "server_start"),
     "server-answers": ("server", "server_answers"),
+    "panes": ("panes", "panes"),
     "editor": ("editor", "editor"),
 }
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ast
 import sys
-from functools import lru_cache, partial
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from functools import lru_cache, partial, wraps
+from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
 _NEVER_HOLDERS: Final = frozenset(
@@ -139,3 +139,35 @@ def _install() -> None:
         # It has been told already of which classes there is nothing to say.
         values._TYPE_RESOLVE_HANDLER._type_to_str_provider_cache.clear()
         values._TYPE_RESOLVE_HANDLER._type_to_resolver_cache.clear()
+    _note_changes(modules["_pydevd_bundle.pydevd_vars"])
+
+
+def _note_changes(functions: Any) -> None:
+    """Notice where variables of the program are set at a stop: what is there was not assigned."""
+    change, evaluate = functions.change_attr_expression, functions.evaluate_expression
+
+    @wraps(change)
+    def noted_change(frame: FrameType, *arguments: Any, **keywords: Any) -> Any:
+        _is_changed(frame)
+        return change(frame, *arguments, **keywords)
+
+    @wraps(evaluate)
+    def noted_evaluation(
+        debugger: Any, frame: FrameType, expression: str, *arguments: Any, **keywords: Any
+    ) -> Any:
+        # A statement, or an expression in which a value is named.
+        if "=" in expression:
+            _is_changed(frame)
+        return evaluate(debugger, frame, expression, *arguments, **keywords)
+
+    functions.change_attr_expression = noted_change
+    functions.evaluate_expression = noted_evaluation
+
+
+def _is_changed(frame: FrameType) -> None:
+    try:
+        from shapetrace.panes.origin import changed_by_hand
+
+        changed_by_hand(frame)
+    except Exception:
+        return  # only less is known

@@ -25,7 +25,7 @@ from typing import Any
 
 from shapetrace.events.model import Tensor
 from shapetrace.panes.entries import MOST_ENTRIES, Entry, Group, Text, attribute, cut_entries
-from shapetrace.panes.holders import own_attributes
+from shapetrace.panes.inside import own_attributes
 from shapetrace.panes.loaded import Torch, classes_of, is_kind, loaded_torch
 from shapetrace.panes.modules import own_attributes as attributes_of_module
 from shapetrace.panes.origin import origins

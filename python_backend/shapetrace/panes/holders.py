@@ -9,68 +9,53 @@ at, which is as far as the debugger would write them out.
 
 from __future__ import annotations
 
-import dataclasses
-from collections import UserDict, UserList, deque
+from collections import deque
 from collections.abc import Iterable
-from functools import partial
-from itertools import islice, repeat
-from types import (
-    GetSetDescriptorType,
-    MappingProxyType,
-    MemberDescriptorType,
-    MethodType,
-    ModuleType,
-)
-from typing import Any, Final, NamedTuple
+from enum import Enum
+from itertools import repeat
+from types import MethodType
+from typing import Any, Final
 
 from shapetrace.events.model import Container, Other, Value
-from shapetrace.panes.loaded import Torch, classes_of, is_kind
+from shapetrace.panes.inside import PLAIN, Held, held_by, plain_text
+from shapetrace.panes.loaded import Torch, classes_of
 from shapetrace.panes.modules import module_name
 from shapetrace.panes.tensors import array_line, shape_text, storage_line
-from shapetrace.views.shapes import CUT, cut_end, value_text
+from shapetrace.views.shapes import CUT, value_text
 
-MOST_ITEMS: Final = 64
-"""Items of one container that are looked at."""
 MOST_DEPTH: Final = 4
 """How deep is looked."""
 MOST_LOOKED_AT: Final = 500
 """Containers and objects that are looked at for one value."""
 _LONGEST: Final = 200
-_LONGEST_PLAIN: Final = 40
 
-_PLAIN: Final = frozenset(
-    {int, float, complex, bool, str, bytes, bytearray, type(None), type(Ellipsis), range}
-)
-_DESCRIPTORS: Final = (GetSetDescriptorType, MemberDescriptorType)
-"""How Python itself gives out the attributes of an object."""
-_LISTED: Final = (list, set, frozenset, deque)
-_VIEWS: Final[tuple[type, ...]] = (type({}.values()), type({}.items()), type({}.keys()))
-_ORDERED_VIEWS: Final = ("odict_values", "odict_items", "odict_keys")
+_SIMPLE: Final = frozenset({list, tuple, dict})
+"""What an object's tensors are looked for in."""
 _SHORT_REPR: Final[frozenset[Any]] = frozenset(
-    each.__repr__ for each in (list, tuple, dict, set, frozenset, deque, object)
+    each.__repr__ for each in (list, tuple, dict, set, frozenset, deque)
 )
-"""Of these the debugger writes out a few items of a few levels only, or none."""
+"""Of these the debugger writes out a few items of a few levels only."""
+_BY_ADDRESS: Final[frozenset[Any]] = frozenset({object.__repr__})
 
 
-class Held(NamedTuple):
-    """What is inside a container or an object."""
+class _Written(Enum):
+    """What becomes of a value if it is left to the debugger."""
 
-    kind: str
-    keys: list[str] | None
-    values: list[Any]
-    """The first of them."""
-    length: int
-    is_own: bool = False
-    """Whether these are all there is, and not just some attributes of an object."""
+    ASKED = 0
+    """Its class is asked, unless it is one of Python's own: of these a few items are shown."""
+    FULLY = 1
+    """It is inside of something whose class writes out all that it has."""
+    NEVER = 2
+    """It is inside of an object that is shown by its address."""
 
 
 def holder_line(value: Any, torch: Torch | None, arrays: type | None) -> str | None:
     """The text of what holds something of ours, or None."""
     kind = type(value)
-    if kind in _PLAIN:
+    if kind in PLAIN:
         return None
     looked = _Look(torch, arrays)
-    if not looked.finds(value, 0, _is_written_out(kind)) and not looked.was_cut:
+    if not looked.finds(value, 0, _Written.ASKED) and not looked.was_cut:
         return None
     text = value_text(_Writer(looked).value(value, 0), _LONGEST)
     held = held_by(value, kind, torch)
@@ -86,7 +71,7 @@ class _Look:
         self.torch = torch
         self.arrays = arrays
         self.was_cut = False
-        """Whether something was left out that the debugger would have written."""
+        """Whether something was not looked at that the debugger would have written out."""
         self._left = MOST_LOOKED_AT
         self._seen: set[int] = set()
 
@@ -112,14 +97,9 @@ class _Look:
             return True
         return self.arrays is not None and self.arrays in classes
 
-    def finds(self, value: Any, depth: int, is_written_out: bool) -> bool:
-        """Whether a value is ours or holds what is.
-
-        What is written out is so by Python itself, to the last item, if nobody else does it.
-        """
+    def finds(self, value: Any, depth: int, written: _Written) -> bool:
+        """Whether a value, which is not plain, is ours or holds what is."""
         kind = type(value)
-        if kind in _PLAIN:
-            return False
         if self.is_leaf(kind):
             return True
         if kind is MethodType:
@@ -129,20 +109,22 @@ class _Look:
         self._seen.add(id(value))
         self._left -= 1
         if self._left < 0 or depth > MOST_DEPTH:
-            self.was_cut = self.was_cut or is_written_out
+            self.was_cut = self.was_cut or written is _Written.FULLY
             return False
-        held = held_by(value, kind, self.torch)
+        if written is _Written.NEVER and kind not in _SIMPLE:
+            return False  # whatever it holds, an object around it is not known by that
+        held = held_by(value, kind, self.torch, wants_keys=False)
         if held is None:
             return False
-        if held.length > len(held.values) and is_written_out:
+        inside = _inside(kind, written)
+        if inside is _Written.FULLY and held.length > len(held.values):
             self.was_cut = True
-        if not held.is_own and not is_written_out:
-            # It would be shown by its address; only what it holds itself says more.
+        if inside is _Written.NEVER:
             depth = max(depth, MOST_DEPTH - 1)
-        return any(
-            self.finds(item, depth + 1, is_written_out or _is_written_out(type(item)))
-            for item in held.values
-        )
+        for item in held.values:
+            if type(item) not in PLAIN and self.finds(item, depth + 1, inside):
+                return True
+        return False
 
 
 class _Writer:
@@ -156,7 +138,7 @@ class _Writer:
     def value(self, value: Any, depth: int) -> Value:
         """Any value; those of ours are texts already, so that they are written but once."""
         kind = type(value)
-        if kind in _PLAIN:
+        if kind in PLAIN:
             return Other(plain_text(value))
         text = self._look.leaf_text(value)
         if text is not None:
@@ -194,135 +176,11 @@ class _Writer:
 
     def _holds(self, value: Any) -> bool:
         look = _Look(self._look.torch, self._look.arrays)
-        return look.finds(value, MOST_DEPTH - 1, False)
+        return type(value) not in PLAIN and look.finds(value, MOST_DEPTH - 1, _Written.ASKED)
 
 
-def held_by(value: Any, kind: type, torch: Torch | None = None) -> Held | None:
-    """What is inside a value, found without running any code of the program's."""
-    name = kind.__name__
-    if kind is list or kind is tuple:
-        return Held(name, None, list(islice(value, MOST_ITEMS)), len(value), True)
-    if kind is dict:
-        return _of_dict(value, name)
-    classes = classes_of(kind)
-    if type in classes or (torch is not None and torch.optimizer in classes):
-        return None  # classes hold what all their objects share; optimizers show themselves well
-    if dict in classes:
-        return _of_dict(value, name)
-    if tuple in classes:
-        return _of_tuple(value, kind)
-    for each in _LISTED:
-        if each in classes:
-            # Not through the class's own iterator: it may be the program's code.
-            first = list(islice(each.__iter__(value), MOST_ITEMS))
-            return Held(name, None, first, each.__len__(value), True)
-    if kind in _VIEWS or name in _ORDERED_VIEWS:
-        return Held(name, None, list(islice(value, MOST_ITEMS)), len(value), True)
-    if kind is MappingProxyType:
-        copied = dict(islice(value.items(), MOST_ITEMS))
-        return _of_dict(copied, name)._replace(length=len(value))
-    if kind is slice:
-        return Held(name, None, [value.start, value.stop, value.step], 3, True)
-    if is_kind(kind, partial):
-        return _of_partial(value, kind)
-    return _of_object(value, kind, classes)
-
-
-def plain_text(value: Any) -> str:
-    """A number or a text as the program would write it, where that is short."""
-    kind = type(value)
-    if kind is int and value.bit_length() > 256:
-        return "int"
-    if kind in (bytes, bytearray, range):
-        return f"{kind.__name__}[{len(value)}]"
-    if kind is str and len(value) > _LONGEST_PLAIN:
-        return repr(value[:_LONGEST_PLAIN]) + CUT
-    return repr(value)
-
-
-def _of_dict(value: Any, name: str) -> Held:
-    keys = [_key_text(key) for key in islice(dict.keys(value), MOST_ITEMS)]
-    values = list(islice(dict.values(value), MOST_ITEMS))
-    return Held(name, keys, values, dict.__len__(value), True)
-
-
-def _of_tuple(value: Any, kind: Any) -> Held:
-    fields = getattr(kind, "_fields", None)
-    length = tuple.__len__(value)
-    keys = None
-    if type(fields) is tuple and len(fields) == length:
-        keys = [str(field) for field in fields[:MOST_ITEMS]]
-    first = list(islice(tuple.__iter__(value), MOST_ITEMS))
-    return Held(kind.__name__.rsplit(".", 1)[-1], keys, first, length, True)
-
-
-def _of_partial(value: Any, kind: type) -> Held:
-    members: Any = partial
-    function = members.func.__get__(value)
-    positional, named = members.args.__get__(value), members.keywords.__get__(value)
-    keys = [getattr(function, "__name__", "function"), *map(str, range(len(positional))), *named]
-    values = [function, *positional, *named.values()]
-    return Held(kind.__name__, keys[:MOST_ITEMS], values[:MOST_ITEMS], len(values))
-
-
-def _of_object(value: Any, kind: type, classes: tuple[type, ...]) -> Held | None:
-    attributes = own_attributes(value, classes)
-    name = kind.__name__
-    for each in (UserDict, UserList):
-        data = attributes.get("data") if each in classes else None
-        if type(data) in (dict, list):
-            return held_by(data, type(data))._replace(kind=name)  # type: ignore[union-attr]
-    fields = _in_classes(classes, "__dataclass_fields__")
-    if type(fields) is dict:
-        names = [each.name for each in fields.values() if isinstance(each, dataclasses.Field)]
-        present = [each for each in names if each in attributes]
-        values = [attributes[each] for each in present[:MOST_ITEMS]]
-        return Held(name, present[:MOST_ITEMS], values, len(present), True)
-    if BaseException in classes:
-        members: Any = BaseException
-        arguments = members.args.__get__(value)
-        attributes = {**{str(at): item for at, item in enumerate(arguments)}, **attributes}
-    if not attributes:
-        return None
-    keys = list(islice(attributes, MOST_ITEMS))
-    return Held(name, list(map(str, keys)), [attributes[key] for key in keys], len(attributes))
-
-
-def own_attributes(value: Any, classes: tuple[type, ...]) -> dict[str, Any]:
-    """The attributes that an object has by itself, not by its own lookup or properties."""
-    attributes: dict[str, Any] = {}
-    for each in classes:
-        slots = each.__dict__.get("__slots__")
-        if slots is None:
-            continue
-        for name in (slots,) if type(slots) is str else islice(slots, MOST_ITEMS):
-            slot = each.__dict__.get(name)
-            if type(slot) is MemberDescriptorType:
-                try:
-                    attributes[name] = slot.__get__(value)
-                except AttributeError:
-                    continue  # not set
-    descriptor = _in_classes(classes, "__dict__")
-    if type(descriptor) in _DESCRIPTORS and ModuleType not in classes:
-        held: dict[str, Any] = descriptor.__get__(value)
-        return {**attributes, **held} if attributes else held
-    return attributes
-
-
-def _in_classes(classes: tuple[type, ...], name: str) -> Any:
-    for each in classes:
-        if name in each.__dict__:
-            return each.__dict__[name]
-    return None
-
-
-def _key_text(key: Any) -> str:
-    kind = type(key)
-    if kind is str:
-        return cut_end(key, _LONGEST_PLAIN)
-    return plain_text(key) if kind in _PLAIN else kind.__name__
-
-
-def _is_written_out(kind: type) -> bool:
-    """Whether the debugger has Python write out all of a value, in whichever way its class does."""
-    return kind.__repr__ not in _SHORT_REPR
+def _inside(kind: type, written: _Written) -> _Written:
+    """What becomes of what is inside a value."""
+    if written is _Written.NEVER or kind.__repr__ in _BY_ADDRESS:
+        return _Written.NEVER
+    return written if kind.__repr__ in _SHORT_REPR else _Written.FULLY

@@ -23,6 +23,18 @@ _MOST_PLACES: Final = 3
 _OPTIMIZED: Final = 0x01
 """The code flag of functions whose locals are fast; a module's or class's body has none."""
 _NOT_THE_PROGRAM: Final = ("pydevd", "debugpy", "torch")
+_MOST_CHANGED: Final = 1000
+
+_changed: dict[int, None] = {}
+"""Frames whose variables somebody has set at a stop. One that is gone may have the identity of one
+that is not: of that we say less than we know, and nothing wrong."""
+
+
+def changed_by_hand(frame: FrameType) -> None:
+    """Somebody may have set variables of a function that runs: its own stores no longer tell."""
+    if len(_changed) >= _MOST_CHANGED:
+        del _changed[next(iter(_changed))]
+    _changed[id(frame)] = None
 
 
 def origins(value: Any) -> list[str]:
@@ -65,6 +77,8 @@ def _places(frame: FrameType, name: str) -> list[str]:
     assignments = _assignments(code)
     offset = assignments.align(max(frame.f_lasti, 0))
     if name not in assignments.names or not assignments.is_settled(offset):
+        return []
+    if id(frame) in _changed:
         return []
     stores = assignments.reached(offset, None).stores.get(name, [])
     if BEFORE in stores:

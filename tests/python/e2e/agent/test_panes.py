@@ -318,6 +318,25 @@ def test_what_is_below_a_value_can_be_set(tmp_path: Path) -> None:
         assert session.end().stdout.splitlines()[1] == "9 GELU(approximate='none')"
 
 
+@pytest.mark.parametrize("way", ["pane", "statement", "expression"])
+def test_a_value_that_was_set_at_a_stop_was_assigned_nowhere(way: str, tmp_path: Path) -> None:
+    script = Script.write(OPENED, tmp_path)
+    with SessionServer() as server, launch(script, server.launch()) as session:
+        stop = stopped(session)
+        scope = session.scope(stop.top, "Locals")
+        session.evaluate("y.sum()", stop.top)
+        assert "assigned at" in below(session, scope, "y")
+        if way == "pane":
+            session.set_variable(stop.top, "y", "torch.ones(3, 4)")
+        else:
+            statement = "y = torch.ones(3, 4)"
+            text = statement if way == "statement" else "(y := torch.ones(3, 4))"
+            session.evaluate(text, stop.top)
+        changed = below(session, scope, "y")
+        assert changed["shape"]["value"] == "(3, 4)"
+        assert "assigned at" not in changed
+
+
 def test_a_stop_before_torch_is_there(tmp_path: Path) -> None:
     """Lists and objects that were looked at then are looked at again later."""
     script = Script.write(

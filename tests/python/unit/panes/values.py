@@ -250,6 +250,13 @@ HOLDERS = {
         "Plain(x: f32[2], net: Linear(2 → 3), …)"
     ),
     "Printed(x=[torch.ones(2)] * 4)": "Printed(x: [f32[2] ×4])",
+    "Printed(batch=Batch(torch.ones(2)))": (
+        "Printed(batch: Batch(x: f32[2], size: 3, note: 'train'))"
+    ),
+    "Nested(Nested(Nested(Nested(Nested(Nested(torch.ones(2)))))))": (
+        "Nested(inside: Nested(inside: Nested(inside: Nested(inside: Nested(inside: …, "
+        "name: 'n'), name: 'n'), name: 'n'), name: 'n'), name: 'n')"
+    ),
     "Computed()": "Computed(x: f32[2])",
     "Items([torch.ones(2)])": "Items(f32[2])",
     "functools.partial(max, torch.ones(2), key=3)": "partial(0: f32[2], …)",
@@ -275,8 +282,18 @@ NOT_OURS = [
     *("3", "1.5", "'abc'", "None", "b'12'", "range(3)", "True", "nn", "torch", "print"),
     *("[]", "[1, 2, 3]", "(1,)", "{'a': 1}", "{1, 2}", "deque([1])", "Counter('abc')"),
     *("nn.Linear", "torch.Tensor", "torch.float32", "torch.device('cpu')", "torch.Size([2])"),
-    *("Plain(a=1)", "Printed(a=1)", "Batch", "lambda: None", "Batch(3)", "[[[[[[[1]]]]]]]"),
+    *(
+        "Plain(a=1)",
+        "Printed(a=1)",
+        "Plain(a=Nested([[[1]]]))",
+        "[Plain(a=Nested([[[1]]]))] * 3",
+        "Batch",
+        "lambda: None",
+        "Batch(3)",
+        "[[[[[[[1]]]]]]]",
+    ),
     *("torch.optim.SGD([torch.ones(2)], 0.1)", "torch.Generator()", "np.float32(0.5)"),
+    *("Plain(a=Nested([[[1]]]))", "[Plain(a=Nested([[[[1]]]]))] * 3", "Nested([[1]])"),
     *("[0] * 1_000_000", "dict.fromkeys(range(1_000_000))", "Path('a')", "math.pi", "object()"),
 ]
 
