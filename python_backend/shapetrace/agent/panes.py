@@ -54,7 +54,10 @@ class HolderTexts(LeafTexts):
     def can_provide(self, kind: type, _name: str) -> bool:
         """Asked once for each class, also of what came before torch."""
         try:
-            return kind not in _NEVER_HOLDERS and not issubclass(kind, type | ModuleType)
+            if kind in _NEVER_HOLDERS or issubclass(kind, type | ModuleType):
+                return False
+            # The debugger's own groups of values have texts of their own.
+            return not kind.__module__.startswith("_pydevd_bundle.")
         except Exception:  # an object may say that its class is none
             return False
 

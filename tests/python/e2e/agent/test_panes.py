@@ -167,6 +167,7 @@ def test_every_kind_of_value_and_nothing_is_read(flavour: str, tmp_path: Path) -
                     assert session.evaluate(name, stop.top, context) == SHOWN[name]
             scope = session.scope(stop.top, "Locals")
             assert below(session, scope, "linear").keys() >= {"weight"}
+            assert variables["function variables"] == ""
             (method,) = below(session, scope, "function variables").values()
             assert method["value"] == "<bound method Tensor.backward of f32[2,16,64]>"
             session.resume()
@@ -316,6 +317,27 @@ def test_what_is_below_a_value_can_be_set(tmp_path: Path) -> None:
             put(below(session, scope)["y"]["variablesReference"], "statistics", "3")
         session.resume()
         assert session.end().stdout.splitlines()[1] == "9 GELU(approximate='none')"
+
+
+def test_what_the_debugger_groups_keeps_its_text(tmp_path: Path) -> None:
+    script = Script.write(
+        """
+        import torch
+        from torch import nn
+        items, many = [torch.ones(2)] * 300, [torch.ones(2)] * 3000
+        kinds, call = [nn.Linear], torch.ones(2).backward
+        print()  # @stop
+        """,
+        tmp_path,
+    )
+    with SessionServer() as server, launch(script, server.launch()) as session:
+        stop = stopped(session)
+        assert session.variables(stop.top)["function variables"] == ""
+        scope = session.scope(stop.top, "Locals")
+        assert below(session, scope, "items")["more"]["value"] == "[100:300]"
+        assert below(session, scope, "items", "more")["299"]["value"] == "f32[2]"
+        assert below(session, scope, "many")["more"]["value"] == "..."
+        assert below(session, scope, "many", "more", "[100:1100]")["0100"]["value"] == "f32[2]"
 
 
 @pytest.mark.parametrize("way", ["pane", "statement", "expression"])
