@@ -53,6 +53,9 @@ METHOD = """\
   rests after its first passes. _From launch to end_ has the debug adapter's own start in it. The
   debugger is the compiled debugpy that Microsoft's extension brings, where it is not called pure:
   that is the one in the VSIX.
+- **variables at a stop**: programs that have stopped at the same line, with us and without, take
+  turns in answering `variables` through their debug adapters. Their tensors are so small that
+  writing them out is as cheap as it gets. An answer counts as no slower up to 1.1 ×.
 - **TorchLens** wraps torch for the rest of its process: it has one of its own, in which plain and
   the empty mode are timed before it is first used.
 - **torch.profiler** does most of its work when it is stopped, which only _first pass_ has in it.

@@ -44,6 +44,7 @@ BENCHMARKS = {
     "server-answers": ("server", "server_answers"),
     "debugpy": ("debugging", "under_debugpy"),
     "trace-tree": ("server", "trace_tree"),
+    "panes": ("panes", "panes"),
     "editor": ("editor", "editor"),
 }
 
