@@ -47,7 +47,7 @@ METHOD = """\
   ops are twenty-one of different shapes on each line of one file.
 - **under debugpy**: each contender is a process of its own, debugged as the editor does it, with
   `justMyCode`; they take turns launch by launch. The program times its own passes: the first of the
-  process, and then the mean over most of a second, once the recording has found its state. A
+  process, and then for half a second, once the recording has found its state; the median. A
   language server of its own process reads what the agent sends. _Recording_ has a breakpoint in the
   program's file that is never hit, which keeps the recording awake; _settled_ has none, so that it
   rests after its first passes. _From launch to end_ has the debug adapter's own start in it. The

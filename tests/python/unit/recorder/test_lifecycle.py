@@ -216,7 +216,8 @@ def test_values_are_looked_at_again_where_the_calls_beside_them_repeat() -> None
             same = part
             torch.ones(1)
             other = same
-            torch.ones(2)
+            if other is part:
+                torch.ones(2)
 
     with shapetrace.trace() as recording:
         pass_on([torch.ones(size) for size in (3, 4, 5)])
