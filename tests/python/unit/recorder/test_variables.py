@@ -9,6 +9,7 @@ import pytest
 
 from shapetrace.events.model import Trace
 from shapetrace.recorder.frames import read_locals
+from shapetrace.recorder.thread_state import LAST_LOOK
 from shapetrace.views.shapes import value_text
 from tests.support.recorder import Harmless, Traced
 
@@ -53,10 +54,10 @@ def test_what_plain_functions_returned_is_known_when_it_is_used(traced: Traced) 
     )
 
 
-def test_nothing_is_looked_at_when_a_call_repeats(
+def test_calls_that_repeat_are_looked_at_ever_more_rarely(
     traced: Traced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks = []
+    looks: list[str] = []
 
     def read_and_count(frame: FrameType) -> Any:
         looks.append(frame.f_code.co_name)
@@ -64,11 +65,16 @@ def test_nothing_is_looked_at_when_a_call_repeats(
 
     monkeypatch.setattr("shapetrace.recorder.variables.read_locals", read_and_count)
     text = MODEL + "\n    def main():\n        for turn in range({}):\n            layer(x)\n"
-    traced(text.format(1))
-    once = list(looks)
-    traced(text.format(50))
-    assert "forward" in once
-    assert looks == once * 2
+
+    def looks_of(turns: int) -> int:
+        looks.clear()
+        traced(text.format(turns))
+        assert "forward" in looks
+        return len(looks)
+
+    few, some, many = looks_of(8), looks_of(15), looks_of(LAST_LOOK)
+    assert few == some < many
+    assert looks_of(LAST_LOOK * 4) == many
 
 
 @pytest.mark.parametrize("call", ["sys.settrace", "sys.setprofile"])

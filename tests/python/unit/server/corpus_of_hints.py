@@ -338,7 +338,7 @@ ERRORS = {
         Net()(torch.ones(2, 3)) «✗ mat1 and mat2 shapes … (2x4 and 5x6)»
     """,
     "an error beside values": """
-        def attempt(x, y): «x f32[2,3], y f32[2|3,2|3]»
+        def attempt(x, y): «x f32[2,3], y f32[3,2] | f32[2,3]»
             try:
                 return x @ y «f32[2,2] ✗ mat1 and mat2 … (2x3 and 2x3)»
             except RuntimeError:
