@@ -87,7 +87,9 @@ class _Search:
             if failed or not is_in_doubt:
                 self.found[op.id] = None
         module = module_since(site, mark)
-        if module is not None and module.id not in self.running and not is_in_doubt:
+        if module is None or module.id in self.running:
+            return
+        if module.error is not None or not is_in_doubt:
             self.found[module.id] = None
 
 
