@@ -51,6 +51,7 @@ function wire(extension: ExtensionContext, context: Context): Context {
     ...registerProviders(context),
     debug.registerDebugAdapterDescriptorFactory(DebugType.own, adapters),
     debug.registerDebugAdapterTrackerFactory("*", tracker),
+    debug.registerDebugAdapterTrackerFactory("*", context.focus),
   );
   void context.cleanUp();
   return context;

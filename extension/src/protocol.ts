@@ -107,6 +107,19 @@ export interface Status {
   readonly extra: JsonObject;
 }
 
+/** The stack frame that is looked at; without a process there is none. */
+export interface Focus {
+  readonly session: string;
+  readonly process: number | null;
+  /** The module call that the frame runs in; null outside of any. */
+  readonly call: number | null;
+  /** The calls that the frame's function has made so far. */
+  readonly reached: readonly number[] | null;
+  readonly file: string | null;
+  readonly function: string | null;
+  readonly line: number | null;
+}
+
 /** A request: what is sent, and how the answer is read. */
 export interface Request<Parameters, Result> {
   readonly method: string;
@@ -146,6 +159,7 @@ export const CLOSE_SESSION = request<{ readonly session: string }, null>(
 export const CLEAR = request<Record<string, never>, null>("shapetrace/clear", nothing);
 export const EXPORT = request<Export, Exported>("shapetrace/export", exported);
 export const WAKE = request<{ readonly session: string }, Woken>("shapetrace/wake", woken);
+export const FOCUS = request<Focus, null>("shapetrace/focus", nothing);
 
 /** Tells the server whether this window shows hints. */
 export const SHOW_HINTS = "shapetrace/showHints";
