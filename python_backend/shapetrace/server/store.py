@@ -9,6 +9,7 @@ from typing import TypeAlias
 from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Trace, Variable
 from shapetrace.events.update import Source, Update
 from shapetrace.server.files import file_key
+from shapetrace.server.nesting import Nesting
 from shapetrace.server.records import Call, FileRecords, Key
 
 ProcessKey: TypeAlias = Hashable
@@ -49,7 +50,14 @@ class Process:
     sources: dict[str, Source] = field(default_factory=dict)
     entries: dict[int, Frame] = field(default_factory=dict)
     """For each module call the frame of the program's function that it began with."""
+    named: dict[tuple[str, str], set[int]] = field(default_factory=dict)
+    """The module calls of each module, by its path and class."""
     is_running: bool = True
+    nesting: Nesting = field(init=False)
+    """All calls but those that were cleared away, below what they were made in."""
+
+    def __post_init__(self) -> None:
+        self.nesting = Nesting(self.call)
 
     def call(self, identity: int) -> Call | None:
         """An op or a module call."""
@@ -162,6 +170,7 @@ class TraceStore:
         for module in update.modules:
             changed.update(self._replace(process, process.modules.get(module.id), module))
             process.modules[module.id] = module
+            process.named.setdefault((module.path, module.class_name), set()).add(module.id)
         for op in update.ops:
             changed.update(self._replace(process, process.ops.get(op.id), op))
             process.ops[op.id] = op
@@ -192,6 +201,7 @@ class TraceStore:
                     for kept in (process.modules, process.ops, process.variables, process.counts):
                         kept.clear()
                 process.entries.clear()
+                process.nesting.clear()
                 for source in process.sources.values():
                     self._set_source(session, source)
         self._tell(changed, set())
@@ -213,9 +223,37 @@ class TraceStore:
                 for process in session.processes.values():
                     yield from process.coverage
 
+    def newest_session(self) -> Session | None:
+        """The session that began last, of those that recorded anything."""
+        recorded = (
+            each
+            for each in self._sessions.values()
+            if any(process.ops or process.modules for process in each.processes.values())
+        )
+        return max(recorded, key=lambda each: each.order, default=None)
+
+    def label(self, process: Process) -> str:
+        """``rank 1`` or ``process 4711``, where a session has several processes with calls."""
+        others = [each for each in process.session.processes.values() if each.ops or each.modules]
+        if len(others) < 2:
+            return ""
+        if process.run.rank is not None:
+            return f"rank {process.run.rank}"
+        return f"process {process.run.pid}"
+
     def process(self, number: int) -> Process | None:
         """The process that a call's key begins with."""
         return self._numbers.get(number)
+
+    def shown_processes(self) -> list[Process]:
+        """The processes with calls of the newest session, and of others that go on."""
+        newest = self.newest_session()
+        return [
+            process
+            for session in sorted(self._sessions.values(), key=lambda each: each.order)
+            for process in session.processes.values()
+            if process.nesting.children(None) and (session is newest or process.is_running)
+        ]
 
     def processes(self, session: str) -> Mapping[ProcessKey, Process]:
         """The processes of a session, in the order in which they began."""
@@ -224,15 +262,7 @@ class TraceStore:
 
     def traces(self, session: str | None) -> Iterator[Trace]:
         """The trace of each process of a session, or of the newest one that recorded anything."""
-        if session is None:
-            recorded = [
-                each
-                for each in self._sessions.values()
-                if any(process.ops or process.modules for process in each.processes.values())
-            ]
-            chosen = max(recorded, key=lambda each: each.order, default=None)
-        else:
-            chosen = self._sessions.get(session)
+        chosen = self.newest_session() if session is None else self._sessions.get(session)
         if chosen is not None:
             yield from (process.trace() for process in chosen.processes.values())
 
@@ -285,6 +315,7 @@ class TraceStore:
     def _add_call(self, process: Process, call: Call) -> set[str]:
         """Show a call where it was made, and its module where that began."""
         process.cleared.pop(call.id, None)
+        process.nesting.add(call)
         changed: set[str] = set()
         if isinstance(call, Op) and call.level != "torch":
             return changed

@@ -33,6 +33,13 @@ _MOST_LINES = 6
 """Different calls of one expression that are told one by one."""
 
 _MOST_PATHS = 3
+
+CHOSEN = "▸"
+"""Stands before the calls that were chosen, where others are told as well."""
+
+DIFFERENT = "≠"
+"""Stands before other calls, whose shapes differ from theirs."""
+
 _BITS = re.compile(r"(?:float|int|bfloat|complex|qint|quint)(\d+)")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
@@ -46,12 +53,23 @@ class Told:
     """None where nobody counted."""
     module: ModuleCall | None = None
     """The module that an op ran in."""
+    process: str = ""
+    """Which process made it, where there are several."""
 
 
-def calls_story(told: Sequence[Told], notes: Iterable[str] = (), *, named: bool = True) -> str:
-    """All calls of one expression, and notes below them; ``named`` shows what inputs are called."""
+def calls_story(
+    told: Sequence[Told],
+    notes: Iterable[str] = (),
+    *,
+    named: bool = True,
+    others: Sequence[Told] = (),
+) -> str:
+    """All calls of one expression, and notes below them; ``named`` shows what inputs are called.
+
+    Of ``others``, which the expression made as well, only those are told that differ.
+    """
     calls = [each.call for each in told]
-    parts = [code(_call_lines(told, named))]
+    parts = [code(_call_lines(told, named, others))]
     finished = [call for call in calls if call.outputs or call.result is not None]
     details = details_text([result_value(call.outputs, call.result) for call in finished])
     if details:
@@ -136,30 +154,78 @@ def memory_text(size: int) -> str:
     return f"{scaled:.{digits}f} {unit}"
 
 
-def _call_lines(told: Sequence[Told], named: bool) -> Iterator[str]:
-    counts: dict[str, int] = {}
-    failures: dict[str, str] = {}
-    first: dict[str, Told] = {}
-    for each in told:
-        line = _call_line(each, named)
-        counts[line] = counts.get(line, 0) + (1 if each.count is None else each.count)
-        first.setdefault(line, each)
-        if each.call.error is not None:
-            failures[line] = error_text(each.call)
-    is_alone = len(counts) == 1
-    for position, (line, count) in enumerate(counts.items()):
-        if position == _MOST_LINES - 1 and len(counts) > _MOST_LINES:
-            yield f"{CUT} {len(counts) - position} more"
+def _call_lines(told: Sequence[Told], named: bool, others: Sequence[Told]) -> Iterator[str]:
+    groups = _grouped(told, named)
+    different = {
+        line: group for line, group in _grouped(others, named).items() if line not in groups
+    }
+    marked = [
+        *((CHOSEN if different else "", line, group) for line, group in groups.items()),
+        *((DIFFERENT, line, group) for line, group in different.items()),
+    ]
+    is_alone = len(marked) == 1
+    owners = _owners([group for _, _, group in marked])
+    for position, (mark, line, group) in enumerate(marked):
+        if position == _MOST_LINES - 1 and len(marked) > _MOST_LINES:
+            yield f"{CUT} {len(marked) - position} more"
             return
-        if line in failures:
-            yield cut_end(f"{FAILED} {line}", _WIDTH)
-            yield from _wrapped(failures[line])
+        mark = f"{mark} " if mark else ""
+        failure = next((error_text(each.call) for each in group if each.call.error), "")
+        if failure:
+            yield from _with_owner(cut_end(f"{mark}{FAILED} {line}", _WIDTH), owners[position])
+            yield from _wrapped(failure)
         elif is_alone and len(line) > _WIDTH:
-            yield from _long_call_lines(first[line])
+            yield from _long_call_lines(group[0])
         else:
-            times = "" if is_alone else count_text(count)
-            room = _WIDTH - len(times) - 2 if times else _WIDTH
-            yield f"{cut_end(line, room)}  {times}".rstrip()
+            counts = (1 if each.count is None else each.count for each in group)
+            times = "" if is_alone else count_text(sum(counts))
+            room = _WIDTH - len(mark) - (len(times) + 2 if times else 0)
+            yield from _with_owner(
+                f"{mark}{cut_end(line, room)}  {times}".rstrip(), owners[position]
+            )
+
+
+def _grouped(told: Sequence[Told], named: bool) -> dict[str, list[Told]]:
+    """Calls by what is said of them."""
+    groups: dict[str, list[Told]] = {}
+    for each in told:
+        groups.setdefault(_call_line(each, named), []).append(each)
+    return groups
+
+
+def _with_owner(line: str, owner: str) -> Iterator[str]:
+    """A line, with a comment on the same line if there is room, else on the next one."""
+    if not owner:
+        yield line
+    elif len(line) + len(owner) + 4 <= _WIDTH:
+        yield f"{line}  # {owner}"
+    else:
+        yield line
+        yield cut_end(f"    # {owner}", _WIDTH)
+
+
+def _owners(groups: Sequence[Sequence[Told]]) -> list[str]:
+    """For each of several groups the module calls that it is of, where that tells them apart."""
+    modules = [
+        [(each, each.call if isinstance(each.call, ModuleCall) else each.module) for each in group]
+        for group in groups
+    ]
+    numbers: dict[tuple[str, str], set[int]] = {}
+    for each, module in (pair for group in modules for pair in group):
+        if module is not None:
+            numbers.setdefault((each.process, module.path), set()).add(module.call)
+    texts: list[str] = []
+    for group in modules:
+        titles: dict[str, None] = {}
+        for each, module in group:
+            title = "" if module is None else module.path or module.class_name
+            if module is not None and len(numbers[each.process, module.path]) > 1:
+                title = f"{title} call {module.call}"
+            titles[printable(" ".join(filter(None, [each.process, title])))] = None
+        shown = [title for title in titles if title]
+        more = [f"{len(shown) - _MOST_PATHS} more"] if len(shown) > _MOST_PATHS else []
+        texts.append(", ".join([*shown[:_MOST_PATHS], *more]))
+    return texts if len(set(texts)) > 1 else [""] * len(texts)
 
 
 def _call_line(told: Told, named: bool) -> str:

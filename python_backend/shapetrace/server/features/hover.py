@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from shapetrace.events.model import Container, Op, Tensor, Value
 from shapetrace.server.bindings import Binding, binding_of, first_line
 from shapetrace.server.facts import bound_values
-from shapetrace.server.features.code_lens import calls_of
+from shapetrace.server.features.code_lens import told_of
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column, range_of
 from shapetrace.server.records import Call, Expression, Key
 from shapetrace.server.statements import Statement
@@ -44,6 +44,9 @@ _TRANSPARENT = (
     ast.Tuple,
 )
 """Who points at one of these may mean what it is part of."""
+
+
+_NOT_REACHED = "Not reached yet in this call: that was before."
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +117,18 @@ class _Teller:
         for expression in around if not path else _meant(path, around):
             told = self._told(expression.calls.items())
             if told:
-                return expression.range, calls_story(told, self._notes(expression.calls))
+                return expression.range, self._story(expression, told)
         return None
+
+    def _story(self, expression: Expression, told: Sequence[Told]) -> str:
+        """All calls of an expression, those that are looked at before all others."""
+        notes = self._notes(expression.calls)
+        if expression.is_before:
+            notes.append(_NOT_REACHED)
+        every = self._view.records.base.expression(expression.range)
+        calls = {} if every is None else every.calls
+        rest = ((key, call) for key, call in calls.items() if key not in expression.calls)
+        return calls_story(told, notes, others=self._told(rest))
 
     def whole(self) -> str:
         """All that the statement's hint is made of."""
@@ -131,13 +144,14 @@ class _Teller:
             expression = self._expression(part.value)
             if known and expression is not None and not part.path:
                 told = self._told(expression.calls.items())
-                parts.append(calls_story(told, self._notes(expression.calls)))
+                parts.append(self._story(expression, told))
             elif known:
                 lines.extend(name_lines(part.name or "", known))
                 values.extend(known)
         if lines:
             details = details_text(values, is_of_one=len(lines) == 1)
-            parts.insert(0, paragraphs([code(lines), details]))
+            note = _NOT_REACHED if facts.is_before else ""
+            parts.insert(0, paragraphs([code(lines), details, note]))
         if facts.errors:
             failed = (
                 (key, call)
@@ -168,7 +182,7 @@ class _Teller:
                 continue
             owner = call.module if isinstance(call, Op) else None
             module = None if owner is None else process.modules.get(owner)
-            told.append(Told(call, process.count(call), module))
+            told.append(Told(call, process.count(call), module, self._store.label(process)))
         # That the truth of a comparison was asked for is no news.
         news = [each for each in told if not _asks_for_truth(each.call)]
         return news or told
@@ -246,7 +260,7 @@ class _Teller:
         name = self._view.structure.function_name(node)
         if function is None or function.node is not node or not name.touches(line, column):
             return None
-        told = calls_of(self._view, self._store, function)
+        told = told_of(self._view, self._store, function)
         return (name, calls_story(told, named=False)) if told else None
 
     def _named(
