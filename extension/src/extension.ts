@@ -11,6 +11,7 @@ import { SilenceTracker } from "./debug/silence";
 import { createLog, messageOf } from "./log";
 import { maintainContextKeys } from "./views/contextKeys";
 import { InlayHintsNotice } from "./views/inlayHintsNotice";
+import { StoppedEditor } from "./views/stoppedEditor";
 
 let current: Context | undefined;
 
@@ -47,6 +48,7 @@ function wire(extension: ExtensionContext, context: Context): Context {
     maintainContextKeys(sessions),
     new InlayHintsNotice(sessions, memory),
     new HeadStart(server),
+    new StoppedEditor(context),
     ...registerCommands(context),
     ...registerProviders(context),
     debug.registerDebugAdapterDescriptorFactory(DebugType.own, adapters),

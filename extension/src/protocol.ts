@@ -9,6 +9,7 @@ import {
   type Form,
   integer,
   type JsonObject,
+  listOf,
   Mismatch,
   nullable,
   oneOf,
@@ -120,6 +121,25 @@ export interface Focus {
   readonly line: number | null;
 }
 
+/** Lines of a document, counted from 0, the last one included. */
+export interface Lines {
+  readonly uri: string;
+  readonly first: number;
+  readonly last: number;
+}
+
+/** What is shown at the end of a line while the program stands still. */
+export interface InlineValue {
+  readonly line: number;
+  readonly text: string;
+  readonly extra: JsonObject;
+}
+
+export interface InlineValues {
+  readonly values: readonly InlineValue[];
+  readonly extra: JsonObject;
+}
+
 /** A request: what is sent, and how the answer is read. */
 export interface Request<Parameters, Result> {
   readonly method: string;
@@ -141,6 +161,15 @@ const exported = record<Exported>({
 
 const woken = record<Woken>({ processes: { key: "processes", form: integer } });
 
+const inlineValue = record<InlineValue>({
+  line: { key: "line", form: integer },
+  text: { key: "text", form: text },
+});
+
+const inlineValues = record<InlineValues>({
+  values: { key: "values", form: listOf(inlineValue) },
+});
+
 const nothing: Form<null> = {
   expects: ["null"],
   read(document) {
@@ -160,6 +189,8 @@ export const CLEAR = request<Record<string, never>, null>("shapetrace/clear", no
 export const EXPORT = request<Export, Exported>("shapetrace/export", exported);
 export const WAKE = request<{ readonly session: string }, Woken>("shapetrace/wake", woken);
 export const FOCUS = request<Focus, null>("shapetrace/focus", nothing);
+
+export const INLINE_VALUES = request<Lines, InlineValues>("shapetrace/inlineValues", inlineValues);
 
 /** Tells the server whether this window shows hints. */
 export const SHOW_HINTS = "shapetrace/showHints";

@@ -10,6 +10,7 @@ import {
   CLOSE_SESSION,
   EXPORT,
   EXPORT_FORMATS,
+  INLINE_VALUES,
   OPEN_SESSION,
   type Request,
   SESSION_STATES,
@@ -40,6 +41,7 @@ const REQUESTS: readonly Pick<Request<never, unknown>, "method" | "result">[] = 
   CLEAR,
   EXPORT,
   WAKE,
+  INLINE_VALUES,
 ];
 
 function of(method: string): readonly Sample[] {
@@ -154,12 +156,15 @@ function flat(settings: unknown, prefix = ""): Record<string, unknown> {
 }
 
 function without(read: unknown): unknown {
+  if (Array.isArray(read)) {
+    return read.map(without);
+  }
   if (typeof read !== "object" || read === null) {
     return read;
   }
   const { extra, ...rest } = read as Record<string, unknown>;
   assert.deepEqual(extra, {});
-  return rest;
+  return Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, without(value)]));
 }
 
 function byLength(one: readonly string[], other: readonly string[]): number {

@@ -21,12 +21,19 @@ READERS: dict[str, Any] = {
     protocol.WAKE: protocol.read_session,
     protocol.EXPORT: protocol.read_export,
     protocol.SHOW_HINTS: protocol.read_show_hints,
+    protocol.INLINE_VALUES: protocol.read_lines,
 }
+
+
+def _inline_values(values: list[dict[str, Any]]) -> protocol.InlineValues:
+    return protocol.InlineValues(tuple(protocol.InlineValue(**each) for each in values))
+
 
 RESULTS: dict[str, Any] = {
     protocol.OPEN_SESSION: protocol.OpenedSession,
     protocol.WAKE: protocol.Woken,
     protocol.EXPORT: protocol.Exported,
+    protocol.INLINE_VALUES: _inline_values,
 }
 
 
