@@ -160,6 +160,8 @@ def test_a_long_expression_is_cut(tmp_path: Path) -> None:
     shown = show(text, tmp_path / "program.py")
     assert [line for line in values(shown).split("\n") if "‹" in line] == [
         "    if (x.reshape(2, 3, 1).transpose(0, 1)  ‹x.reshape(2, 3, 1).transpose(0,… f32[3,2,1]›",
-        "            .contiguous().view(-1)).any():"
-        "  ‹contiguous() f32[3,2,1], view(-1) f32[6], any() bool[]›",
+        (
+            "            .contiguous().view(-1)).any():"
+            "  ‹contiguous() f32[3,2,1], view(-1) f32[6], any() bool[]›"
+        ),
     ]
