@@ -16,8 +16,11 @@ import { type Folders, foldersOf } from "./folders";
 import { messageOf } from "./log";
 import { Messages } from "./messages";
 import { Memory } from "./memory";
+import { Pins } from "./pins";
 import { isRunning } from "./processes";
 import { Status } from "./status";
+import { FollowCursor } from "./views/followCursor";
+import { TraceTree } from "./views/traceTree";
 
 export class Context implements Disposable {
   readonly config = new Config();
@@ -30,6 +33,9 @@ export class Context implements Disposable {
   readonly preparation: Preparation;
   readonly reports: Reports;
   readonly memory: Memory;
+  readonly pins: Pins;
+  readonly tree: TraceTree;
+  readonly follower: FollowCursor;
   readonly #disposables: Disposable[];
 
   constructor(
@@ -47,7 +53,11 @@ export class Context implements Disposable {
     this.focus = new Focus(this.sessions, this.server, log);
     this.preparation = new Preparation(this.config, this.folders, this.sessions, log);
     this.reports = new Reports(this.sessions, this.messages, log);
+    this.pins = new Pins(this.server);
+    this.tree = new TraceTree(this.server, this.pins, log);
+    this.follower = new FollowCursor(this.tree, this.memory, log);
     this.#disposables = [
+      ...[this.follower, this.tree, this.pins],
       new Status(this.server, this.sessions),
       ...[this.focus, this.reports, this.sessions, this.server, this.interpreters],
     ];

@@ -45,7 +45,7 @@ function wire(extension: ExtensionContext, context: Context): Context {
   extension.subscriptions.push(
     context,
     tracker,
-    maintainContextKeys(sessions),
+    maintainContextKeys(context),
     new InlayHintsNotice(sessions, memory),
     new HeadStart(server),
     new StoppedEditor(context),

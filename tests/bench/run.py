@@ -42,6 +42,7 @@ BENCHMARKS = {
     "exactness": ("exactness", "exactness"),
     "server-start": ("server", "server_start"),
     "server-answers": ("server", "server_answers"),
+    "trace-tree": ("server", "trace_tree"),
     "editor": ("editor", "editor"),
 }
 

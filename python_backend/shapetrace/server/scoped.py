@@ -48,7 +48,7 @@ class ScopedRecords:
         self._structure = structure
         self._sieves: dict[int, tuple[tuple[int, int], _Sieve]] = {}
         self._made: dict[Hashable, tuple[int, tuple[int, ...], Any]] = {}
-        self._last: tuple[int, tuple[int, int] | None] = (-1, None)
+        self._places: tuple[int, list[tuple[int, int]]] = (-1, [])
 
     def module_calls(self, function: str) -> dict[Key, ModuleCall]:
         """The module calls in the scope that began with a function; all, where there are none."""
@@ -114,26 +114,36 @@ class ScopedRecords:
                 yield variable.tensor
 
     def was_reached(self, where: SourceRange) -> bool:
-        """Whether the focused function has come past a statement, as far as its calls tell."""
-        sieve = self._sieve(where.line)
-        if not sieve.is_focused:
-            return True
-        if self._last[0] != self.base.changes:
-            self._last = (self.base.changes, self._find_last(where.line))
-        last = self._last[1]
-        return last is not None and last >= where.end
+        """Whether the focused function has come past a statement, as far as its calls tell.
 
-    def _find_last(self, line: int) -> tuple[int, int] | None:
-        """Where the last of the calls in the source begins that the focused function has made."""
-        function = self._structure.function_at(line)
-        places: list[tuple[int, int]] = []
-        for identity in self.reach.scope.reached or ():
-            call = self.reach.process.call(identity)
-            if call is None or call.line is None or file_key(call.file or "") != self._key:
+        It has where a later call has been made, or one in the statement and it is elsewhere now.
+        """
+        if not self._sieve(where.line).is_focused:
+            return True
+        if self._places[0] != self.base.changes:
+            self._places = (self.base.changes, sorted(self._find_places()))
+        places = self._places[1]
+        if places and places[-1] >= where.end:
+            return True
+        line = self.reach.scope.line
+        has_left = line is not None and not where.line <= line <= where.end_line
+        return has_left and any(where.start <= place < where.end for place in places)
+
+    def _find_places(self) -> Iterator[tuple[int, int]]:
+        """Where the focused function made calls, itself or by functions that it called."""
+        scope, process = self.reach.scope, self.reach.process
+        for identity in scope.reached or ():
+            call = process.call(identity)
+            if call is None:
                 continue
-            if function is None or function.first <= call.line <= function.last:
-                places.append((call.line, call.column or 0))
-        return max(places, default=None)
+            if call.function == scope.function and file_key(call.file or "") == self._key:
+                yield (call.line or 0, call.column or 0)
+                continue
+            frames = (process.frames.get(each) for each in reversed(call.stack))
+            for frame in frames:
+                if frame is not None and frame.function == scope.function:
+                    yield (frame.line, frame.column or 0)
+                    break
 
     def _scoped(self, found: Expression, sieve: _Sieve) -> Expression:
         if sieve.level is None and not sieve.is_focused:

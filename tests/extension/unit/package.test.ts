@@ -14,7 +14,7 @@ import { ROOT } from "../../../scripts/setup.mjs";
 const PARTS = [
   /^(package\.json|README\.md|CHANGELOG\.md|LICENSE)$/,
   /^extension\/dist\/extension\.js(\.LEGAL\.txt)?$/,
-  /^extension\/media\/icon\.png$/,
+  /^extension\/media\/(icon\.png|trace\.svg)$/,
   /^extension\/media\/walkthrough\/[\w.]+\.(md|png|svg)$/,
   /^extension\/launcher\/__main__\.py$/,
   /^python_backend\/pydevd_plugins\/(\w+\/)*\w+\.py$/,
@@ -26,6 +26,7 @@ const NEEDED = [
   "package.json",
   "LICENSE",
   "extension/media/icon.png",
+  "extension/media/trace.svg",
   "extension/launcher/__main__.py",
   "python_backend/pydevd_plugins/extensions/pydevd_plugin_shapetrace.py",
   "python_backend/shapetrace/__init__.py",

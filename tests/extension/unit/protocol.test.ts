@@ -6,17 +6,28 @@ import { describe, test } from "node:test";
 import { SETTING_CHOICES, SETTING_DEFAULTS } from "../../../extension/src/contributions";
 import { Mismatch } from "../../../extension/src/model/json";
 import {
+  CALLS,
   CLEAR,
   CLOSE_SESSION,
   EXPORT,
   EXPORT_FORMATS,
+  FOCUS,
+  NODE_KINDS,
   INLINE_VALUES,
   OPEN_SESSION,
+  PIN,
+  PIN_CHANGED,
+  pinned,
+  PLACE,
   type Request,
   SESSION_STATES,
   SHOW_HINTS,
   STATUS,
   status,
+  STEP_CALL,
+  TRACE_CHANGED,
+  TREE,
+  TREE_PATH,
   WAKE,
 } from "../../../extension/src/protocol";
 
@@ -41,6 +52,13 @@ const REQUESTS: readonly Pick<Request<never, unknown>, "method" | "result">[] = 
   CLEAR,
   EXPORT,
   WAKE,
+  TREE,
+  TREE_PATH,
+  PLACE,
+  CALLS,
+  PIN,
+  STEP_CALL,
+  FOCUS,
   INLINE_VALUES,
 ];
 
@@ -70,6 +88,13 @@ describe("requests", () => {
     for (const { params } of of(EXPORT.method)) {
       assert.ok((EXPORT_FORMATS as readonly unknown[]).includes(params["format"]));
     }
+  });
+
+  test("there are nodes of every kind", () => {
+    const kinds = of(TREE.method).flatMap((sample) =>
+      TREE.result.read(sample.result).nodes.map(({ kind }) => kind),
+    );
+    assert.deepEqual([...new Set(kinds)].sort(), [...NODE_KINDS].sort());
   });
 
   test("refuse results that are something else", () => {
@@ -126,10 +151,24 @@ describe("what the server is told", () => {
     );
   });
 
+  test("what is pinned is read whole", () => {
+    for (const { kind, params } of of(PIN_CHANGED)) {
+      assert.equal(kind, "notification");
+      assert.deepEqual(without(pinned.read(params)), params);
+    }
+  });
+
   test("every sample is of a message that there is", () => {
     const known = [
       ...REQUESTS.map(({ method }) => method),
-      ...[STATUS, SHOW_HINTS, "initialize", "workspace/didChangeConfiguration"],
+      ...[
+        STATUS,
+        SHOW_HINTS,
+        TRACE_CHANGED,
+        PIN_CHANGED,
+        "initialize",
+        "workspace/didChangeConfiguration",
+      ],
     ];
     const unknown = samples.filter(({ method }) => !known.includes(method));
     assert.deepEqual(unknown, []);

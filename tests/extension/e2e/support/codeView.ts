@@ -69,6 +69,17 @@ export class CodeView {
     return lenses.map(plain).filter((text) => text !== "");
   }
 
+  /** Presses a button above a line, the first of that name. */
+  async pressCodeLens(text: string): Promise<void> {
+    await this.#editor.locator(".codelens-decoration a", { hasText: text }).first().click();
+  }
+
+  /** The line in which the cursor is. */
+  async cursorLine(): Promise<number> {
+    const shown = this.#page.locator(".statusbar-item[id='status.editor.selection']");
+    return Number(/Ln (\d+)/.exec(await shown.innerText())?.[1]);
+  }
+
   /** The file's name in the active tab. */
   async fileName(): Promise<string> {
     const tab = this.#page.locator(".editor-group-container.active .tab.active");

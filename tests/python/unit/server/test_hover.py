@@ -381,7 +381,11 @@ def test_of_functions_with_one_name_each_has_its_own_lens(tmp_path: Path) -> Non
         tmp_path / "program.py",
     )
     lenses = [(lens.line, lens.text) for lens in code_lenses(shown.view(), shown.store)]
-    assert lenses == [(4, "1 call · (f32[2]) → f32[2]"), (8, "2 calls · (f32[3]) → f32[]")]
+    assert lenses == [
+        (4, "1 call · (f32[2]) → f32[2]"),
+        (8, "2 calls · (f32[3]) → f32[]"),
+        (8, "pin a call"),
+    ]
 
 
 def test_above_what_is_compiled_there_is_the_reason_why_nothing_is_shown(tmp_path: Path) -> None:
