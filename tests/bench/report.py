@@ -45,6 +45,9 @@ METHOD = """\
   its standard input and output, which are part of the time. _First hint_ is from a row sent by the
   agent to the answer with its hint, the server's wish to be asked included. The hundred thousand
   ops are twenty-one of different shapes on each line of one file.
+- **variables at a stop**: programs that have stopped at the same line, with us and without, take
+  turns in answering `variables` through their debug adapters. Their tensors are so small that
+  writing them out is as cheap as it gets. An answer counts as no slower up to 1.1 ×.
 - **TorchLens** wraps torch for the rest of its process: it has one of its own, in which plain and
   the empty mode are timed before it is first used.
 - **torch.profiler** does most of its work when it is stopped, which only _first pass_ has in it.

@@ -43,6 +43,7 @@ BENCHMARKS = {
     "server-start": ("server", "server_start"),
     "server-answers": ("server", "server_answers"),
     "trace-tree": ("server", "trace_tree"),
+    "panes": ("panes", "panes"),
     "editor": ("editor", "editor"),
 }
 

@@ -8,6 +8,7 @@ which merges them: nothing is lost, and nothing waits.
 from __future__ import annotations
 
 import atexit
+import importlib
 import math
 import os
 import sys
@@ -107,6 +108,8 @@ class Agent:
             self._state = "unsupported"
             return
         try:
+            # From here on the debugger may want it, and be in no place to import anything.
+            importlib.import_module("shapetrace.panes")
             self._recorder = self._started_recorder()
             self._state = "recording"
         except Exception as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from shapetrace.agent.agent import Agent
+from shapetrace.agent.panes import show_shapes
 from shapetrace.transport.session import VARIABLE, read_address
 
 _agent: Agent | None = None
@@ -19,4 +20,5 @@ def begin() -> bool:
             return False
         _agent = Agent(address)
         _agent.begin()
+        show_shapes()
     return True
