@@ -9,6 +9,7 @@ import { type Disposable, type ExtensionContext, type LogOutputChannel } from "v
 import { Interpreters } from "./client/interpreters";
 import { Server } from "./client/server";
 import { Config } from "./config";
+import { Focus } from "./debug/focus";
 import { Preparation } from "./debug/preparation";
 import { Reports } from "./debug/reports";
 import { Sessions } from "./debug/sessions";
@@ -29,6 +30,7 @@ export class Context implements Disposable {
   readonly interpreters: Interpreters;
   readonly server: Server;
   readonly sessions: Sessions;
+  readonly focus: Focus;
   readonly preparation: Preparation;
   readonly reports: Reports;
   readonly memory: Memory;
@@ -49,6 +51,7 @@ export class Context implements Disposable {
     this.interpreters = new Interpreters(this.config, log);
     this.server = new Server(this.folders, this.config, this.interpreters, log);
     this.sessions = new Sessions(this.server, log);
+    this.focus = new Focus(this.sessions, this.server, log);
     this.preparation = new Preparation(this.config, this.folders, this.sessions, log);
     this.reports = new Reports(this.sessions, this.messages, log);
     this.pins = new Pins(this.server);
@@ -57,7 +60,7 @@ export class Context implements Disposable {
     this.#disposables = [
       ...[this.follower, this.tree, this.pins],
       new Status(this.server, this.sessions),
-      ...[this.reports, this.sessions, this.server, this.interpreters],
+      ...[this.focus, this.reports, this.sessions, this.server, this.interpreters],
     ];
   }
 

@@ -11,6 +11,7 @@ import { SilenceTracker } from "./debug/silence";
 import { createLog, messageOf } from "./log";
 import { maintainContextKeys } from "./views/contextKeys";
 import { InlayHintsNotice } from "./views/inlayHintsNotice";
+import { StoppedEditor } from "./views/stoppedEditor";
 
 let current: Context | undefined;
 
@@ -47,10 +48,12 @@ function wire(extension: ExtensionContext, context: Context): Context {
     maintainContextKeys(context),
     new InlayHintsNotice(sessions, memory),
     new HeadStart(server),
+    new StoppedEditor(context),
     ...registerCommands(context),
     ...registerProviders(context),
     debug.registerDebugAdapterDescriptorFactory(DebugType.own, adapters),
     debug.registerDebugAdapterTrackerFactory("*", tracker),
+    debug.registerDebugAdapterTrackerFactory("*", context.focus),
   );
   void context.cleanUp();
   return context;

@@ -220,6 +220,25 @@ export interface Focus {
   readonly line: number | null;
 }
 
+/** Lines of a document, counted from 0, the last one included. */
+export interface Lines {
+  readonly uri: string;
+  readonly first: number;
+  readonly last: number;
+}
+
+/** What is shown at the end of a line while the program stands still. */
+export interface InlineValue {
+  readonly line: number;
+  readonly text: string;
+  readonly extra: JsonObject;
+}
+
+export interface InlineValues {
+  readonly values: readonly InlineValue[];
+  readonly extra: JsonObject;
+}
+
 /** A request: what is sent, and how the answer is read. */
 export interface Request<Parameters, Result> {
   readonly method: string;
@@ -287,6 +306,15 @@ const calls = record<Calls>({
   current: { key: "current", form: nullable(integer) },
 });
 
+const inlineValue = record<InlineValue>({
+  line: { key: "line", form: integer },
+  text: { key: "text", form: text },
+});
+
+const inlineValues = record<InlineValues>({
+  values: { key: "values", form: listOf(inlineValue) },
+});
+
 const nothing: Form<null> = {
   expects: ["null"],
   read(document) {
@@ -305,6 +333,7 @@ export const CLOSE_SESSION = request<{ readonly session: string }, null>(
 export const CLEAR = request<Record<string, never>, null>("shapetrace/clear", nothing);
 export const EXPORT = request<Export, Exported>("shapetrace/export", exported);
 export const WAKE = request<{ readonly session: string }, Woken>("shapetrace/wake", woken);
+export const INLINE_VALUES = request<Lines, InlineValues>("shapetrace/inlineValues", inlineValues);
 
 export const TREE = request<TreeQuestion, TreePage>("shapetrace/tree", treePage);
 export const TREE_PATH = request<TreePathQuestion, TreePath>("shapetrace/treePath", treePath);

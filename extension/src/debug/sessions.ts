@@ -103,6 +103,11 @@ export class Sessions implements Disposable {
     return id === undefined ? undefined : this.#sessions.get(id);
   }
 
+  /** The same, also for the debug session of a process that a program has started. */
+  around(session: DebugSession): WatchedSession | undefined {
+    return this.of(session) ?? (session.parentSession && this.around(session.parentSession));
+  }
+
   /** Awaits the programs of a session once more, which VS Code restarts as it was. */
   async reopen(session: WatchedSession): Promise<void> {
     const { id, name, mode, endpoint } = session;

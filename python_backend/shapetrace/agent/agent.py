@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from shapetrace.agent import debugger
+from shapetrace.agent import debugger, here
 from shapetrace.agent.hiding import hide_code, hide_skips, unseen
 from shapetrace.process.ending import Ending
 from shapetrace.process.exits import WatchedExits
@@ -95,6 +95,7 @@ class Agent:
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork_in_child)
         hide_skips()
+        here.answer_for(lambda: self._recorder, self._someone_looks)
         when_torch_is_imported(unseen(self._torch_arrived))
         self._thread.start()
 
@@ -128,6 +129,7 @@ class Agent:
     def _started_recorder(self) -> Recorder:
         from torch.compiler import is_dynamo_compiling
 
+        import shapetrace.recorder.standing  # noqa: F401 (asked for at stops, which import nothing)
         from shapetrace.recorder.session import Recorder, RecorderOptions
 
         one_pass = self._address.mode == "forwardPass"
@@ -146,6 +148,10 @@ class Agent:
         recorder = Recorder(options, on_complete=self._recording_is_complete)
         recorder.start()
         return recorder
+
+    def _someone_looks(self) -> None:
+        """The program has stopped and is looked at: what has changed is to be told at once."""
+        self._next_changes = 0.0
 
     def _recording_is_complete(self) -> None:
         """Called where the next forward pass would begin; a SystemExit raised here ends that."""

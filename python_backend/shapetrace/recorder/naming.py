@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from inspect import unwrap
 from types import GetSetDescriptorType
 from typing import Any, Final
 
 from torch import overrides
+
+# torch has it in a frame that sets the filters of warnings aside. That is for all threads: what the
+# program warns of meanwhile might not be shown, and what it has shown once is shown again.
+_resolve_name: Final = unwrap(overrides.resolve_name)
 
 _COMPARISONS: Final = {"<": "lt", ">": "gt", "<=": "le", ">=": "ge"}
 """``1 < tensor`` asks the tensor whether it is greater."""
@@ -15,7 +20,7 @@ _COMPARISONS: Final = {"<": "lt", ">": "gt", "<=": "le", ">=": "ge"}
 @lru_cache(maxsize=4096)
 def public_name(function: Any) -> str:
     """``torch.Tensor.view``, ``torch.nn.functional.linear``, ``aten.addmm``."""
-    name = overrides.resolve_name(function)
+    name = _resolve_name(function)
     if isinstance(name, str):
         return name.removesuffix(".default")
     if isinstance(function, GetSetDescriptorType) or hasattr(function, "__objclass__"):

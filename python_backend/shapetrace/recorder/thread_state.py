@@ -293,6 +293,7 @@ class ThreadState(CallFinder):
         if variant is None or variant.inputs != inputs or variant.keywords != keywords:
             variant = self._find_module(record, inputs, keywords, frame, args, kwargs)
         variant.count += 1
+        site.called = variant
         record.calls[0] += 1
         site.calls += 1
         if site.calls in LOOKS_AGAIN and not activation.in_torch:
@@ -395,7 +396,7 @@ class ThreadState(CallFinder):
                 if call.frame is not None:
                     self.live.pop(call.frame, None)
                     call.frame = None
-                call.module = call.looks = None
+                call.module = call.looks = call.marks = None
                 variant.idle = call
             else:
                 self.drop(call)

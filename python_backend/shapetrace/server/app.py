@@ -19,6 +19,7 @@ from shapetrace.server.export import export
 from shapetrace.server.features.code_lens import code_lenses
 from shapetrace.server.features.hover import hover, statement_story
 from shapetrace.server.features.inlay_hints import Hint, inlay_hints
+from shapetrace.server.features.inline_values import inline_values
 from shapetrace.server.journal import Journal
 from shapetrace.server.listener import Listener
 from shapetrace.server.navigation import Navigation
@@ -220,6 +221,17 @@ class App:
             for lens in code_lenses(view, self.store, self.scopes)
         ]
 
+    def inline_values(self, params: object) -> dict[str, Any]:
+        """What stands beside the hints while a program stands still."""
+        given = protocol.read_lines(params)
+        reach = self.scopes.reach
+        view = self.view(given.uri) if self.are_hints_visible else None
+        if view is None or reach is None:
+            return protocol.to_json(protocol.InlineValues(()))
+        found = inline_values(view, reach, given.first, given.last, self.options.hints)
+        values = tuple(protocol.InlineValue(each.line, each.text) for each in found)
+        return protocol.to_json(protocol.InlineValues(values))
+
     # What happens without being asked
 
     def _refresh_all(self) -> None:
@@ -338,6 +350,7 @@ def register(server: LanguageServer, app: App) -> None:
         (protocol.PIN, app.navigation.pin),
         (protocol.STEP_CALL, app.navigation.step_call),
         (protocol.FOCUS, app.navigation.focus),
+        (protocol.INLINE_VALUES, app.inline_values),
     ):
         server.feature(method)(_checked(answer))
 

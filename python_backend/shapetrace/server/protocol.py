@@ -28,6 +28,7 @@ CALLS: Final = "shapetrace/calls"
 PIN: Final = "shapetrace/pin"
 STEP_CALL: Final = "shapetrace/stepCall"
 FOCUS: Final = "shapetrace/focus"
+INLINE_VALUES: Final = "shapetrace/inlineValues"
 TRACE_CHANGED: Final = "shapetrace/traceChanged"
 PIN_CHANGED: Final = "shapetrace/pinChanged"
 
@@ -262,6 +263,30 @@ class Focus:
 
 
 @dataclass(frozen=True, slots=True)
+class Lines:
+    """Some lines of a document, counted from 0, the last one included."""
+
+    uri: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class InlineValue:
+    """What is shown at the end of a line while the program stands still."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class InlineValues:
+    """What is shown on the lines that were asked about."""
+
+    values: tuple[InlineValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Initialization:
     """What the extension says at the start."""
 
@@ -359,6 +384,12 @@ def read_focus(params: object) -> Focus:
         function=_optional_text(given, "function"),
         line=_optional_number(given, "line"),
     )
+
+
+def read_lines(params: object) -> Lines:
+    """The parameters of ``shapetrace/inlineValues``."""
+    given = _object(params)
+    return Lines(_text(given, "uri"), _number(given, "first"), _number(given, "last"))
 
 
 def read_initialization(options: object) -> Initialization:

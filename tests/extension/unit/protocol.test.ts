@@ -13,6 +13,7 @@ import {
   EXPORT_FORMATS,
   FOCUS,
   NODE_KINDS,
+  INLINE_VALUES,
   OPEN_SESSION,
   PIN,
   PIN_CHANGED,
@@ -58,6 +59,7 @@ const REQUESTS: readonly Pick<Request<never, unknown>, "method" | "result">[] = 
   PIN,
   STEP_CALL,
   FOCUS,
+  INLINE_VALUES,
 ];
 
 function of(method: string): readonly Sample[] {

@@ -113,6 +113,21 @@ export class DebugView {
     return isSame ? innermost : RUNNING;
   }
 
+  /** Looks at another frame of the stopped thread, as `forward, line 12, model.py`. */
+  async chooseFrame(frame: string): Promise<void> {
+    await this.#page
+      .locator(`.debug-call-stack .monaco-list-row[aria-label^="Stack Frame ${frame}"]`)
+      .click();
+  }
+
+  /** Looks at another one of several programs, by the name of its launch configuration. */
+  async chooseSession(name: string): Promise<void> {
+    await this.#page
+      .locator(".debug-call-stack .monaco-list-row", { hasText: name })
+      .first()
+      .click({ position: { x: 50, y: 8 } }); // further right there are buttons
+  }
+
   /** What an exception stop says in the editor. Empty if there is none. */
   async exception(): Promise<string> {
     return (await this.#page.locator(".exception-widget").allInnerTexts()).join("\n");

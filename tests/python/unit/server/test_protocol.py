@@ -28,6 +28,7 @@ READERS: dict[str, Any] = {
     protocol.PIN: protocol.read_node,
     protocol.STEP_CALL: protocol.read_step_call,
     protocol.FOCUS: protocol.read_focus,
+    protocol.INLINE_VALUES: protocol.read_lines,
 }
 
 RESULTS: dict[str, Any] = {
@@ -40,6 +41,7 @@ RESULTS: dict[str, Any] = {
     protocol.CALLS: protocol.Calls,
     protocol.PIN: protocol.Pinned,
     protocol.STEP_CALL: protocol.Pinned,
+    protocol.INLINE_VALUES: protocol.InlineValues,
 }
 
 INNER: dict[str, Any] = {
@@ -48,6 +50,7 @@ INNER: dict[str, Any] = {
     "place": protocol.Place,
     "calls": protocol.Pin,
     "pin": protocol.Pin,
+    "values": protocol.InlineValue,
 }
 """What the results and notifications have inside."""
 
