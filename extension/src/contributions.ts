@@ -16,6 +16,8 @@ export const Command = {
   showLog: "shapetrace.showLog",
   showActions: "shapetrace.showActions",
   openWalkthrough: "shapetrace.openWalkthrough",
+  /** Only for `${command:pickProcess}` in debug configurations. */
+  pickProcess: "shapetrace.pickProcess",
 } as const;
 
 export type Command = (typeof Command)[keyof typeof Command];

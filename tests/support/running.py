@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,18 +37,17 @@ def enter(session: DebugSession, server: SessionServer, backend: Path = BACKEND)
 
 @contextmanager
 def running(
-    script: Script, *, listening: bool = True, arguments: Sequence[str] = ()
+    script: Script, *, listening: bool = True, environment: Mapping[str, str] | None = None
 ) -> Iterator[Running]:
-    """Run a program without us, which waits for a debugger or knows nothing of one."""
+    """Run a program without us, which listens for a debugger or knows nothing of one."""
     port = free_port()
     debugpy = ["-m", "debugpy", "--listen", f"127.0.0.1:{port}"] if listening else []
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    environment["PYDEVD_DISABLE_FILE_VALIDATION"] = "1"
-    environment.pop("PYTHONPATH", None)
+    given = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    given |= {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", **(environment or {})}
     process = subprocess.Popen(
-        [sys.executable, "-Xfrozen_modules=off", *debugpy, str(script.path), *arguments],
+        [sys.executable, "-Xfrozen_modules=off", *debugpy, str(script.path)],
         cwd=script.path.parent,
-        env=environment,
+        env=given,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -109,8 +108,13 @@ class Running:
     def attached(self, how: Mapping[str, Any] | None = None) -> Iterator[DebugSession]:
         """Debug it; it goes on when that is over."""
         configuration = {
-            **{"name": "test", "type": "debugpy", "request": "attach", "justMyCode": True},
-            **{"subProcess": False, "rules": [HIDING_RULE], "connect": {"host": "127.0.0.1", "port": self.port}},
+            "name": "test",
+            "type": "debugpy",
+            "request": "attach",
+            "justMyCode": True,
+            "subProcess": False,
+            "rules": [HIDING_RULE],
+            "connect": {"host": "127.0.0.1", "port": self.port},
             **(how or {}),
         }
         session = DebugSession(self._connection(), self.script)

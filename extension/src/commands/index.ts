@@ -8,6 +8,7 @@ import { clearHints } from "./clearHints";
 import type { Handler } from "./command";
 import { exportTrace } from "./exportTrace";
 import { openWalkthrough } from "./openWalkthrough";
+import { pickProcess } from "./pickProcess";
 import { restartServer } from "./restartServer";
 import { selectInterpreter } from "./selectInterpreter";
 import { showActions } from "./showActions";
@@ -27,6 +28,7 @@ const HANDLERS: Readonly<Record<Command, Handler>> = {
   [Command.showLog]: showLog,
   [Command.showActions]: showActions,
   [Command.openWalkthrough]: openWalkthrough,
+  [Command.pickProcess]: pickProcess,
 };
 
 /** Registers every command; one that fails says so. */
@@ -38,10 +40,11 @@ function register(context: Context, id: Command, handler: Handler): Disposable {
   return commands.registerCommand(id, async (file?: unknown) => {
     context.log.debug(`command ${id}`);
     try {
-      await handler(context, file);
+      return await handler(context, file);
     } catch (error) {
       context.log.error(`${id}: ${error instanceof Error ? (error.stack ?? "") : String(error)}`);
       await context.messages.error(`Shapetrace: ${messageOf(error)}`);
+      return undefined;
     }
   });
 }

@@ -57,7 +57,7 @@ function serverOf(configuration: DebugSession["configuration"]): DebugAdapterSer
   if (configuration.request !== "attach") {
     return undefined;
   }
-  const { host, port } = objectOf(configuration["connect"]);
+  const { host, port } = objectOf(configuration["connect"] ?? configuration);
   const number = Number(port);
   return Number.isInteger(number) && number > 0
     ? new DebugAdapterServer(number, typeof host === "string" ? host : "127.0.0.1")

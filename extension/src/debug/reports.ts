@@ -4,8 +4,9 @@ import type { DebugSession, Disposable } from "vscode";
 import { hasTorch } from "../client/python";
 import type { Log } from "../log";
 import type { Messages } from "../messages";
-import { explainSilence } from "../model/explanations";
+import { explainForbidden, explainObstacle, explainSilence } from "../model/explanations";
 import type { Status } from "../protocol";
+import { lacksInjector, type Obstacle } from "./attaching";
 import { objectOf } from "./launchEnvironment";
 import type { Sessions, WatchedSession } from "./sessions";
 
@@ -26,11 +27,15 @@ export class Reports implements Disposable {
 
   /** Says why nothing may have been heard: always of a trace, once in a window of a debug run. */
   explainSilence(session: WatchedSession, debugged: DebugSession): void {
+    if (session.isExplained) {
+      return;
+    }
     const configuration = objectOf(debugged.configuration);
     const explanation = explainSilence(session.name, {
       python: commandOf(configuration).join(" "),
       pythonOptions: optionsOf(configuration),
       usesSudo: configuration["sudo"] === true,
+      isAttached: configuration["request"] === "attach",
     });
     this.log.warn(explanation.text);
     if (session.mode === "forwardPass" || !this.#hasToldSilence) {
@@ -39,8 +44,23 @@ export class Reports implements Disposable {
     }
   }
 
+  explainObstacle(session: WatchedSession, obstacle: Obstacle): void {
+    this.#tellObstacle(session, explainObstacle(session.name, obstacle));
+  }
+
+  explainForbidden(session: WatchedSession, output: string): void {
+    const how = lacksInjector(output) ? "missing" : "forbidden";
+    this.#tellObstacle(session, explainForbidden(session.name, how, process.platform));
+  }
+
   dispose(): void {
     this.#subscription.dispose();
+  }
+
+  #tellObstacle(session: WatchedSession, text: string): void {
+    session.isExplained = true;
+    this.log.warn(text);
+    void this.messages.obstacle(text);
   }
 
   async #report(session: WatchedSession, status: Status): Promise<void> {
@@ -56,7 +76,8 @@ export class Reports implements Disposable {
         await this.messages.unsupported(`No shapes for ${session.name}: ${message}`);
         break;
       case "noForward":
-        if (session.mode === "forwardPass") {
+        // Of several processes, most often only one runs the model.
+        if (session.mode === "forwardPass" && !hasOthers(session, status)) {
           await this.#explainNoForward(session, status);
         }
         break;
@@ -88,6 +109,13 @@ export class Reports implements Disposable {
     this.#told.add(key);
     return isNew;
   }
+}
+
+/** Whether another process of the session has recorded something, or may still. */
+function hasOthers({ programs }: WatchedSession, { process }: Status): boolean {
+  return [...programs.values()].some(
+    (other) => other.process !== process && (other.calls > 0 || other.state !== "gone"),
+  );
 }
 
 const PROBLEMS: ReadonlySet<Status["state"]> = new Set(["failed", "unsupported", "noForward"]);

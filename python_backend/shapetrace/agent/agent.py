@@ -217,6 +217,8 @@ class Agent:
                 self._state = "noForward"
                 self._message = "the program has not imported torch"
             self._is_finished = self._is_leaving = True
+            if self._is_waiting_in_child():
+                return  # It has not even said hello.
             if self._thread.is_alive() and threading.current_thread() is not self._thread:
                 # Rows are made faster there: the debugger does not trace that thread.
                 self._thread.join(self._last_words_seconds + self._flush_seconds)
@@ -272,7 +274,8 @@ class Agent:
         """Whether this is a forked child that has had nothing to do with torch so far."""
         recorder = self._recorder
         is_idle = recorder is None or not (recorder.ops or recorder.modules)
-        return self._beginning == "fork" and self._state in ("waiting", "recording") and is_idle
+        has_trouble = self._state in ("failed", "unsupported")
+        return self._beginning == "fork" and is_idle and not has_trouble
 
     def _ask_to_join(self) -> None:
         recorder = self._recorder
@@ -334,9 +337,9 @@ class Agent:
         state = self._state
         if state == "recording" and recorder is not None and recorder.rest.asleep:
             state = "settled"
-        rank, world_size = rank_and_world_size()
+        rank, _ = rank_and_world_size()
         counts = (passes, calls, self._sender.dropped)
-        told = (self._state, self._message, state, rank, world_size, *counts)
+        told = (self._state, self._message, state, rank, *counts)
         if told == self._told:
             return
         status = {
@@ -348,7 +351,6 @@ class Agent:
             "calls": calls,
             "dropped": self._sender.dropped,
             "rank": rank,
-            "worldSize": world_size,
         }
         if self._sender.offer(status, important=True):
             self._told = told

@@ -15,12 +15,18 @@ _NAMES: Final = (
 """Environment variables of launchers, the surest first."""
 
 
+_known: tuple[int, int] | None = None
+"""What the process group said last; it may have been taken down since."""
+
+
 def rank_and_world_size() -> tuple[int | None, int | None]:
     """What torch's process group says, once there is one, and until then the environment.
 
     torch is looked at only where the program has imported it.
     """
-    return _of_process_group() or _of_environment()
+    global _known
+    _known = _of_process_group() or _known
+    return _known or _of_environment()
 
 
 def _of_process_group() -> tuple[int, int] | None:
