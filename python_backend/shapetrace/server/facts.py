@@ -97,11 +97,14 @@ def _values(statement: Statement, part: Part, records: FileRecords) -> Iterator[
 
 def bound_values(binding: Binding, records: FileRecords) -> tuple[Value, ...]:
     """The different values that an assignment gave to a name, or calls to a parameter."""
+    return tuple(dict.fromkeys(value for _, value in bound_by_process(binding, records)))
+
+
+def bound_by_process(binding: Binding, records: FileRecords) -> Iterator[tuple[int, Value]]:
+    """All of them, each with the number of its process."""
     if binding.function is None:
-        values = records.stored(binding.target)
-    else:
-        values = records.passed(binding.name, binding.function, binding.declared)
-    return tuple(dict.fromkeys(values))
+        return records.stored_by_process(binding.target)
+    return records.passed_by_process(binding.name, binding.function, binding.declared)
 
 
 def _with_returned_names(

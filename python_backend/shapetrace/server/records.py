@@ -188,18 +188,29 @@ class FileRecords:
 
     def stored(self, where: SourceRange) -> Iterator[Value]:
         """The values that the name at one place was given there."""
+        return (value for _, value in self.stored_by_process(where))
+
+    def stored_by_process(self, where: SourceRange) -> Iterator[tuple[int, Value]]:
+        """The same, each with the number of the process that gave it."""
         line = self._lines.get(where.line)
-        for variable in () if line is None else line.variables.values():
+        for key, variable in () if line is None else line.variables.items():
             place = (variable.column, variable.end_line, variable.end_column)
             if place == where[1:] and variable.kind == "assignment":
-                yield variable.tensor
+                yield key[0], variable.tensor
 
     def passed(self, name: str, function: str, line: int) -> Iterator[Value]:
         """The values of a parameter of the function that begins on a line."""
-        for variable in self.variables(line, line):
+        return (value for _, value in self.passed_by_process(name, function, line))
+
+    def passed_by_process(
+        self, name: str, function: str, number: int
+    ) -> Iterator[tuple[int, Value]]:
+        """The same, each with the number of the process in which it was passed."""
+        line = self._lines.get(number)
+        for key, variable in () if line is None else line.variables.items():
             is_its = variable.function.rpartition(".")[2] == function
             if is_its and variable.name == name and variable.kind == "parameter":
-                yield variable.tensor
+                yield key[0], variable.tensor
 
     @property
     def is_empty(self) -> bool:

@@ -10,6 +10,7 @@ from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Trace,
 from shapetrace.events.update import Source, Update
 from shapetrace.server.files import file_key
 from shapetrace.server.records import Call, FileRecords, Key
+from shapetrace.transport.handshake import ProcessInfo
 
 ProcessKey: TypeAlias = Hashable
 """Names one process, among those of all sessions."""
@@ -50,6 +51,17 @@ class Process:
     entries: dict[int, Frame] = field(default_factory=dict)
     """For each module call the frame of the program's function that it began with."""
     is_running: bool = True
+
+    @property
+    def label(self) -> str:
+        """How it is told from the other processes of its session."""
+        rank = self.run.rank
+        if rank is None and isinstance(self.about, ProcessInfo):
+            rank = self.about.rank
+        if rank is not None:
+            return f"rank {rank}"
+        pid = self.about.pid if isinstance(self.about, ProcessInfo) else self.run.pid
+        return f"process {pid}"
 
     def call(self, identity: int) -> Call | None:
         """An op or a module call."""

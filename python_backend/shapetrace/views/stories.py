@@ -33,6 +33,8 @@ _MOST_LINES = 6
 """Different calls of one expression that are told one by one."""
 
 _MOST_PATHS = 3
+_MOST_NAMES = 4
+"""Processes that are named."""
 _BITS = re.compile(r"(?:float|int|bfloat|complex|qint|quint)(\d+)")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
@@ -46,6 +48,8 @@ class Told:
     """None where nobody counted."""
     module: ModuleCall | None = None
     """The module that an op ran in."""
+    process: str = ""
+    """Which of several processes made it: ``rank 1``."""
 
 
 def calls_story(told: Sequence[Told], notes: Iterable[str] = (), *, named: bool = True) -> str:
@@ -62,9 +66,45 @@ def calls_story(told: Sequence[Told], notes: Iterable[str] = (), *, named: bool 
     return paragraphs([*parts, *notes])
 
 
-def name_story(name: str, values: Sequence[Value], origin: str) -> str:
-    """One name, the values that it had, and where it got them."""
-    return paragraphs([code(name_lines(name, values)), details_text(values), origin])
+def name_story(
+    name: str, values: Sequence[Value], origin: str, processes: Iterable[tuple[str, Value]] = ()
+) -> str:
+    """One name, the values that it had, in which process, and where it got them."""
+    parts = [code(name_lines(name, values)), details_text(values), origin]
+    return paragraphs([*parts, differences_text(processes)])
+
+
+def differences_text(processes: Iterable[tuple[str, Value]]) -> str:
+    """``rank 0: f32[2,8]; rank 1: f32[3,8]``, where processes had different values."""
+    had: dict[str, dict[Value, None]] = {}
+    for process, value in processes:
+        had.setdefault(process, {})[value] = None
+    texts: dict[str, list[str]] = {}
+    for process, values in had.items():
+        texts.setdefault(merged_text(list(values)), []).append(process)
+    if len(texts) < 2:
+        return ""
+    shown = [f"{processes_text(names)}: {escaped(text)}" for text, names in texts.items()]
+    more = [f"{len(shown) - _MOST_LINES} more"] if len(shown) > _MOST_LINES else []
+    return "; ".join([*shown[:_MOST_LINES], *more])
+
+
+def processes_text(names: Iterable[str]) -> str:
+    """``ranks 0, 1``: what several processes are called, each once."""
+    distinct = sorted(dict.fromkeys(filter(None, names)), key=_number_at_end)
+    kinds = {name.rpartition(" ")[0] for name in distinct}
+    if len(distinct) < 2 or len(kinds) > 1:
+        return ", ".join(distinct[:_MOST_NAMES])
+    numbers = [name.rpartition(" ")[2] for name in distinct]
+    plural = "ranks" if kinds == {"rank"} else "processes"
+    if len(numbers) > _MOST_NAMES:
+        return f"{len(numbers)} {plural}"
+    return f"{plural} {', '.join(numbers)}"
+
+
+def _number_at_end(name: str) -> tuple[int, str]:
+    number = name.rpartition(" ")[2]
+    return (int(number) if number.isdigit() else 0, name)
 
 
 def name_lines(name: str, values: Sequence[Value]) -> list[str]:
@@ -140,13 +180,16 @@ def _call_lines(told: Sequence[Told], named: bool) -> Iterator[str]:
     counts: dict[str, int] = {}
     failures: dict[str, str] = {}
     first: dict[str, Told] = {}
+    processes: dict[str, list[str]] = {}
     for each in told:
         line = _call_line(each, named)
         counts[line] = counts.get(line, 0) + (1 if each.count is None else each.count)
         first.setdefault(line, each)
+        processes.setdefault(line, []).append(each.process)
         if each.call.error is not None:
             failures[line] = error_text(each.call)
     is_alone = len(counts) == 1
+    differ = len({frozenset(names) for names in processes.values()}) > 1
     for position, (line, count) in enumerate(counts.items()):
         if position == _MOST_LINES - 1 and len(counts) > _MOST_LINES:
             yield f"{CUT} {len(counts) - position} more"
@@ -158,6 +201,8 @@ def _call_lines(told: Sequence[Told], named: bool) -> Iterator[str]:
             yield from _long_call_lines(first[line])
         else:
             times = "" if is_alone else count_text(count)
+            if differ:
+                times = f"{times}  {processes_text(processes[line])}".strip()
             room = _WIDTH - len(times) - 2 if times else _WIDTH
             yield f"{cut_end(line, room)}  {times}".rstrip()
 

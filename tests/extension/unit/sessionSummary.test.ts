@@ -46,7 +46,7 @@ describe("the summary", () => {
   test("counts the calls of all programs of all open sessions", () => {
     const other = session(program("settled", 1));
     const sum = inShort(session(program("recording", 10), program("gone", 5)), other);
-    assert.equal(sum, "recording: 16 calls");
+    assert.equal(sum, "recording: 16 calls, 2 processes");
     assert.equal(inShort(over(program("gone", 99)), other), "recording: 1 call");
   });
 

@@ -66,7 +66,7 @@ def calls_of(view: DocumentView, store: TraceStore, function: Function) -> list[
         entry = None if process is None else process.entries.get(identity)
         # There may be two functions of one name in a file.
         if process is not None and entry is not None and _is_in(entry.line, function, view):
-            told.append(Told(call, process.count(call)))
+            told.append(Told(call, process.count(call), process=process.label))
     return told
 
 

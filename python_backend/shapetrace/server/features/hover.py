@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from shapetrace.events.model import Container, Op, Tensor, Value
 from shapetrace.server.bindings import Binding, binding_of, first_line
-from shapetrace.server.facts import bound_values
+from shapetrace.server.facts import bound_by_process
 from shapetrace.server.features.code_lens import calls_of
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column, range_of
 from shapetrace.server.records import Call, Expression, Key
@@ -168,7 +168,7 @@ class _Teller:
                 continue
             owner = call.module if isinstance(call, Op) else None
             module = None if owner is None else process.modules.get(owner)
-            told.append(Told(call, process.count(call), module))
+            told.append(Told(call, process.count(call), module, process.label))
         # That the truth of a comparison was asked for is no news.
         news = [each for each in told if not _asks_for_truth(each.call)]
         return news or told
@@ -192,20 +192,20 @@ class _Teller:
     ) -> tuple[SourceRange, str] | None:
         where = range_of(node)
         if not isinstance(node.ctx, ast.Load):
-            values = tuple(dict.fromkeys(self._view.records.stored(where)))
-            return self._named(where, node.id, values, "")
+            stored = self._view.records.stored_by_process(where)
+            return self._named(where, node.id, stored, "")
         if _is_called(node, path):
             return None
         binding = binding_of(path)
         for expression in around:
-            values = _inputs_named(expression, node.id)
-            if values:
+            inputs = list(_inputs_named(expression, node.id))
+            if inputs:
                 origin = "" if binding is None else self._origin(binding)
-                return self._named(where, node.id, values, origin)
+                return self._named(where, node.id, inputs, origin)
         if binding is None:
             return None
-        values = bound_values(binding, self._view.records)
-        return self._named(where, node.id, values, self._origin(binding))
+        bound = bound_by_process(binding, self._view.records)
+        return self._named(where, node.id, bound, self._origin(binding))
 
     def _parameter(self, node: ast.arg, path: Sequence[ast.AST]) -> tuple[SourceRange, str] | None:
         functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -218,8 +218,8 @@ class _Teller:
             where.line, where.column, where.line, where.column + len(node.arg.encode())
         )
         binding = Binding(node.arg, name, title, first_line(owner))
-        values = bound_values(binding, self._view.records)
-        return self._named(name, node.arg, values, self._origin(binding))
+        bound = bound_by_process(binding, self._view.records)
+        return self._named(name, node.arg, bound, self._origin(binding))
 
     def _attribute(
         self, node: ast.Attribute, around: Sequence[Expression]
@@ -229,14 +229,14 @@ class _Teller:
         if not around or not around[0].range.contains(where) or around[0].range == where:
             return None
         ending = f".{ast.unparse(node).partition('.')[2]}"
-        found: dict[Tensor, None] = {}
-        for call in around[0].calls.values():
+        found: list[tuple[int, Tensor]] = []
+        for (process, _), call in around[0].calls.items():
             owned = {each for each in _input_tensors(call) if f".{each.name}".endswith(ending)}
             if len(owned) != 1:
                 return None
-            found.update(dict.fromkeys(owned))
-        paths = ", ".join(dict.fromkeys(quoted(tensor.name or "") for tensor in found))
-        return self._named(where, ast.unparse(node), tuple(found), paths)
+            found.append((process, owned.pop()))
+        paths = ", ".join(dict.fromkeys(quoted(tensor.name or "") for _, tensor in found))
+        return self._named(where, ast.unparse(node), found, paths)
 
     def _function(
         self, node: ast.FunctionDef | ast.AsyncFunctionDef, line: int, column: int
@@ -250,11 +250,17 @@ class _Teller:
         return (name, calls_story(told, named=False)) if told else None
 
     def _named(
-        self, where: SourceRange, name: str, values: Sequence[Value], origin: str
+        self, where: SourceRange, name: str, found: Iterable[tuple[int, Value]], origin: str
     ) -> tuple[SourceRange, str] | None:
+        had = list(dict.fromkeys(found))
+        values = tuple(dict.fromkeys(value for _, value in had))
         if not any(map(holds_tensor, values)):
             return None
-        return where, name_story(name, tuple(dict.fromkeys(values)), origin)
+        processes = (
+            ("" if process is None else process.label, value)
+            for process, value in ((self._store.process(number), value) for number, value in had)
+        )
+        return where, name_story(name, values, origin, processes)
 
     def _origin(self, binding: Binding) -> str:
         if binding.function is None:
@@ -303,14 +309,12 @@ def _asks_for_truth(call: Call) -> bool:
     return isinstance(call, Op) and call.name.endswith(".__bool__")
 
 
-def _inputs_named(expression: Expression, name: str) -> tuple[Value, ...]:
-    """The different tensors of a name that went into the calls of an expression."""
-    found: dict[Value, None] = {}
-    for call in expression.calls.values():
+def _inputs_named(expression: Expression, name: str) -> Iterator[tuple[int, Value]]:
+    """The tensors of a name that went into the calls of an expression, and in which processes."""
+    for (process, _), call in expression.calls.items():
         for tensor in _input_tensors(call):
             if tensor.name == name:
-                found[tensor] = None
-    return tuple(found)
+                yield process, tensor
 
 
 def _input_tensors(call: Call) -> Iterator[Tensor]:
