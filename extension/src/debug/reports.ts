@@ -16,7 +16,7 @@ export class Reports implements Disposable {
   #hasToldSilence = false;
 
   constructor(
-    sessions: Sessions,
+    private readonly sessions: Sessions,
     private readonly messages: Messages,
     private readonly log: Log,
   ) {
@@ -59,6 +59,7 @@ export class Reports implements Disposable {
 
   #tellObstacle(session: WatchedSession, text: string): void {
     session.isExplained = true;
+    this.sessions.setSilent(session, true);
     this.log.warn(text);
     void this.messages.obstacle(text);
   }

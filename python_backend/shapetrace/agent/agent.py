@@ -111,7 +111,9 @@ class Agent:
         self._undo.append(hide_skips())
         if self._beginning != "attach":
             self._await_torch()
-        self._thread.start()
+        # Starting a thread takes a forked child long that may have nothing to do with torch.
+        if self._beginning != "fork":
+            self._thread.start()
 
     def leave(self) -> None:
         """Have the program run as without us from now on; it is told what was seen so far."""
@@ -162,6 +164,7 @@ class Agent:
             passes=1 if one_pass else None,
             through_step=one_pass,
             settle_after=None if one_pass else SETTLE_AFTER,
+            on_first_call=self._thread.start if self._beginning == "fork" else None,
             follows_forks=True,
             debugger=debugger.loaded_debugger(),
             hide_code=hide_code,
@@ -205,6 +208,8 @@ class Agent:
 
     def _finish(self) -> None:
         """Send the rest; called on the thread that ends the program, and again does nothing."""
+        if self._thread.ident is None:
+            return  # A forked child that has had nothing to do with torch, and has not said hello.
         if os.getpid() != self._pid or not self._finishing.acquire(timeout=2 * FLUSH_SECONDS):
             return
         try:
@@ -217,8 +222,6 @@ class Agent:
                 self._state = "noForward"
                 self._message = "the program has not imported torch"
             self._is_finished = self._is_leaving = True
-            if self._is_waiting_in_child():
-                return  # It has not even said hello.
             if self._thread.is_alive() and threading.current_thread() is not self._thread:
                 # Rows are made faster there: the debugger does not trace that thread.
                 self._thread.join(self._last_words_seconds + self._flush_seconds)
@@ -255,9 +258,6 @@ class Agent:
                 # Nobody will hear of it: the program is to run as without us.
                 self.leave()
                 return
-            if self._is_waiting_in_child():
-                time.sleep(POLL_SECONDS)
-                continue
             now = time.monotonic()
             try:
                 self._ask_to_join()
@@ -269,13 +269,6 @@ class Agent:
             before = now
             self._sender.step(POLL_SECONDS)
         self._say_the_rest()
-
-    def _is_waiting_in_child(self) -> bool:
-        """Whether this is a forked child that has had nothing to do with torch so far."""
-        recorder = self._recorder
-        is_idle = recorder is None or not (recorder.ops or recorder.modules)
-        has_trouble = self._state in ("failed", "unsupported")
-        return self._beginning == "fork" and is_idle and not has_trouble
 
     def _ask_to_join(self) -> None:
         recorder = self._recorder
@@ -386,8 +379,6 @@ class Agent:
             self._say_last_words()
 
     def _say_the_rest(self) -> None:
-        if self._is_waiting_in_child():
-            return  # It has not even said hello.
         if self._sender.is_connected:
             self._say_last_words()
         self._sender.close(self._flush_seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from shapetrace.agent.agent import Agent
+from shapetrace.agent.hiding import unseen
 from shapetrace.transport.session import VARIABLE, read_address
 
 _agent: Agent | None = None
@@ -42,7 +43,8 @@ def _start(agent: Agent) -> None:
     if not _follows_forks and hasattr(os, "register_at_fork"):
         # Once for all, as it cannot be undone.
         _follows_forks = True
-        os.register_at_fork(after_in_child=_after_fork_in_child)
+        # Unseen: tracing it would take longer than what it does.
+        os.register_at_fork(after_in_child=unseen(_after_fork_in_child))
     agent.begin()
 
 

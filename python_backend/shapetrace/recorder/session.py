@@ -67,6 +67,8 @@ class RecorderOptions:
     """Rest after this many forward passes that brought nothing new; None never to rest."""
     expand_fused: bool = False
     """Look into modules for which torch would take a fused path, at the price of not taking it."""
+    on_first_call: Callable[[], object] | None = None
+    """Called when there is something to tell, on the program's thread."""
     follows_forks: bool = False
     """Somebody sees to it that forked children are recorded too."""
     debugger: Debugger | None = None
@@ -110,6 +112,7 @@ class Recorder:
         self.active = False
         self.complete = False
         self._on_complete = on_complete
+        self._on_first_call = options.on_first_call
         self._idle: list[ThreadState] = []
         self._numbers = itertools.count(1)
         self._interned: dict[Any, Any] = {}
@@ -417,11 +420,14 @@ class Recorder:
     def changed(self) -> None:
         """Note that something new was seen."""
         self._changes += 1
+        tell, self._on_first_call = self._on_first_call, None
+        if tell is not None:
+            tell()
 
     def add_op(self, variant: OpVariant) -> None:
         """Keep a new op variant."""
         self.ops.append(variant)
-        self._changes += 1
+        self.changed()
 
     def add_kernel(self, variant: KernelVariant) -> None:
         """Keep a new kernel variant."""
@@ -431,7 +437,7 @@ class Recorder:
     def add_module(self, variant: ModuleVariant) -> None:
         """Keep a new module variant."""
         self.modules.append(variant)
-        self._changes += 1
+        self.changed()
 
     def note(self, reason: str, where: str) -> None:
         """Count something that was not looked at."""

@@ -22,6 +22,7 @@ from shapetrace.views.calls import (
     outcome,
 )
 from shapetrace.views.labels import FAILED, merged_text
+from shapetrace.views.remedies import with_remedy
 from shapetrace.views.shapes import CUT, cut_end, result_value, value_text
 from shapetrace.views.styled import printable
 from shapetrace.views.summary import SEPARATOR, counted, human_number
@@ -62,7 +63,7 @@ def calls_story(told: Sequence[Told], notes: Iterable[str] = (), *, named: bool 
         parts.append(details)
     parts.append(SEPARATOR.join(filter(None, [_where(told), _calls_text(told)])))
     unseen = dict.fromkeys(each.call.note for each in told if isinstance(each.call, ModuleCall))
-    parts.extend(f"Not looked at inside: {escaped(note)}" for note in unseen if note)
+    parts.extend(f"Not looked at inside: {escaped(with_remedy(note))}" for note in unseen if note)
     return paragraphs([*parts, *notes])
 
 

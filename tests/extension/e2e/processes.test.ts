@@ -191,6 +191,7 @@ inEditors("Processes", {}, (test) => {
           async () => [await workbench.code.text(), ...(await workbench.notifications())],
           ([text, ...messages]) =>
             text === SERVING || messages.some((message) => /ptrace_scope|gdb/.test(message)),
+          { seconds: 90 },
         );
         assert.ok(shown[0] === SERVING || shown.length > 1);
         await workbench.screenshot("/tmp/att/picked.png");
@@ -263,7 +264,7 @@ inEditors("Processes", {}, (test) => {
       const line = lineOf(LOADING, "return sample");
       await workbench.code.toggleBreakpoint(line);
       await workbench.debug.start();
-      await workbench.debug.waitUntilStoppedIn(`__getitem__, line ${line}, load.py`);
+      await eventuallyEqual(() => workbench.code.stoppedLine(), line);
       await eventuallyMatches(
         "the text",
         () => workbench.code.text(),

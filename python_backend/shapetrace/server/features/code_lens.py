@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from shapetrace.server.store import TraceStore
 from shapetrace.server.structure import Function
 from shapetrace.server.view import DocumentView
+from shapetrace.views.remedies import with_remedy
 from shapetrace.views.stories import Told
 from shapetrace.views.summaries import functions_summary
 
@@ -44,7 +45,8 @@ def code_lenses(view: DocumentView, store: TraceStore) -> list[Lens]:
         if told:
             lenses.append(Lens(now, functions_summary(told)))
         elif function.qualified_name in unseen:
-            lenses.append(Lens(now, f"not looked at: {unseen[function.qualified_name]}"))
+            reason = with_remedy(unseen[function.qualified_name])
+            lenses.append(Lens(now, f"not looked at: {reason}"))
     return lenses
 
 

@@ -117,14 +117,14 @@ def test_attaching_again(tmp_path: Path) -> None:
                 heard.wait_for(is_complete)
                 server.send(heard, {"type": "stop"})
                 heard.wait_for_end()
-        with SessionServer(session="one") as first, SessionServer(session="two") as second:
-            with program.attached() as session:
-                enter(session, first)
-                first.process().wait_for(is_complete)
-                # As when the window went away in which it was debugged before.
-                enter(session, second)
-                second.process().wait_for(is_complete)
-                first.process().wait_for_end()
+        one, two = SessionServer(session="one"), SessionServer(session="two")
+        with one as first, two as second, program.attached() as session:
+            enter(session, first)
+            first.process().wait_for(is_complete)
+            # As when the window went away in which it was debugged before.
+            enter(session, second)
+            second.process().wait_for(is_complete)
+            first.process().wait_for_end()
         (tmp_path / "stop").touch()
         program.wait_for("after")
 
