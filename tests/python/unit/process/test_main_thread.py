@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from types import FrameType
 
 from shapetrace.process.main_thread import soon_on_main_thread
@@ -37,9 +38,11 @@ def test_an_error_in_it_is_nobodys() -> None:
 
 def test_many_are_called_in_order() -> None:
     calls: list[int] = []
-    asked = [
-        soon_on_main_thread(lambda _, number=number: calls.append(number)) for number in range(10)
-    ]  # type: ignore[misc]
+
+    def noting(number: int) -> Callable[[FrameType], None]:
+        return lambda _: calls.append(number)
+
+    asked = [soon_on_main_thread(noting(number)) for number in range(10)]
     while len(calls) < 10:
         pass
     assert asked == [True] * 10
