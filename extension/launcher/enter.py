@@ -7,11 +7,14 @@ as a RuntimeError, which the extension puts into words. Any Python has to be abl
 import os
 import sys
 
+OLDEST = (3, 11)
+
 
 def enter(backend, session):
     """Start the agent; its folder is on the path only for as long as it is looked for."""
-    if sys.version_info[:2] < (3, 11):
-        raise RuntimeError("shapetrace: python %d.%d.%d" % sys.version_info[:3])
+    if sys.version_info[:2] < OLDEST:
+        version = "%d.%d.%d" % sys.version_info[:3]  # noqa: UP031
+        raise RuntimeError("shapetrace: python " + version)
     if not os.path.isdir(os.path.join(backend, "shapetrace")):
         raise RuntimeError("shapetrace: elsewhere")
     sys.path.insert(0, backend)
