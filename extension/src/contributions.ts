@@ -27,6 +27,8 @@ export const Command = {
   clearFilter: "shapetrace.clearFilter",
   followCursor: "shapetrace.followCursor",
   unfollowCursor: "shapetrace.unfollowCursor",
+  /** Only for `${command:pickProcess}` in debug configurations. */
+  pickProcess: "shapetrace.pickProcess",
 } as const;
 
 export type Command = (typeof Command)[keyof typeof Command];

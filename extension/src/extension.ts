@@ -6,6 +6,7 @@ import { HeadStart } from "./client/headStart";
 import { Context } from "./context";
 import { DebugType } from "./contributions";
 import { AdapterFactory } from "./debug/adapter";
+import { ArrivalTracker } from "./debug/arrival";
 import { registerProviders } from "./debug/providers";
 import { SilenceTracker } from "./debug/silence";
 import { createLog, messageOf } from "./log";
@@ -42,9 +43,11 @@ function wire(extension: ExtensionContext, context: Context): Context {
     },
     log,
   );
+  const arrivals = new ArrivalTracker(folders, sessions, reports, log);
   extension.subscriptions.push(
     context,
     tracker,
+    arrivals,
     maintainContextKeys(context),
     new InlayHintsNotice(sessions, memory),
     new HeadStart(server),
@@ -54,6 +57,7 @@ function wire(extension: ExtensionContext, context: Context): Context {
     debug.registerDebugAdapterDescriptorFactory(DebugType.own, adapters),
     debug.registerDebugAdapterTrackerFactory("*", tracker),
     debug.registerDebugAdapterTrackerFactory("*", context.focus),
+    debug.registerDebugAdapterTrackerFactory("*", arrivals),
   );
   void context.cleanUp();
   return context;

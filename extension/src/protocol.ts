@@ -106,6 +106,8 @@ export interface Status {
   readonly calls: number;
   /** What the program could not hand over in time, and therefore left out. */
   readonly dropped: number;
+  /** Which of the processes of a distributed run it is. */
+  readonly rank: number | null;
   readonly extra: JsonObject;
 }
 
@@ -366,6 +368,7 @@ export const status: Form<Status> = record<Status>({
   passes: { key: "passes", form: integer },
   calls: { key: "calls", form: integer },
   dropped: { key: "dropped", form: integer },
+  rank: { key: "rank", form: nullable(integer) },
 });
 
 function request<Parameters, Result>(

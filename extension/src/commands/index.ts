@@ -12,6 +12,7 @@ import { followCursor, unfollowCursor } from "./followCursor";
 import { goToCall } from "./goToCall";
 import { openWalkthrough } from "./openWalkthrough";
 import { pinCall } from "./pinCall";
+import { pickProcess } from "./pickProcess";
 import { restartServer } from "./restartServer";
 import { selectInterpreter } from "./selectInterpreter";
 import { showActions } from "./showActions";
@@ -46,6 +47,7 @@ const HANDLERS: Readonly<Record<Command, Handler>> = {
   [Command.clearFilter]: clearFilter,
   [Command.followCursor]: followCursor,
   [Command.unfollowCursor]: unfollowCursor,
+  [Command.pickProcess]: pickProcess,
 };
 
 /** Registers every command; one that fails says so. */
@@ -57,10 +59,11 @@ function register(context: Context, id: Command, handler: Handler): Disposable {
   return commands.registerCommand(id, async (argument?: unknown) => {
     context.log.debug(`command ${id}`);
     try {
-      await handler(context, argument);
+      return await handler(context, argument);
     } catch (error) {
       context.log.error(`${id}: ${error instanceof Error ? (error.stack ?? "") : String(error)}`);
       await context.messages.error(`Shapetrace: ${messageOf(error)}`);
+      return undefined;
     }
   });
 }

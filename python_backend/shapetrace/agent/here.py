@@ -23,10 +23,19 @@ _recorder: Callable[[], Recorder | None] | None = None
 _asked: Callable[[], None] | None = None
 
 
-def answer_for(recorder: Callable[[], Recorder | None], asked: Callable[[], None]) -> None:
-    """Say whose recording is asked about, and who is to know that it is."""
+def answer_for(
+    recorder: Callable[[], Recorder | None], asked: Callable[[], None]
+) -> Callable[[], None]:
+    """Say whose recording is asked about, and who is to know that it is; returns how to undo it."""
     global _recorder, _asked
     _recorder, _asked = recorder, asked
+
+    def undo() -> None:
+        global _recorder, _asked
+        if _recorder is recorder:
+            _recorder = _asked = None
+
+    return undo
 
 
 def here(number: int) -> str:

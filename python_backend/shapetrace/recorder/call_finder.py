@@ -267,6 +267,8 @@ class CallFinder:
             record = self._record(site, module)
             if record.last is None:
                 names = code.co_varnames[1 : code.co_argcount]
+                if (id(frame), id(code)) in self.recorder.running_before:
+                    names = ()  # They may have been given other values since the call.
                 present = [name for name in names if name in values]
                 with DisableTorchFunction():
                     inputs = tuple(describe_value(values[name]) for name in present)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
+from threading import get_ident
 from types import FrameType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -434,3 +436,15 @@ def _lasting(function: Any) -> Any:
     except Exception:
         return type(function)
     return function
+
+
+def thread_name(thread: threading.Thread | None) -> str | None:
+    """The name of this thread, unless it is the main one.
+
+    ``current_thread`` would make one up for a thread that Python did not start, and keep it.
+    """
+    if thread is None:
+        thread = threading._active.get(get_ident())  # type: ignore[attr-defined]
+    if thread is None:
+        return "unknown"
+    return None if thread is threading.main_thread() else thread.name

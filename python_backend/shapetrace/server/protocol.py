@@ -123,6 +123,7 @@ class Status:
     passes: int = 0
     calls: int = 0
     dropped: int = 0
+    rank: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

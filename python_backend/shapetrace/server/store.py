@@ -11,6 +11,7 @@ from shapetrace.events.update import Source, Update
 from shapetrace.server.files import file_key
 from shapetrace.server.nesting import Nesting
 from shapetrace.server.records import Call, FileRecords, Key
+from shapetrace.transport.handshake import ProcessInfo
 
 ProcessKey: TypeAlias = Hashable
 """Names one process, among those of all sessions."""
@@ -60,6 +61,21 @@ class Process:
 
     def __post_init__(self) -> None:
         self.nesting = Nesting(self.call)
+
+    @property
+    def rank(self) -> int | None:
+        """Which of a group of processes it is, where it is in one."""
+        if self.run.rank is None and isinstance(self.about, ProcessInfo):
+            return self.about.rank
+        return self.run.rank
+
+    @property
+    def label(self) -> str:
+        """How it is told from the other processes of its session."""
+        if self.rank is not None:
+            return f"rank {self.rank}"
+        pid = self.about.pid if isinstance(self.about, ProcessInfo) else self.run.pid
+        return f"process {pid}"
 
     def call(self, identity: int) -> Call | None:
         """An op or a module call."""
@@ -257,11 +273,7 @@ class TraceStore:
     def label(self, process: Process) -> str:
         """``rank 1`` or ``process 4711``, where a session has several processes with calls."""
         others = [each for each in process.session.processes.values() if each.ops or each.modules]
-        if len(others) < 2:
-            return ""
-        if process.run.rank is not None:
-            return f"rank {process.run.rank}"
-        return f"process {process.run.pid}"
+        return process.label if len(others) > 1 else ""
 
     def process(self, number: int) -> Process | None:
         """The process that a call's key begins with."""

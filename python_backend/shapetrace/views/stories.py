@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from shapetrace.events.model import Container, ModuleCall, Op, Other, Tensor, Value
 from shapetrace.views.calls import (
@@ -22,6 +21,8 @@ from shapetrace.views.calls import (
     outcome,
 )
 from shapetrace.views.labels import FAILED, merged_text
+from shapetrace.views.owners import MOST_PATHS, Held, Told, owners_of
+from shapetrace.views.remedies import with_remedy
 from shapetrace.views.shapes import CUT, cut_end, result_value, value_text
 from shapetrace.views.styled import printable
 from shapetrace.views.summary import SEPARATOR, counted, human_number
@@ -32,8 +33,6 @@ _WIDTH = 76
 _MOST_LINES = 6
 """Different calls of one expression that are told one by one."""
 
-_MOST_PATHS = 3
-
 CHOSEN = "▸"
 """Stands before the calls that were chosen, where others are told as well."""
 
@@ -42,29 +41,6 @@ DIFFERENT = "≠"
 
 _BITS = re.compile(r"(?:float|int|bfloat|complex|qint|quint)(\d+)")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One call, how often it was made and in which module."""
-
-    call: Op | ModuleCall
-    count: int | None
-    """None where nobody counted."""
-    module: ModuleCall | None = None
-    """The module that an op ran in."""
-    process: str = ""
-    """Which process made it, where there are several."""
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A value that a name had, and in which call of a module."""
-
-    value: Value
-    module: ModuleCall | None = None
-    process: str = ""
-    """Which process it was in, where there are several."""
 
 
 def calls_story(
@@ -86,7 +62,7 @@ def calls_story(
         parts.append(details)
     parts.append(SEPARATOR.join(filter(None, [_where(told), _calls_text(told)])))
     unseen = dict.fromkeys(each.call.note for each in told if isinstance(each.call, ModuleCall))
-    parts.extend(f"Not looked at inside: {escaped(note)}" for note in unseen if note)
+    parts.extend(f"Not looked at inside: {escaped(with_remedy(note))}" for note in unseen if note)
     return paragraphs([*parts, *notes])
 
 
@@ -111,7 +87,7 @@ def name_story(
         ]
     else:
         marked = [(f"  {text}", group) for text, group in groups.items()] if len(groups) > 1 else []
-    owners = _owners([group for _, group in marked])
+    owners = owners_of([group for _, group in marked], besides=held)
     told = [pair for pair in zip(marked, owners, strict=True) if different or pair[1]]
     for (line, _), owner in told[: _MOST_LINES - 1]:
         lines.extend(_with_owner(cut_end(line, _WIDTH), owner))
@@ -206,7 +182,7 @@ def _call_lines(told: Sequence[Told], named: bool, others: Sequence[Told]) -> It
         *((DIFFERENT, line, group) for line, group in different.items()),
     ]
     is_alone = len(marked) == 1
-    owners = [""] if is_alone else _owners([group for _, _, group in marked])
+    owners = [""] if is_alone else owners_of([group for _, _, group in marked])
     for position, (mark, line, group) in enumerate(marked):
         if position == _MOST_LINES - 1 and len(marked) > _MOST_LINES:
             yield f"{CUT} {len(marked) - position} more"
@@ -244,34 +220,6 @@ def _with_owner(line: str, owner: str) -> Iterator[str]:
     else:
         yield line
         yield cut_end(f"    # {owner}", _WIDTH)
-
-
-def _owners(groups: Sequence[Sequence[Told | Held]]) -> list[str]:
-    """For each of several groups the module calls that it is of, where that tells them apart."""
-    modules = [[(each.process, _module_of(each)) for each in group] for group in groups]
-    numbers: dict[tuple[str, str], set[int]] = {}
-    for process, module in (pair for group in modules for pair in group):
-        if module is not None:
-            numbers.setdefault((process, module.path), set()).add(module.call)
-    texts: list[str] = []
-    for group in modules:
-        titles: dict[str, None] = {}
-        for process, module in group:
-            title = "" if module is None else module.path or module.class_name
-            if module is not None and len(numbers[process, module.path]) > 1:
-                title = f"{title} call {module.call}"
-            titles[printable(" ".join(filter(None, [process, title])))] = None
-        shown = [title for title in titles if title]
-        more = [f"{len(shown) - _MOST_PATHS} more"] if len(shown) > _MOST_PATHS else []
-        texts.append(", ".join([*shown[:_MOST_PATHS], *more]))
-    is_telling = len(set(texts)) > 1 or len(texts) == 1
-    return texts if is_telling else [""] * len(texts)
-
-
-def _module_of(each: Told | Held) -> ModuleCall | None:
-    if isinstance(each, Told) and isinstance(each.call, ModuleCall):
-        return each.call
-    return each.module
 
 
 def _call_line(told: Told, named: bool) -> str:
@@ -346,9 +294,9 @@ def _where(told: Sequence[Told]) -> str:
     ]
     known = [module for module in modules if module is not None]
     paths = list(dict.fromkeys(module.path for module in known if module.path))
-    shown = [quoted(path) for path in paths[:_MOST_PATHS]]
-    if len(paths) > _MOST_PATHS:
-        shown.append(f"{len(paths) - _MOST_PATHS} more")
+    shown = [quoted(path) for path in paths[:MOST_PATHS]]
+    if len(paths) > MOST_PATHS:
+        shown.append(f"{len(paths) - MOST_PATHS} more")
     is_module = all(isinstance(each.call, ModuleCall) for each in told)
     classes = list(dict.fromkeys(_class_text(module, is_module) for module in known))
     class_text = classes[0] if len(classes) == 1 else ""

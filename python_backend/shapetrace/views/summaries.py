@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from shapetrace.events.model import ModuleCall, Value
 from shapetrace.views.labels import merged_text
+from shapetrace.views.owners import Told
 from shapetrace.views.shapes import CUT, cut_end, holds_tensor, result_value
-from shapetrace.views.stories import Told
 from shapetrace.views.summary import SEPARATOR, counted, human_number
 
 _WIDTH = 60

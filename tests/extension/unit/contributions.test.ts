@@ -215,10 +215,11 @@ describe("the views", () => {
   });
 });
 
-test("commands that are for one call of the tree are not in the palette", () => {
+test("commands for one call of the tree, or in configurations, are not in the palette", () => {
   const hidden = (menus["commandPalette"] ?? []).filter(({ when }) => when === "false");
   assert.deepEqual(sorted(hidden.map(({ command }) => command)), [
     Command.goToCall,
+    Command.pickProcess,
     Command.showMoreCalls,
   ]);
 });

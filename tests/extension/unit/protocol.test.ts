@@ -119,7 +119,7 @@ describe("statuses", () => {
 
   test("keep what a newer server adds", () => {
     const [sample] = of(STATUS);
-    assert.deepEqual(status.read({ ...sample?.params, rank: 3 }).extra, { rank: 3 });
+    assert.deepEqual(status.read({ ...sample?.params, node: "a" }).extra, { node: "a" });
   });
 
   test("refuse a state that is none", () => {

@@ -25,7 +25,8 @@ from shapetrace.server.scopes import Scopes
 from shapetrace.server.store import TraceStore
 from shapetrace.server.structure import Function
 from shapetrace.server.view import DocumentView
-from shapetrace.views.stories import Told
+from shapetrace.views.owners import Told
+from shapetrace.views.remedies import with_remedy
 from shapetrace.views.summaries import functions_summary
 from shapetrace.views.summary import SEPARATOR
 
@@ -59,7 +60,8 @@ def code_lenses(
         if told:
             yield from _of_calls(view, store, function, now, told, scopes)
         elif function.qualified_name in unseen:
-            yield Lens(now, f"not looked at: {unseen[function.qualified_name]}")
+            reason = with_remedy(unseen[function.qualified_name])
+            yield Lens(now, f"not looked at: {reason}")
 
 
 def _of_calls(

@@ -19,10 +19,9 @@ from shapetrace.server.records import Call, Expression, Key, is_mutable
 from shapetrace.server.statements import Statement
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
+from shapetrace.views.owners import Held, Told
 from shapetrace.views.shapes import holds_tensor, value_text
 from shapetrace.views.stories import (
-    Held,
-    Told,
     calls_story,
     code,
     details_text,
@@ -212,10 +211,10 @@ class _Teller:
             return None
         binding = binding_of(path)
         for expression in around:
-            values = _inputs_named(expression, node.id)
-            if values:
+            inputs = list(_inputs_named(expression, node.id))
+            if inputs:
                 origin = "" if binding is None else self._origin(binding)
-                return self._named(where, node.id, values, origin)
+                return self._named(where, node.id, inputs, origin)
         if binding is None:
             return None
         origin = self._origin(binding)
@@ -245,14 +244,14 @@ class _Teller:
         if not around or not around[0].range.contains(where) or around[0].range == where:
             return None
         ending = f".{ast.unparse(node).partition('.')[2]}"
-        found: dict[Tensor, None] = {}
-        for call in around[0].calls.values():
+        found: list[tuple[int, Tensor]] = []
+        for (process, _), call in around[0].calls.items():
             owned = {each for each in _input_tensors(call) if f".{each.name}".endswith(ending)}
             if len(owned) != 1:
                 return None
-            found.update(dict.fromkeys(owned))
-        paths = ", ".join(dict.fromkeys(quoted(tensor.name or "") for tensor in found))
-        return self._named(where, ast.unparse(node), tuple(found), paths)
+            found.append((process, owned.pop()))
+        paths = ", ".join(dict.fromkeys(quoted(tensor.name or "") for _, tensor in found))
+        return self._named(where, ast.unparse(node), found, paths)
 
     def _function(
         self, node: ast.FunctionDef | ast.AsyncFunctionDef, line: int, column: int
@@ -266,11 +265,20 @@ class _Teller:
         return (name, calls_story(told, named=False)) if told else None
 
     def _named(
-        self, where: SourceRange, name: str, values: Sequence[Value], origin: str
+        self, where: SourceRange, name: str, found: Iterable[tuple[int, Value]], origin: str
     ) -> tuple[SourceRange, str] | None:
+        """A name with the values that it had where it was used, and in which processes."""
+        had = list(dict.fromkeys(found))
+        values = tuple(dict.fromkeys(value for _, value in had))
         if not any(map(holds_tensor, values)):
             return None
-        return where, name_story(name, tuple(dict.fromkeys(values)), origin)
+        processes = ((self._store.process(number), value) for number, value in had)
+        held = [
+            Held(value, process=self._store.label(process))
+            for process, value in processes
+            if process is not None
+        ]
+        return where, name_story(name, values, origin, held)
 
     def _bound(
         self, where: SourceRange, name: str, binding: Binding, origin: str
@@ -352,14 +360,12 @@ def _asks_for_truth(call: Call) -> bool:
     return isinstance(call, Op) and call.name.endswith(".__bool__")
 
 
-def _inputs_named(expression: Expression, name: str) -> tuple[Value, ...]:
-    """The different tensors of a name that went into the calls of an expression."""
-    found: dict[Value, None] = {}
-    for call in expression.calls.values():
+def _inputs_named(expression: Expression, name: str) -> Iterator[tuple[int, Value]]:
+    """The tensors of a name that went into the calls of an expression, and in which processes."""
+    for (process, _), call in expression.calls.items():
         for tensor in _input_tensors(call):
             if tensor.name == name:
-                found[tensor] = None
-    return tuple(found)
+                yield process, tensor
 
 
 def _input_tensors(call: Call) -> Iterator[Tensor]:

@@ -19,7 +19,7 @@ def pin_of(store: TraceStore, key: Key) -> Pin | None:
     if process is None:
         return None
     if key[1] == 0:
-        label = store.label(process) or f"process {process.run.pid}"
+        label = process.label
         return Pin(node_id(process, None), label, "")
     call = process.modules.get(key[1])
     if call is None:

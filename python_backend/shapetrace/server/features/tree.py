@@ -22,8 +22,9 @@ from shapetrace.server.records import Call, Key
 from shapetrace.server.store import Process, TraceStore
 from shapetrace.views.folding import Entry, Fold, Folding
 from shapetrace.views.outline import module_label, module_row, op_label, op_row
+from shapetrace.views.owners import Told
 from shapetrace.views.places import short_path
-from shapetrace.views.stories import Told, calls_story
+from shapetrace.views.stories import calls_story
 from shapetrace.views.styled import printable
 from shapetrace.views.summary import SEPARATOR
 
@@ -231,7 +232,7 @@ class TraceTree:
         run = process.run
         program = short_path(run.argv[0], None).rpartition("/")[2] if run.argv else ""
         pid = f"process {run.pid}"
-        rank = "" if run.rank is None else f"rank {run.rank}"
+        rank = "" if process.rank is None else f"rank {process.rank}"
         return TreeNode(
             id=node_id(process, None),
             kind="process",

@@ -52,6 +52,11 @@ export class DebugView {
     await this.#page.locator(".debug-toolbar .codicon-debug-stop").click();
   }
 
+  /** Leaves a program that was attached to, which goes on. */
+  async disconnect(): Promise<void> {
+    await this.#page.locator(".debug-toolbar .codicon-debug-disconnect").click();
+  }
+
   async isRunning(): Promise<boolean> {
     return this.#page.locator(".debug-toolbar").isVisible();
   }

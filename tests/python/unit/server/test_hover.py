@@ -406,4 +406,9 @@ def test_above_what_is_compiled_there_is_the_reason_why_nothing_is_shown(tmp_pat
         tmp_path / "program.py",
     )
     lenses = [(lens.line, lens.text) for lens in code_lenses(shown.view(), shown.store)]
-    assert lenses == [(5, "not looked at: torch.compile region")]
+    assert lenses == [
+        (
+            5,
+            "not looked at: torch.compile region (to see inside, run with TORCH_COMPILE_DISABLE=1)",
+        )
+    ]
