@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from shapetrace.events.model import Op
 from shapetrace.server.records import Call
@@ -15,8 +15,9 @@ class Nesting:
     None stands for what is made in no other call.
     """
 
-    def __init__(self, call: Callable[[int], Call | None]) -> None:
-        self._call = call
+    def __init__(self, *calls: Mapping[int, Call]) -> None:
+        self._calls = calls
+        """Where calls are found by their numbers; not by way of the process, which has this."""
         self._children: dict[int | None, list[int]] = {}
         self._parents: dict[int, int | None] = {}
         self._changes: dict[int | None, int] = {}
@@ -52,9 +53,9 @@ class Nesting:
         """The call that another was made in; for a kernel it is the op that it ran for."""
         for identity in (call.parent, call.module if isinstance(call, Op) else None):
             if identity is not None and identity != call.id:
-                around = self._call(identity)
-                if around is not None:
-                    return around
+                for calls in self._calls:
+                    if identity in calls:
+                        return calls[identity]
                 self._early.setdefault(identity, []).append(call)
         return None
 

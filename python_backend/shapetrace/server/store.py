@@ -60,7 +60,7 @@ class Process:
     """All calls but those that were cleared away, below what they were made in."""
 
     def __post_init__(self) -> None:
-        self.nesting = Nesting(self.call)
+        self.nesting = Nesting(self.ops, self.modules)
 
     @property
     def rank(self) -> int | None:

@@ -303,7 +303,7 @@ def test_a_session_that_is_over_gives_way_to_the_next(changing: Drawn) -> None:
 
 def test_calls_are_nested_in_whatever_order_they_come() -> None:
     calls: dict[int, Call] = {}
-    nesting = Nesting(calls.get)
+    nesting = Nesting(calls)
 
     def come(call: Call) -> None:
         calls[call.id] = call
@@ -327,7 +327,7 @@ def test_calls_are_nested_in_whatever_order_they_come() -> None:
 
 def test_calls_that_are_in_each_other_end_somewhere(tmp_path: Path) -> None:
     calls: dict[int, Call] = {1: replace(module(1), parent=2), 2: replace(module(2), parent=1)}
-    nesting = Nesting(calls.get)
+    nesting = Nesting(calls)
     nesting.add(calls[1])
     nesting.add(calls[2])
     assert len(list(nesting.above(1))) <= 2
