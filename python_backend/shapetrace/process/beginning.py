@@ -12,7 +12,8 @@ def process_began_at() -> float | None:
         with open("/proc/self/stat", "rb") as file:
             # What it is called stands in parentheses, and may contain any of these itself.
             ticks = int(file.read().rpartition(b")")[2].split()[19])
-        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+        # Up to the next tick: what was written just before is not to seem written afterwards.
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - (ticks + 1) / os.sysconf("SC_CLK_TCK")
     except (AttributeError, IndexError, OSError, ValueError):
         return None  # not Linux
     return time.time() - age

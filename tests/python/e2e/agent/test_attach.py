@@ -158,6 +158,51 @@ def test_stopped_in_the_middle_of_a_forward(tmp_path: Path) -> None:
     assert {module.path for module in heard.modules.values()} >= {"blocks.1.inner"}
 
 
+def test_at_a_stop_it_is_known_where_a_frame_stands(tmp_path: Path) -> None:
+    script = write(tmp_path)
+    ask = "__import__('sys').modules['shapetrace.agent.here'].here({})"
+    with running(script) as program, SessionServer() as server:
+        program.wait_for("ready")
+        with program.attached() as session:
+            enter(session, server)
+            heard = server.process()
+            heard.wait_for(is_complete)
+            session.break_at("inside")
+            top = session.stop().top
+            answer = json.loads(session.evaluate(ask.format(top.number)))
+            heard.wait_for(lambda it: {answer["call"], *answer["reached"]} <= {*it.modules})
+            block = heard.modules[answer["call"]].path
+            assert (answer["function"], block[:7]) == ("Block.forward", "blocks.")
+            assert [heard.modules[it].path for it in answer["reached"]] == [f"{block}.inner"]
+            # Once we have left there is nobody to ask.
+            server.send(heard, {"type": "stop"})
+            heard.wait_for_end()
+            assert json.loads(session.evaluate(ask.format(top.number))) is None
+            session.clear_breakpoints()
+            session.resume()
+        (tmp_path / "stop").touch()
+        program.wait_for("after")
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_only_what_was_there_when_the_program_began_is_its_source(
+    tmp_path: Path, is_changed: bool
+) -> None:
+    script = write(tmp_path)
+    with running(script) as program, SessionServer() as server:
+        program.wait_for("ready")
+        if is_changed:
+            script.path.write_text(f"{script.path.read_text()}# changed\n")
+        with program.attached() as session:
+            enter(session, server)
+            heard = server.process()
+            heard.wait_for(is_complete)
+        (tmp_path / "stop").touch()
+        program.wait_for("after")
+    if sys.platform == "linux":  # elsewhere it is not known when that was
+        assert (heard.sources[str(script.path)] is None) == is_changed
+
+
 def test_before_torch_is_imported(tmp_path: Path) -> None:
     script = write(tmp_path, "print('ready', flush=True); input()\n" + TRAINING)
     with running(script) as program, SessionServer() as server:
