@@ -9,8 +9,8 @@ import { findBrowser, installEditor } from "./editor/install.mjs";
 import { packageExtension } from "./package.mjs";
 import { main, PYTHON, ROOT, run, setUp } from "./setup.mjs";
 
-/** How many processes share the Python tests. */
-const PYTEST_WORKERS = 2;
+/** How many processes share the Python tests, which wait for other processes a good part of the time. */
+const PYTEST_WORKERS = 3;
 
 const RESULTS = join(ROOT, "build", "test-results");
 

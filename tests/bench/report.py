@@ -52,7 +52,8 @@ METHOD = """\
   program's file that is never hit, which keeps the recording awake; _settled_ has none, so that it
   rests after its first passes. _From launch to end_ has the debug adapter's own start in it. The
   debugger is the compiled debugpy that Microsoft's extension brings, where it is not called pure:
-  that is the one in the VSIX.
+  that is the one in the VSIX. Under a debugger Python 3.11 runs each line of Python several times
+  slower, in libraries and in the recorder as well; kernels are as fast as ever.
 - **variables at a stop**: programs that have stopped at the same line, with us and without, take
   turns in answering `variables` through their debug adapters. Their tensors are so small that
   writing them out is as cheap as it gets. An answer counts as no slower up to 1.1 ×.
