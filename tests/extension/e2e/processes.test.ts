@@ -65,7 +65,7 @@ class Squares(Dataset):
 
 
 if __name__ == "__main__":
-    for batch in DataLoader(Squares(), batch_size=2, num_workers=1):
+    for batch in DataLoader(Squares(), batch_size=2, num_workers=1):«batch f32[2,5]»
         scaled = batch * 2«f32[2,5]»
     print("loaded")
 `;
