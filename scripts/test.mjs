@@ -54,7 +54,10 @@ function testPython() {
   const results = join(RESULTS, "pytest.xml");
   const code = run(
     PYTHON,
-    ["-m", "pytest", "--numprocesses", String(PYTEST_WORKERS), `--junit-xml=${results}`],
+    [
+      ...["-m", "pytest", "--numprocesses", String(PYTEST_WORKERS), "--dist=worksteal"],
+      `--junit-xml=${results}`,
+    ],
     ENVIRONMENT,
   );
   return totalsOf(results, code);
