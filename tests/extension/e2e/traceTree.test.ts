@@ -83,7 +83,6 @@ inEditors("The trace tree", {}, (test) => {
       () => trace.rows(),
       (rows) => rows.join("\n").includes("relu()"),
     );
-    await workbench.screenshot("/tmp/tree_shots/tree.png");
     assert.deepEqual(
       (await trace.rows()).filter((row) => row.startsWith("    ")),
       [
@@ -149,14 +148,12 @@ inEditors("The trace tree", {}, (test) => {
     await shows(workbench, SECOND);
     await trace.waitFor(/layers\.1 \(pinned\)/);
     assert.match((await workbench.statusBar()).join("\n"), /layers\.1/);
-    await workbench.screenshot("/tmp/tree_shots/pinned.png");
     const line = lineOf(LAYERS, "hidden = self.up");
     await eventuallyMatches(
       "the hover on up",
       () => code.hover({ line, at: "up(x)" }),
       /▸ Linear\(x f32\[2,6,4\]\)[^]*≠ Linear\(x f32\[2,7,4\]\)[^]*layers\.0/,
     );
-    await workbench.screenshot("/tmp/tree_shots/hover.png");
     await trace.press("layers.1", "Unpin Call");
     await shows(workbench, LAYERS);
   });
