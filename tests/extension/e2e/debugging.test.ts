@@ -110,6 +110,22 @@ outputs = torch.nn.Linear(4, WIDTH)(torch.randn(3, 4))«f32[3,7]»
 print("site:", sys.customized, "end")
 `;
 
+/** Runs on until there is a file of that name; long before, its shapes have settled. */
+const RUNS_ON = `\
+import os
+import time
+
+import torch
+from torch import nn
+
+torch.ones(5)«f32[5]»
+model = nn.Linear(4, 8)
+inputs = torch.randn(3, 4)«f32[3,4]»
+while not os.path.exists("enough"):
+    outputs = model(inputs)«f32[3,8]»
+    time.sleep(0.02)
+`;
+
 /** Where the program stands after each of these steps. */
 async function walk({ workbench }: Fixture, steps: readonly ("into" | "over")[]) {
   const { debug } = workbench;
@@ -158,6 +174,27 @@ inEditors("Debugging", {}, (test) => {
         () => workbench.debug.console(),
         "['--epochs', '3'] data\nhello a file ['/from/file']",
       );
+    },
+  );
+
+  test(
+    "shows what runs on after hints were cleared",
+    {
+      files: {
+        "train.py": sourceOf(RUNS_ON),
+        ...launchConfigurations({ ...FOR_OPEN_FILE, type: "shapetrace" }),
+      },
+    },
+    async ({ workbench, folder }) => {
+      await workbench.openFile(folder.file("train.py"));
+      await workbench.debug.start();
+      await eventuallyEqual(() => workbench.code.text(), RUNS_ON);
+      await workbench.run("Shapetrace: Clear Hints");
+      const since = RUNS_ON.replace("«f32[5]»", "");
+      await eventuallyEqual(() => workbench.code.text(), since);
+      folder.write({ enough: "" });
+      await workbench.debug.waitUntilEnded();
+      await eventuallyEqual(() => workbench.code.text(), since);
     },
   );
 
