@@ -9,8 +9,8 @@ import { findBrowser, installEditor } from "./editor/install.mjs";
 import { packageExtension } from "./package.mjs";
 import { main, PYTHON, ROOT, run, setUp } from "./setup.mjs";
 
-/** How many processes share the Python tests. */
-const PYTEST_WORKERS = 2;
+/** How many processes share the Python tests, which wait for other processes a good part of the time. */
+const PYTEST_WORKERS = 3;
 
 const RESULTS = join(ROOT, "build", "test-results");
 
@@ -54,7 +54,10 @@ function testPython() {
   const results = join(RESULTS, "pytest.xml");
   const code = run(
     PYTHON,
-    ["-m", "pytest", "--numprocesses", String(PYTEST_WORKERS), `--junit-xml=${results}`],
+    [
+      ...["-m", "pytest", "--numprocesses", String(PYTEST_WORKERS), "--dist=worksteal"],
+      `--junit-xml=${results}`,
+    ],
     ENVIRONMENT,
   );
   return totalsOf(results, code);

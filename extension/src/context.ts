@@ -9,6 +9,7 @@ import { type Disposable, type ExtensionContext, type LogOutputChannel } from "v
 import { Interpreters } from "./client/interpreters";
 import { Server } from "./client/server";
 import { Config } from "./config";
+import { Focus } from "./debug/focus";
 import { Preparation } from "./debug/preparation";
 import { Reports } from "./debug/reports";
 import { Sessions } from "./debug/sessions";
@@ -16,8 +17,11 @@ import { type Folders, foldersOf } from "./folders";
 import { messageOf } from "./log";
 import { Messages } from "./messages";
 import { Memory } from "./memory";
+import { Pins } from "./pins";
 import { isRunning } from "./processes";
 import { Status } from "./status";
+import { FollowCursor } from "./views/followCursor";
+import { TraceTree } from "./views/traceTree";
 
 export class Context implements Disposable {
   readonly config = new Config();
@@ -26,9 +30,13 @@ export class Context implements Disposable {
   readonly interpreters: Interpreters;
   readonly server: Server;
   readonly sessions: Sessions;
+  readonly focus: Focus;
   readonly preparation: Preparation;
   readonly reports: Reports;
   readonly memory: Memory;
+  readonly pins: Pins;
+  readonly tree: TraceTree;
+  readonly follower: FollowCursor;
   readonly #disposables: Disposable[];
 
   constructor(
@@ -43,11 +51,16 @@ export class Context implements Disposable {
     this.interpreters = new Interpreters(this.config, log);
     this.server = new Server(this.folders, this.config, this.interpreters, log);
     this.sessions = new Sessions(this.server, log);
+    this.focus = new Focus(this.sessions, this.server, log);
     this.preparation = new Preparation(this.config, this.folders, this.sessions, log);
     this.reports = new Reports(this.sessions, this.messages, log);
+    this.pins = new Pins(this.server);
+    this.tree = new TraceTree(this.server, this.pins, log);
+    this.follower = new FollowCursor(this.tree, this.memory, log);
     this.#disposables = [
+      ...[this.follower, this.tree, this.pins],
       new Status(this.server, this.sessions),
-      ...[this.reports, this.sessions, this.server, this.interpreters],
+      ...[this.focus, this.reports, this.sessions, this.server, this.interpreters],
     ];
   }
 

@@ -16,6 +16,19 @@ export const Command = {
   showLog: "shapetrace.showLog",
   showActions: "shapetrace.showActions",
   openWalkthrough: "shapetrace.openWalkthrough",
+  showTrace: "shapetrace.showTrace",
+  pinCall: "shapetrace.pinCall",
+  unpinCall: "shapetrace.unpinCall",
+  previousCall: "shapetrace.previousCall",
+  nextCall: "shapetrace.nextCall",
+  goToCall: "shapetrace.goToCall",
+  showMoreCalls: "shapetrace.showMoreCalls",
+  filterTrace: "shapetrace.filterTrace",
+  clearFilter: "shapetrace.clearFilter",
+  followCursor: "shapetrace.followCursor",
+  unfollowCursor: "shapetrace.unfollowCursor",
+  /** Only for `${command:pickProcess}` in debug configurations. */
+  pickProcess: "shapetrace.pickProcess",
 } as const;
 
 export type Command = (typeof Command)[keyof typeof Command];
@@ -72,9 +85,20 @@ export const ContextKey = {
   isRecording: "shapetrace.isRecording",
   /** No other extension debugs Python here, so that F5 on a Python file should be ours. */
   isAlone: "shapetrace.isAlone",
+  /** The extension has been activated: somebody works with Python here. */
+  isActive: "shapetrace.isActive",
+  /** The shapes of one call only are shown. */
+  hasPin: "shapetrace.hasPin",
+  /** Only some nodes of the trace tree are shown. */
+  isFiltered: "shapetrace.isFiltered",
+  /** The trace tree shows what was made where the cursor is. */
+  isFollowingCursor: "shapetrace.isFollowingCursor",
 } as const;
 
 export type ContextKey = (typeof ContextKey)[keyof typeof ContextKey];
+
+/** The views, by what they show. */
+export const View = { trace: "shapetrace.trace" } as const;
 
 /** The debug types. */
 export const DebugType = {

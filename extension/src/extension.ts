@@ -6,11 +6,13 @@ import { HeadStart } from "./client/headStart";
 import { Context } from "./context";
 import { DebugType } from "./contributions";
 import { AdapterFactory } from "./debug/adapter";
+import { ArrivalTracker } from "./debug/arrival";
 import { registerProviders } from "./debug/providers";
 import { SilenceTracker } from "./debug/silence";
 import { createLog, messageOf } from "./log";
 import { maintainContextKeys } from "./views/contextKeys";
 import { InlayHintsNotice } from "./views/inlayHintsNotice";
+import { StoppedEditor } from "./views/stoppedEditor";
 
 let current: Context | undefined;
 
@@ -41,16 +43,21 @@ function wire(extension: ExtensionContext, context: Context): Context {
     },
     log,
   );
+  const arrivals = new ArrivalTracker(folders, sessions, reports, log);
   extension.subscriptions.push(
     context,
     tracker,
-    maintainContextKeys(sessions),
+    arrivals,
+    maintainContextKeys(context),
     new InlayHintsNotice(sessions, memory),
     new HeadStart(server),
+    new StoppedEditor(context),
     ...registerCommands(context),
     ...registerProviders(context),
     debug.registerDebugAdapterDescriptorFactory(DebugType.own, adapters),
     debug.registerDebugAdapterTrackerFactory("*", tracker),
+    debug.registerDebugAdapterTrackerFactory("*", context.focus),
+    debug.registerDebugAdapterTrackerFactory("*", arrivals),
   );
   void context.cleanUp();
   return context;

@@ -8,7 +8,7 @@ export interface Folders {
   readonly serverLibraries: string;
   /** The bundled debugger. */
   readonly debugpy: string;
-  /** The stand-in for the debugger's launcher. */
+  /** The stand-in for the debugger's launcher, and what is run in programs that are attached to. */
   readonly launcher: string;
   /** Byte code of the server, for all windows. */
   readonly bytecode: string;

@@ -4,6 +4,7 @@ import type { Memento } from "vscode";
 import { readTarget, type Target } from "./model/target";
 
 const TARGET = "traceTarget";
+const FOLLOWS_CURSOR = "followsCursor";
 const HAS_SEEN_HINTS_NOTICE = "hasSeenInlayHintsNotice";
 
 export class Memory {
@@ -19,6 +20,15 @@ export class Memory {
 
   async rememberTarget(target: Target): Promise<void> {
     await this.workspace.update(TARGET, target);
+  }
+
+  /** Whether the trace tree goes along with the cursor. */
+  get followsCursor(): boolean {
+    return this.workspace.get(FOLLOWS_CURSOR) !== false;
+  }
+
+  async rememberFollowing(follows: boolean): Promise<void> {
+    await this.workspace.update(FOLLOWS_CURSOR, follows);
   }
 
   get hasSeenHintsNotice(): boolean {

@@ -2,7 +2,7 @@
 import { commands, window } from "vscode";
 
 import { Command } from "./contributions";
-import type { Explanation } from "./model/explanations";
+import { type Explanation, explainOtherMachine } from "./model/explanations";
 import { type Choice, explainChoice } from "./model/interpreters";
 
 /** A button of a message. */
@@ -24,6 +24,8 @@ type Show = (text: string, ...actions: Action[]) => Thenable<Action | undefined>
 
 /** Messages are shown and not waited for, unless the caller wants to know when they are gone. */
 export class Messages {
+  readonly #said = new Set<string>();
+
   info(text: string): Promise<void> {
     return offer(window.showInformationMessage, text);
   }
@@ -70,6 +72,23 @@ export class Messages {
   silence({ text, isConfigured }: Explanation): Promise<void> {
     const remedy = isConfigured ? CONFIGURE : SELECT;
     return offer(window.showWarningMessage, text, remedy, SHOW_LOG);
+  }
+
+  otherMachine(name: string, machine: string): Promise<void> {
+    return this.#once(machine, explainOtherMachine(name, machine));
+  }
+
+  obstacle(text: string): Promise<void> {
+    return this.#once(text, text, SHOW_LOG);
+  }
+
+  /** Says something only the first time in this window. */
+  #once(key: string, text: string, ...actions: Action[]): Promise<void> {
+    if (this.#said.has(key)) {
+      return Promise.resolve();
+    }
+    this.#said.add(key);
+    return offer(window.showWarningMessage, text, ...actions);
   }
 
   async untrusted(): Promise<void> {

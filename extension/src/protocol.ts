@@ -6,9 +6,11 @@
  */
 import type { HintPosition } from "./contributions";
 import {
+  boolean,
   type Form,
   integer,
   type JsonObject,
+  listOf,
   Mismatch,
   nullable,
   oneOf,
@@ -104,6 +106,138 @@ export interface Status {
   readonly calls: number;
   /** What the program could not hand over in time, and therefore left out. */
   readonly dropped: number;
+  /** Which of the processes of a distributed run it is. */
+  readonly rank: number | null;
+  readonly extra: JsonObject;
+}
+
+export const NODE_KINDS = ["process", "module", "op", "kernel", "fold"] as const;
+
+/** What a node of the trace tree is; a fold is ops in a row that a library made. */
+export type NodeKind = (typeof NODE_KINDS)[number];
+
+/** Asks for some of what is below a node, or for the outermost nodes. */
+export interface TreeQuestion {
+  readonly parent: string | null;
+  /** Nodes must have it in them, or above or below them. */
+  readonly filter: string;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+export interface TreeNode {
+  readonly id: string;
+  readonly kind: NodeKind;
+  readonly label: string;
+  readonly description: string;
+  readonly hasChildren: boolean;
+  /** It is there for what is in it. */
+  readonly isExpanded: boolean;
+  readonly isPinned: boolean;
+  readonly isFailed: boolean;
+  /** Markdown. */
+  readonly tooltip: string;
+  readonly extra: JsonObject;
+}
+
+export interface TreePage {
+  readonly nodes: readonly TreeNode[];
+  readonly hasMore: boolean;
+  readonly extra: JsonObject;
+}
+
+/** A place in a document, counted from 0. */
+export interface DocumentPosition {
+  readonly uri: string;
+  readonly line: number;
+  readonly character: number;
+}
+
+export interface TreePathQuestion extends DocumentPosition {
+  /** Where several nodes were made there, the one is meant that has most in common with this. */
+  readonly near: string | null;
+  readonly filter: string;
+}
+
+/** A node on a path, and its number below the node before. */
+export interface TreeStep {
+  readonly id: string;
+  readonly position: number;
+  readonly extra: JsonObject;
+}
+
+export interface TreePath {
+  readonly path: readonly TreeStep[] | null;
+  readonly extra: JsonObject;
+}
+
+/** A range of a document, as lines and characters from 0. */
+export interface Place {
+  readonly uri: string;
+  readonly start: readonly number[];
+  readonly end: readonly number[];
+  readonly extra: JsonObject;
+}
+
+export interface Placed {
+  /** Null where it is not known, or no more in the document. */
+  readonly place: Place | null;
+  readonly extra: JsonObject;
+}
+
+/** A call that is pinned, or may be. */
+export interface Pin {
+  readonly node: string;
+  readonly label: string;
+  readonly description: string;
+  readonly extra: JsonObject;
+}
+
+export interface Pinned {
+  readonly pin: Pin | null;
+  readonly extra: JsonObject;
+}
+
+export interface Calls {
+  readonly calls: readonly Pin[];
+  /** Which of them is shown. */
+  readonly current: number | null;
+  readonly extra: JsonObject;
+}
+
+export interface StepCall extends DocumentPosition {
+  readonly direction: 1 | -1;
+}
+
+/** The stack frame that is looked at; without a process there is none. */
+export interface Focus {
+  readonly session: string;
+  readonly process: number | null;
+  /** The module call that the frame runs in; null outside of any. */
+  readonly call: number | null;
+  /** The calls that the frame's function has made so far. */
+  readonly reached: readonly number[] | null;
+  readonly file: string | null;
+  readonly function: string | null;
+  readonly line: number | null;
+}
+
+/** Lines of a document, counted from 0, the last one included. */
+export interface Lines {
+  readonly uri: string;
+  readonly first: number;
+  readonly last: number;
+}
+
+/** What is shown at the end of a line while the program stands still. */
+export interface InlineValue {
+  readonly line: number;
+  readonly text: string;
+  readonly extra: JsonObject;
+}
+
+export interface InlineValues {
+  readonly values: readonly InlineValue[];
   readonly extra: JsonObject;
 }
 
@@ -128,6 +262,61 @@ const exported = record<Exported>({
 
 const woken = record<Woken>({ processes: { key: "processes", form: integer } });
 
+const treeNode = record<TreeNode>({
+  id: { key: "id", form: text },
+  kind: { key: "kind", form: oneOf(...NODE_KINDS) },
+  label: { key: "label", form: text },
+  description: { key: "description", form: text },
+  hasChildren: { key: "hasChildren", form: boolean },
+  isExpanded: { key: "isExpanded", form: boolean },
+  isPinned: { key: "isPinned", form: boolean },
+  isFailed: { key: "isFailed", form: boolean },
+  tooltip: { key: "tooltip", form: text },
+});
+
+const treePage = record<TreePage>({
+  nodes: { key: "nodes", form: listOf(treeNode) },
+  hasMore: { key: "hasMore", form: boolean },
+});
+
+const treeStep = record<TreeStep>({
+  id: { key: "id", form: text },
+  position: { key: "position", form: integer },
+});
+
+const treePath = record<TreePath>({ path: { key: "path", form: nullable(listOf(treeStep)) } });
+
+const place = record<Place>({
+  uri: { key: "uri", form: text },
+  start: { key: "start", form: listOf(integer) },
+  end: { key: "end", form: listOf(integer) },
+});
+
+const placed = record<Placed>({ place: { key: "place", form: nullable(place) } });
+
+const pin = record<Pin>({
+  node: { key: "node", form: text },
+  label: { key: "label", form: text },
+  description: { key: "description", form: text },
+});
+
+/** How it is read what is pinned. */
+export const pinned = record<Pinned>({ pin: { key: "pin", form: nullable(pin) } });
+
+const calls = record<Calls>({
+  calls: { key: "calls", form: listOf(pin) },
+  current: { key: "current", form: nullable(integer) },
+});
+
+const inlineValue = record<InlineValue>({
+  line: { key: "line", form: integer },
+  text: { key: "text", form: text },
+});
+
+const inlineValues = record<InlineValues>({
+  values: { key: "values", form: listOf(inlineValue) },
+});
+
 const nothing: Form<null> = {
   expects: ["null"],
   read(document) {
@@ -146,6 +335,21 @@ export const CLOSE_SESSION = request<{ readonly session: string }, null>(
 export const CLEAR = request<Record<string, never>, null>("shapetrace/clear", nothing);
 export const EXPORT = request<Export, Exported>("shapetrace/export", exported);
 export const WAKE = request<{ readonly session: string }, Woken>("shapetrace/wake", woken);
+export const INLINE_VALUES = request<Lines, InlineValues>("shapetrace/inlineValues", inlineValues);
+
+export const TREE = request<TreeQuestion, TreePage>("shapetrace/tree", treePage);
+export const TREE_PATH = request<TreePathQuestion, TreePath>("shapetrace/treePath", treePath);
+export const PLACE = request<{ readonly node: string }, Placed>("shapetrace/place", placed);
+export const CALLS = request<DocumentPosition, Calls>("shapetrace/calls", calls);
+export const PIN = request<{ readonly node: string | null }, Pinned>("shapetrace/pin", pinned);
+export const STEP_CALL = request<StepCall, Pinned>("shapetrace/stepCall", pinned);
+export const FOCUS = request<Focus, null>("shapetrace/focus", nothing);
+
+/** Comes from the server when the trace tree has changed since it was last asked for. */
+export const TRACE_CHANGED = "shapetrace/traceChanged";
+
+/** Comes from the server whenever something is pinned, or nothing any more. */
+export const PIN_CHANGED = "shapetrace/pinChanged";
 
 /** Tells the server whether this window shows hints. */
 export const SHOW_HINTS = "shapetrace/showHints";
@@ -164,6 +368,7 @@ export const status: Form<Status> = record<Status>({
   passes: { key: "passes", form: integer },
   calls: { key: "calls", form: integer },
   dropped: { key: "dropped", form: integer },
+  rank: { key: "rank", form: nullable(integer) },
 });
 
 function request<Parameters, Result>(

@@ -43,6 +43,8 @@ BENCHMARKS = {
     "server-start": ("server", "server_start"),
     "server-answers": ("server", "server_answers"),
     "debugpy": ("debugging", "under_debugpy"),
+    "trace-tree": ("server", "trace_tree"),
+    "panes": ("panes", "panes"),
     "editor": ("editor", "editor"),
 }
 

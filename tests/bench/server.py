@@ -143,6 +143,70 @@ def server_answers(quick: bool) -> Result:
             server.stop()
 
 
+def trace_tree(quick: bool) -> Result:
+    """The trace tree of a hundred thousand ops: in modules, and all below each other."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.py"
+        path.write_text("\n".join(_source_lines()) + "\n")
+        bars: list[Bar] = []
+        rows: list[tuple[str, str]] = []
+        for shape, nested in (("in 2,000 modules", True), ("in no module", False)):
+            server = Server(Path(folder) / f"storage-{nested}")
+            try:
+                _measure_tree(server, path, shape, nested, 5 if quick else 20, bars, rows)
+            finally:
+                server.stop()
+    return Result(tuple(bars), tables=(Table("Trace tree", ("what", "reached"), tuple(rows)),))
+
+
+def _measure_tree(
+    server: Server,
+    path: Path,
+    shape: str,
+    nested: bool,
+    rounds: int,
+    bars: list[Bar],
+    rows: list[tuple[str, str]],
+) -> None:
+    agent = _connect(server)
+    agent.sendall(encode(_heading(path)))
+    modules = 2_000 if nested else 0
+    for message in _tree_rows(path, modules):
+        agent.sendall(encode(message))
+    # The last of all is found once everything before it has been read.
+    marked = {"parent": None, "filter": "marked", "offset": 0, "limit": 1}
+    while not server.request("shapetrace/tree", marked)["nodes"]:
+        pass
+    first: list[float] = []
+    opened: list[float] = []
+    numbers = itertools.count(OPS + modules + 2)
+    for _ in range(rounds):
+        # Something new, so that nothing that was answered before can be answered again.
+        last = [_op(next(numbers), _executed_lines()[0], 0)]
+        agent.sendall(encode({"type": "rows", "ops": last}))
+        took, top = _timed_tree(server, None)
+        first.append(took)
+        for node in top["nodes"][-2:] if nested else ():
+            opened.append(_timed_tree(server, node["id"])[0])
+        if not nested:
+            opened.append(_timed_tree(server, None, 200)[0])
+    for text in ("relu", "no such text"):
+        began = time.perf_counter()
+        server.request("shapetrace/tree", {**marked, "filter": text, "limit": 200})
+        rows.append((f"filter {text!r}, {shape}", f"{1000 * (time.perf_counter() - began):.0f} ms"))
+    agent.close()
+    case = f"{OPS:,} ops {shape}"
+    bars.append(_bar("trace tree", f"first page, {case}", "≤ 200 ms", max(first), 200, "ms"))
+    bars.append(_bar("trace tree", f"opening a node, {case}", "≤ 50 ms", max(opened), 50, "ms"))
+
+
+def _timed_tree(server: Server, parent: str | None, offset: int = 0) -> tuple[float, Any]:
+    question = {"parent": parent, "filter": "", "offset": offset, "limit": 200}
+    began = time.perf_counter()
+    answer = server.request("shapetrace/tree", question)
+    return 1000 * (time.perf_counter() - began), answer
+
+
 def _measure(server: Server, path: Path, rounds: int) -> Result:
     uri = path.as_uri()
     document = {"uri": uri, "languageId": "python", "version": 1, "text": path.read_text()}
@@ -299,6 +363,34 @@ def _op(number: int, line: int, turn: int) -> tuple[Any, ...]:
     form = ("torch.Tensor.add", "+", "{0} + 1")
     place = (None, line, True, line, (value,), ("x",))
     return (number, *form, *place, None, (value,), 1, "torch", None, None, None)
+
+
+def _tree_rows(path: Path, modules: int) -> Iterator[dict[str, Any]]:
+    """Twenty layers of blocks with their ops, or as many ops in no module."""
+    lines = _executed_lines()
+    each = OPS // max(modules, 1)
+    number = 0
+    for block in range(max(modules, 1)):
+        module = None
+        rows: list[tuple[Any, ...]] = []
+        if modules:
+            number += 1
+            module = number
+            place = (lines[0], 0)
+            module_row = (number, None, f"layers.{block}", "Layer", "", 1, 1, *place, (1,), ("x",))
+            rows_of_modules = [(*module_row, ("x",), None, (1,), 0, None, None, True)]
+        else:
+            rows_of_modules = []
+        for index in range(each):
+            number += 1
+            row = _op(number, lines[(block * each + index) % len(lines)], index)
+            rows.append((*row[:4], module, *row[5:]))
+        for start in range(0, len(rows), 2_000):
+            yield {"type": "rows", "modules": rows_of_modules, "ops": rows[start : start + 2_000]}
+            rows_of_modules = []
+    number += 1
+    marked = _op(number, lines[0], 0)
+    yield {"type": "rows", "ops": [(marked[0], "torch.marked", "marked", *marked[3:])]}
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -43,6 +44,7 @@ class Connection:
         self._sequence = 0
         self._reader = reader
         self._writer = writer
+        self._link: socket.socket | None = None
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
@@ -51,7 +53,9 @@ class Connection:
         """A connection to an adapter that listens, as it does for subprocesses."""
         with socket.create_connection((host, port), timeout=PATIENCE) as link:
             link.settimeout(None)
-            return cls(link.makefile("rb"), link.makefile("wb"))
+            connection = cls(link.makefile("rb"), link.makefile("wb"))
+            connection._link = link.dup()
+            return connection
 
     def send(self, command: str, arguments: Mapping[str, Any] | None = None) -> int:
         """Send a request and do not wait for its response; returns its number."""
@@ -129,6 +133,9 @@ class Connection:
             self._writer.close()
         except OSError:
             pass  # the other end was faster
+        if self._link is not None:
+            with self._link, suppress(OSError):
+                self._link.shutdown(socket.SHUT_RDWR)  # or else its reader waits for the adapter
         self._thread.join(PATIENCE)
 
     def _read(self) -> None:

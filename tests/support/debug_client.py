@@ -331,14 +331,14 @@ class DebugSession:
             pass  # it has gone already
 
     @contextmanager
-    def subprocesses(self) -> Iterator[list[DebugSession]]:
-        """Debug every process that this one starts, as the editor does: they run unless stopped.
+    def subprocesses(self, *marks: str) -> Iterator[list[DebugSession]]:
+        """Debug every process that this one starts, as the editor does, with these breakpoints.
 
         Each has to be attended to: debugpy holds it until then.
         """
         found: list[DebugSession] = []
         over = threading.Event()
-        waiters = [threading.Thread(target=self._attend, args=(found, over), daemon=True)]
+        waiters = [threading.Thread(target=self._attend, args=(found, over, marks), daemon=True)]
         waiters[0].start()
         try:
             yield found
@@ -350,7 +350,9 @@ class DebugSession:
                 session.disconnect()
                 session.connection.close()
 
-    def _attend(self, found: list[DebugSession], over: threading.Event) -> None:
+    def _attend(
+        self, found: list[DebugSession], over: threading.Event, marks: Sequence[str]
+    ) -> None:
         """Attach to the children of all sessions, theirs included."""
         read: dict[DebugSession, int] = {}
         while not over.wait(0.02):
@@ -359,12 +361,14 @@ class DebugSession:
                 for message in messages[read.get(session, 0) : len(messages)]:
                     read[session] = read.get(session, 0) + 1
                     if message.get("event") == "debugpyAttach":
-                        found.append(session._attach_to(message["body"]))
+                        found.append(session._attach_to(message["body"], marks))
 
-    def _attach_to(self, configuration: Mapping[str, Any]) -> DebugSession:
+    def _attach_to(self, configuration: Mapping[str, Any], marks: Sequence[str]) -> DebugSession:
         connect = configuration["connect"]
         child = DebugSession(Connection.to(connect["host"], connect["port"]), self.script)
         child.start("attach", configuration)
+        if marks:
+            child.break_at(*marks)
         child.go()
         return child
 
@@ -380,11 +384,11 @@ class Launch:
     python: Sequence[str] = (sys.executable,)
     arguments: Sequence[str] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
-    """Anything else that a launch configuration may say."""
+    """Anything else that a launch configuration may say; None takes a key out."""
 
     def configuration(self, script: Script) -> dict[str, Any]:
         """The launch configuration for a program."""
-        return {
+        configuration = {
             "name": "test",
             "type": "debugpy",
             "request": "launch",
@@ -399,6 +403,7 @@ class Launch:
             "subProcess": False,
             **self.more,
         }
+        return {key: value for key, value in configuration.items() if value is not None}
 
 
 @contextmanager

@@ -54,6 +54,9 @@ class Client:
         self.refreshes: list[tuple[float, str]] = []
         """When the server asked to be asked again, and for what."""
         self.statuses: list[dict[str, Any]] = []
+        self.pins: list[dict[str, Any] | None] = []
+        """What was pinned, one after the other."""
+        self.tree_changes = 0
         self.messages: list[str] = []
         self.at_end: list[Callable[[], None]] = []
         """Called when the server has ended."""
@@ -207,15 +210,18 @@ class Client:
         deadline = time.monotonic() + PATIENCE
         while True:
             with self._changed:
-                heard = len(self.refreshes) + len(self.statuses)
+                heard = self._heard()
             answer = condition()
             if answer:
                 return answer
             left = deadline - time.monotonic()
             assert left > 0, f"still not so after {PATIENCE} seconds, but {answer}"
             with self._changed:
-                if len(self.refreshes) + len(self.statuses) == heard:
+                if self._heard() == heard:
                     self._changed.wait(min(left, 0.1))
+
+    def _heard(self) -> int:
+        return len(self.refreshes) + len(self.statuses) + len(self.pins) + self.tree_changes
 
     def _listen(self) -> None:
         client = self._client
@@ -231,6 +237,16 @@ class Client:
         @client.feature("shapetrace/status")
         def status(params: dict[str, Any]) -> None:
             self._note(self.statuses, params)
+
+        @client.feature("shapetrace/pinChanged")
+        def pin_changed(params: dict[str, Any]) -> None:
+            self._note(self.pins, params["pin"])
+
+        @client.feature("shapetrace/traceChanged")
+        def trace_changed(params: dict[str, Any]) -> None:
+            with self._changed:
+                self.tree_changes += 1
+                self._changed.notify_all()
 
         @client.feature(types.WINDOW_SHOW_MESSAGE)
         def message(params: types.ShowMessageParams) -> None:

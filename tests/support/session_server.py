@@ -136,8 +136,10 @@ class Heard:
 class SessionServer:
     """Listens as the language server does, in a thread of this process."""
 
-    def __init__(self, port: int | None = None, token: str | None = None) -> None:
-        self.session = "a session"
+    def __init__(
+        self, port: int | None = None, token: str | None = None, session: str = "a session"
+    ) -> None:
+        self.session = session
         self.port = 0
         self.token = ""
         self.all: dict[int, Heard] = {}

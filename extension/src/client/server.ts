@@ -15,7 +15,17 @@ import type { Folders } from "../folders";
 import { messageOf } from "../log";
 import { Crashes } from "../model/crashes";
 import { explainChoice } from "../model/interpreters";
-import { type Request, SHOW_HINTS, STATUS, status, type Status } from "../protocol";
+import {
+  type Pin,
+  PIN_CHANGED,
+  pinned,
+  type Request,
+  SHOW_HINTS,
+  STATUS,
+  status,
+  type Status,
+  TRACE_CHANGED,
+} from "../protocol";
 import type { Interpreters } from "./interpreters";
 import type { ServerProcess } from "./languageClient";
 import { serverCommand } from "./serverCommand";
@@ -45,12 +55,17 @@ export class Server implements Disposable {
   readonly #stateChanged = new EventEmitter<ServerState>();
   readonly #restarted = new EventEmitter<void>();
   readonly #statusReceived = new EventEmitter<Status>();
+  readonly #traceChanged = new EventEmitter<void>();
+  readonly #pinChanged = new EventEmitter<Pin | null>();
   readonly #disposables: Disposable[];
 
   readonly onDidChangeState: Event<ServerState> = this.#stateChanged.event;
   /** A new server runs in place of one that was lost: it knows nothing of open sessions. */
   readonly onDidRestart: Event<void> = this.#restarted.event;
   readonly onDidReceiveStatus: Event<Status> = this.#statusReceived.event;
+  /** The trace tree is no longer as it was when it was last asked for. */
+  readonly onDidChangeTrace: Event<void> = this.#traceChanged.event;
+  readonly onDidChangePin: Event<Pin | null> = this.#pinChanged.event;
 
   constructor(
     private readonly folders: Folders,
@@ -127,6 +142,8 @@ export class Server implements Disposable {
       this.#stateChanged,
       this.#restarted,
       this.#statusReceived,
+      this.#traceChanged,
+      this.#pinChanged,
     ]) {
       disposable.dispose();
     }
@@ -161,7 +178,17 @@ export class Server implements Disposable {
       this.#lost(server);
     });
     client.onNotification(STATUS, (parameters: unknown) => {
-      this.#receive(parameters);
+      this.#receive("a status", () => {
+        this.#statusReceived.fire(status.read(parameters));
+      });
+    });
+    client.onNotification(PIN_CHANGED, (parameters: unknown) => {
+      this.#receive("a pin", () => {
+        this.#pinChanged.fire(pinned.read(parameters).pin);
+      });
+    });
+    client.onNotification(TRACE_CHANGED, () => {
+      this.#traceChanged.fire();
     });
     try {
       await client.start();
@@ -223,11 +250,11 @@ export class Server implements Disposable {
     );
   }
 
-  #receive(parameters: unknown): void {
+  #receive(what: string, read: () => void): void {
     try {
-      this.#statusReceived.fire(status.read(parameters));
+      read();
     } catch (error) {
-      this.log.error(`server: a status that cannot be read: ${messageOf(error)}`);
+      this.log.error(`server: ${what} that cannot be read: ${messageOf(error)}`);
     }
   }
 

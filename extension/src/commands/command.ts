@@ -1,4 +1,4 @@
-/** What a command does with the context, and with the file that a menu calls it for. */
+/** What a command does with the context, and with the file or call that it is called for. */
 import type { Context } from "../context";
 
-export type Handler = (context: Context, file?: unknown) => Promise<void> | void;
+export type Handler = (context: Context, argument?: unknown) => unknown;

@@ -7,14 +7,23 @@ import { messageOf } from "../log";
 import { clearHints } from "./clearHints";
 import type { Handler } from "./command";
 import { exportTrace } from "./exportTrace";
+import { clearFilter, filterTrace } from "./filterTrace";
+import { followCursor, unfollowCursor } from "./followCursor";
+import { goToCall } from "./goToCall";
 import { openWalkthrough } from "./openWalkthrough";
+import { pinCall } from "./pinCall";
+import { pickProcess } from "./pickProcess";
 import { restartServer } from "./restartServer";
 import { selectInterpreter } from "./selectInterpreter";
 import { showActions } from "./showActions";
 import { showLog } from "./showLog";
+import { showMoreCalls } from "./showMoreCalls";
+import { showTrace } from "./showTrace";
+import { nextCall, previousCall } from "./stepCall";
 import { toggleHints } from "./toggleHints";
 import { traceForwardPass } from "./traceForwardPass";
 import { traceForwardPassOf } from "./traceForwardPassOf";
+import { unpinCall } from "./unpinCall";
 
 const HANDLERS: Readonly<Record<Command, Handler>> = {
   [Command.traceForwardPass]: traceForwardPass,
@@ -27,6 +36,18 @@ const HANDLERS: Readonly<Record<Command, Handler>> = {
   [Command.showLog]: showLog,
   [Command.showActions]: showActions,
   [Command.openWalkthrough]: openWalkthrough,
+  [Command.showTrace]: showTrace,
+  [Command.pinCall]: pinCall,
+  [Command.unpinCall]: unpinCall,
+  [Command.previousCall]: previousCall,
+  [Command.nextCall]: nextCall,
+  [Command.goToCall]: goToCall,
+  [Command.showMoreCalls]: showMoreCalls,
+  [Command.filterTrace]: filterTrace,
+  [Command.clearFilter]: clearFilter,
+  [Command.followCursor]: followCursor,
+  [Command.unfollowCursor]: unfollowCursor,
+  [Command.pickProcess]: pickProcess,
 };
 
 /** Registers every command; one that fails says so. */
@@ -35,13 +56,14 @@ export function registerCommands(context: Context): Disposable[] {
 }
 
 function register(context: Context, id: Command, handler: Handler): Disposable {
-  return commands.registerCommand(id, async (file?: unknown) => {
+  return commands.registerCommand(id, async (argument?: unknown) => {
     context.log.debug(`command ${id}`);
     try {
-      await handler(context, file);
+      return await handler(context, argument);
     } catch (error) {
       context.log.error(`${id}: ${error instanceof Error ? (error.stack ?? "") : String(error)}`);
       await context.messages.error(`Shapetrace: ${messageOf(error)}`);
+      return undefined;
     }
   });
 }

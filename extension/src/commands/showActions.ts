@@ -9,7 +9,7 @@ interface Action extends QuickPickItem {
 }
 
 /** Offers what can be done just now: what a click on the status bar opens. */
-export async function showActions({ server, sessions }: Context): Promise<void> {
+export async function showActions({ pins, server, sessions }: Context): Promise<void> {
   const failure = server.state.kind === "failed" ? server.state.reason : undefined;
   const { text, details } = summarize(sessions.facts, failure);
   const isOpen = sessions.openSessions.length > 0;
@@ -26,6 +26,12 @@ export async function showActions({ server, sessions }: Context): Promise<void> 
     {
       command: Command.toggleHints,
       label: server.areHintsVisible ? "$(eye-closed) Hide Hints" : "$(eye) Show Hints",
+    },
+    sessions.hasTrace && { command: Command.showTrace, label: "$(list-tree) Show Trace" },
+    pins.current !== null && {
+      command: Command.unpinCall,
+      label: "$(pinned) Show All Calls Again",
+      detail: `Only ${pins.current.label} is shown`,
     },
     sessions.hasTrace && { command: Command.clearHints, label: "$(clear-all) Clear Hints" },
     sessions.hasTrace && { command: Command.exportTrace, label: "$(save) Export Trace..." },

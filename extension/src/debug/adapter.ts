@@ -30,11 +30,8 @@ export class AdapterFactory implements DebugAdapterDescriptorFactory {
     }
     const python = await this.#python(session);
     const logging = configuration["logToFile"] === true ? ["--log-dir", this.logs.fsPath] : [];
-    return new DebugAdapterExecutable(python[0], [
-      ...python.slice(1),
-      join(this.folders.debugpy, "adapter"),
-      ...logging,
-    ]);
+    const options = [...python.slice(1), join(this.folders.debugpy, "adapter"), ...logging];
+    return new DebugAdapterExecutable(python[0], options, { env: environment() });
   }
 
   /** Any Python that runs can run the adapter, the program's own too. */
@@ -52,12 +49,20 @@ export class AdapterFactory implements DebugAdapterDescriptorFactory {
   }
 }
 
+/** gdb reads all libraries of a process otherwise, which takes it half a minute for those of torch. */
+function environment(): Record<string, string> {
+  const given = process.env[LIBRARIES_READ];
+  return { [LIBRARIES_READ]: given ?? "libdl, libltdl, libc, libfreebl3" };
+}
+
+const LIBRARIES_READ = "PYDEVD_GDB_SCAN_SHARED_LIBRARIES";
+
 /** The adapter that runs already: that of a parent process, or of a program that listens. */
 function serverOf(configuration: DebugSession["configuration"]): DebugAdapterServer | undefined {
   if (configuration.request !== "attach") {
     return undefined;
   }
-  const { host, port } = objectOf(configuration["connect"]);
+  const { host, port } = objectOf(configuration["connect"] ?? configuration);
   const number = Number(port);
   return Number.isInteger(number) && number > 0
     ? new DebugAdapterServer(number, typeof host === "string" ? host : "127.0.0.1")

@@ -44,7 +44,7 @@ export function withDefaults(
   folder: string | undefined,
 ): Configuration {
   if (configuration["request"] !== "launch") {
-    return configuration;
+    return { showReturnValue: true, ...configuration };
   }
   const complete: Configuration = {
     console: "integratedTerminal",
@@ -62,7 +62,7 @@ export function withDefaults(
 export function problemOf(configuration: Configuration): string | undefined {
   const { request } = configuration;
   if (request === "attach") {
-    return undefined;
+    return problemOfAttach(configuration);
   }
   if (request !== "launch") {
     return `The debug configuration's "request" must be "launch" or "attach".`;
@@ -77,6 +77,26 @@ export function problemOf(configuration: Configuration): string | undefined {
       return `The debug configuration has ${targets.map(quoted).join(" and ")}: keep one of them.`;
   }
 }
+
+function problemOfAttach(configuration: Configuration): string | undefined {
+  const ways = ATTACH_KEYS.filter((key) => {
+    const value = configuration[key];
+    return value !== undefined && value !== "";
+  });
+  if (ways.length === 0) {
+    return (
+      `The debug configuration says nothing to attach to: add "connect" with the port of a program ` +
+      `that was started with "python -m debugpy --listen", or "processId".`
+    );
+  }
+  const isClear = ways.length === 1 || ways.includes("subProcessId");
+  return isClear
+    ? undefined
+    : `The debug configuration has ${ways.map(quoted).join(" and ")}: keep one of them.`;
+}
+
+/** How a program can be attached to; the last two as debuggers have them of old, and of children. */
+const ATTACH_KEYS = ["connect", "listen", "processId", "port", "subProcessId"];
 
 /** Snippets leave keys with empty texts behind; for a debugger these are not the same as absent. */
 function withoutEmpty(configuration: Configuration): Configuration {

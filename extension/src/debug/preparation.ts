@@ -10,6 +10,7 @@ import { DebugType } from "../contributions";
 import type { Folders } from "../folders";
 import { type Log, messageOf } from "../log";
 import { parseEnvFile, type Variables } from "../model/envFile";
+import { isChild, otherMachine } from "./attaching";
 import { foreignLauncher, standInFor } from "./foreignLauncher";
 import {
   type Configuration,
@@ -30,8 +31,8 @@ export class Preparation {
   ) {}
 
   /**
-   * The configuration with the agent in it. A child process inherits it, an attached one does not
-   * get it, and `noDebug` runs without the debugger that would load it.
+   * The configuration with the agent in it. A child process has the session of its parent, one that
+   * is attached to gets the agent later, and `noDebug` runs without the debugger that would load it.
    */
   async prepare(
     given: DebugConfiguration,
@@ -44,22 +45,19 @@ export class Preparation {
       backend: this.folders.backend,
       platform: process.platform,
     });
-    if (given.request !== "launch" || given["noDebug"] === true) {
-      return asDebugConfiguration(given["noDebug"] === true ? configuration : hidden, given);
+    if (given["noDebug"] === true) {
+      return asDebugConfiguration(configuration, given);
+    }
+    if (isChild(given) || (given.request === "attach" && otherMachine(given) !== undefined)) {
+      return asDebugConfiguration(hidden, given);
     }
     const mode = markOf(given)?.mode ?? "debug";
     const scope = folder?.uri;
     const afterPass = this.config.get("trace.afterPass", scope);
     const endsItself = mode === "forwardPass" && afterPass === "stop";
-    const launcher = await this.#launcher(given);
+    // Nothing may fail once the session is open: it would wait for a program that never comes.
+    const launcher = given.request === "attach" ? undefined : await this.#launcher(given);
     const session = await this.sessions.open(given.name, mode, endsItself);
-    const surroundings: Surroundings = {
-      platform: process.platform,
-      environment: process.env,
-      fileVariables,
-      backend: this.folders.backend,
-      launcher,
-    };
     const agent = {
       session: session.id,
       port: session.endpoint.port,
@@ -68,11 +66,20 @@ export class Preparation {
       afterPass,
       level: this.config.get("trace.level", scope),
     };
-    const prepared = withMark(withAgent(configuration, agent, surroundings), {
-      mode,
-      session: session.id,
-    });
+    session.agent = agent;
     this.log.info(`${given.name}: session ${session.id} awaits its program`);
+    const mark = { mode, session: session.id };
+    if (given.request === "attach") {
+      return asDebugConfiguration(withMark(hidden, mark), given);
+    }
+    const surroundings: Surroundings = {
+      platform: process.platform,
+      environment: process.env,
+      fileVariables,
+      backend: this.folders.backend,
+      launcher,
+    };
+    const prepared = withMark(withAgent(configuration, agent, surroundings), mark);
     return asDebugConfiguration(prepared, given);
   }
 

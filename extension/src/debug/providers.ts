@@ -15,6 +15,7 @@ import { DebugType, FOREIGN_DEBUG_TYPES } from "../contributions";
 import type { Config } from "../config";
 import { type Log, messageOf } from "../log";
 import type { Messages } from "../messages";
+import { isChild, otherMachine } from "./attaching";
 import {
   configurationOfFile,
   handedOver,
@@ -147,6 +148,10 @@ class AgentProvider implements DebugConfigurationProvider {
     const isTrace = markOf(configuration)?.mode === "forwardPass";
     if (!workspace.isTrusted || (!isWanted && !isTrace)) {
       return configuration;
+    }
+    const machine = isChild(configuration) ? undefined : otherMachine(configuration);
+    if (configuration.request === "attach" && machine !== undefined) {
+      void messages.otherMachine(configuration.name, machine);
     }
     try {
       return await preparation.prepare(configuration, folder);

@@ -4,8 +4,9 @@ import type { DebugSession, Disposable } from "vscode";
 import { hasTorch } from "../client/python";
 import type { Log } from "../log";
 import type { Messages } from "../messages";
-import { explainSilence } from "../model/explanations";
+import { explainForbidden, explainObstacle, explainSilence } from "../model/explanations";
 import type { Status } from "../protocol";
+import { lacksInjector, type Obstacle } from "./attaching";
 import { objectOf } from "./launchEnvironment";
 import type { Sessions, WatchedSession } from "./sessions";
 
@@ -17,7 +18,7 @@ export class Reports implements Disposable {
   #hasToldSilence = false;
 
   constructor(
-    sessions: Sessions,
+    private readonly sessions: Sessions,
     private readonly messages: Messages,
     private readonly log: Log,
   ) {
@@ -33,11 +34,15 @@ export class Reports implements Disposable {
 
   /** Says why nothing may have been heard: always of a trace, once in a window of a debug run. */
   explainSilence(session: WatchedSession, debugged: DebugSession): void {
+    if (session.isExplained) {
+      return;
+    }
     const configuration = objectOf(debugged.configuration);
     const explanation = explainSilence(session.name, {
       python: commandOf(configuration).join(" "),
       pythonOptions: optionsOf(configuration),
       usesSudo: configuration["sudo"] === true,
+      isAttached: configuration["request"] === "attach",
     });
     this.log.warn(explanation.text);
     if (session.mode === "forwardPass" || !this.#hasToldSilence) {
@@ -46,10 +51,26 @@ export class Reports implements Disposable {
     }
   }
 
+  explainObstacle(session: WatchedSession, obstacle: Obstacle): void {
+    this.#tellObstacle(session, explainObstacle(session.name, obstacle));
+  }
+
+  explainForbidden(session: WatchedSession, output: string): void {
+    const how = lacksInjector(output) ? "missing" : "forbidden";
+    this.#tellObstacle(session, explainForbidden(session.name, how, process.platform));
+  }
+
   dispose(): void {
     for (const subscription of this.#subscriptions) {
       subscription.dispose();
     }
+  }
+
+  #tellObstacle(session: WatchedSession, text: string): void {
+    session.isExplained = true;
+    this.sessions.setSilent(session, true);
+    this.log.warn(text);
+    void this.messages.obstacle(text);
   }
 
   async #report(session: WatchedSession, status: Status): Promise<void> {

@@ -21,6 +21,7 @@ import {
   type Status,
   WAKE,
 } from "../protocol";
+import type { AgentSession } from "./launchEnvironment";
 import { markOf } from "./mark";
 
 /** A session that VS Code has not begun after so long may never be: a task before it has failed. */
@@ -40,11 +41,15 @@ export interface WatchedSession {
   /** Whether the program is ended when what is wanted of it has been recorded. */
   readonly endsItself: boolean;
   readonly endpoint: Endpoint;
+  /** What the agent is told, however it gets into a program. */
+  agent: AgentSession | undefined;
   /** The debug configuration, once VS Code has begun the session. */
   configuration: DebugConfiguration | undefined;
   /** Whether the language server awaits its programs. */
   isOpen: boolean;
   isSilent: boolean;
+  /** Whether the user has been told why there will be no shapes. */
+  isExplained: boolean;
   /** Whether any program of it was ever heard of. */
   wasHeard: boolean;
   readonly openedAt: number;
@@ -89,8 +94,15 @@ export class Sessions implements Disposable {
     const id = randomBytes(8).toString("hex");
     const endpoint = await this.server.request(OPEN_SESSION, { session: id, name, mode });
     const session: WatchedSession = {
-      ...{ id, name, mode, endsItself, endpoint, configuration: undefined, programs: new Map() },
-      ...{ isOpen: true, isSilent: false, wasHeard: false, openedAt: Date.now() },
+      ...{ id, name, mode, endsItself, endpoint, agent: undefined, configuration: undefined },
+      ...{
+        programs: new Map(),
+        isOpen: true,
+        isSilent: false,
+        isExplained: false,
+        wasHeard: false,
+        openedAt: Date.now(),
+      },
     };
     this.#sessions.set(id, session);
     this.#changed.fire();
@@ -101,6 +113,11 @@ export class Sessions implements Disposable {
   of(session: DebugSession): WatchedSession | undefined {
     const id = markOf(session.configuration)?.session;
     return id === undefined ? undefined : this.#sessions.get(id);
+  }
+
+  /** The same, also for the debug session of a process that a program has started. */
+  around(session: DebugSession): WatchedSession | undefined {
+    return this.of(session) ?? (session.parentSession && this.around(session.parentSession));
   }
 
   /** Awaits the programs of a session once more, which VS Code restarts as it was. */

@@ -20,6 +20,7 @@ export interface Program {
   readonly passes: number;
   readonly calls: number;
   readonly dropped: number;
+  readonly rank: number | null;
 }
 
 /** One debug session with its programs. */
@@ -61,9 +62,11 @@ export function summarize(sessions: readonly SessionFacts[], serverFailure?: str
     return { mood: "off", text: calls === 0 ? "off" : callsInWords(calls), details };
   }
   const calls = countOf(programs);
+  const recording = programs.filter((program) => program.calls > 0 && program.state !== "gone");
+  const many = recording.length > 1 ? `, ${recording.length} processes` : "";
   return calls === 0
     ? { mood: "waiting", text: "waiting", details }
-    : { mood: "recording", text: callsInWords(calls), details };
+    : { mood: "recording", text: callsInWords(calls) + many, details };
 }
 
 /** A program's state in words. */
@@ -97,7 +100,25 @@ export function stateInWords({ state, message, passes, calls, dropped }: Program
 
 function detailsOf({ name, isSilent, programs }: SessionFacts): string[] {
   const silent = isSilent ? [`${name}: no word from the program`] : [];
-  return [...silent, ...programs.map((program) => `${name}: ${stateInWords(program)}`)];
+  // Of many that came and went, such as those that load data, only the sum is of interest.
+  const over = programs.filter(({ state }) => state === "gone");
+  const isSummed = programs.length > MOST_PROGRAMS && over.length > 1;
+  const shown = isSummed ? programs.filter(({ state }) => state !== "gone") : programs;
+  const ended = isSummed
+    ? [`${name}: ${over.length} processes ended (${callsInWords(countOf(over))})`]
+    : [];
+  return [
+    ...silent,
+    ...shown.map((program) => `${name}${rankInWords(program)}: ${stateInWords(program)}`),
+    ...ended,
+  ];
+}
+
+/** Programs of a session that are told one by one. */
+const MOST_PROGRAMS = 8;
+
+function rankInWords({ rank }: Program): string {
+  return rank === null ? "" : `, rank ${rank}`;
 }
 
 function countOf(programs: readonly Program[]): number {

@@ -1,11 +1,12 @@
 /** Keeps the context keys that package.json's `when` clauses ask. */
 import { commands, Disposable, extensions } from "vscode";
 
+import type { Context } from "../context";
 import { ContextKey, FOREIGN_DEBUG_TYPES } from "../contributions";
-import type { Sessions } from "../debug/sessions";
 import { property } from "../model/interpreters";
 
-export function maintainContextKeys(sessions: Sessions): Disposable {
+export function maintainContextKeys(context: Context): Disposable {
+  const { follower, pins, sessions, tree } = context;
   const values = new Map<ContextKey, boolean>();
   const set = (key: ContextKey, value: boolean) => {
     if (values.get(key) !== value) {
@@ -20,11 +21,21 @@ export function maintainContextKeys(sessions: Sessions): Disposable {
   const updateExtensions = () => {
     set(ContextKey.isAlone, !isPythonDebuggedByOthers());
   };
+  const updateViews = () => {
+    set(ContextKey.hasPin, pins.current !== null);
+    set(ContextKey.isFiltered, tree.filter !== "");
+    set(ContextKey.isFollowingCursor, follower.isFollowing);
+  };
+  set(ContextKey.isActive, true);
   updateSessions();
   updateExtensions();
+  updateViews();
   return Disposable.from(
     sessions.onDidChange(updateSessions),
     extensions.onDidChange(updateExtensions),
+    pins.onDidChange(updateViews),
+    tree.onDidChangeState(updateViews),
+    follower.onDidChange(updateViews),
   );
 }
 

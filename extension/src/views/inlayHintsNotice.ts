@@ -24,14 +24,15 @@ export class InlayHintsNotice implements Disposable {
 
   async #check(): Promise<void> {
     const settings = workspace.getConfiguration("editor", { languageId: "python" });
-    if (settings.get("inlayHints.enabled") !== "off" || this.memory.hasSeenHintsNotice) {
+    const mode = settings.get<string>("inlayHints.enabled");
+    if ((mode !== "off" && mode !== "offUnlessPressed") || this.memory.hasSeenHintsNotice) {
       return;
     }
     await this.memory.rememberHintsNotice();
     const enable = "Show Hints in Python";
     const text =
       "The shapes are recorded, but inlay hints are switched off in your settings " +
-      "(editor.inlayHints.enabled). Hovers show them all the same.";
+      `(editor.inlayHints.enabled: ${mode}). Hovers show them all the same.`;
     if ((await window.showInformationMessage(text, enable)) === enable) {
       await settings.update("inlayHints.enabled", "on", ConfigurationTarget.Global, true);
     }

@@ -13,6 +13,9 @@ from _pydevd_bundle.pydevd_extension_api import DebuggerEventHandler
 
 OLDEST = (3, 11)
 
+# In child processes debugpy warns of all modules called pydev... whose file is not one of its own.
+__file__ = None
+
 
 class ShapetraceAgent(DebuggerEventHandler):
     """Begins to watch the program, where a debug session asks for it."""

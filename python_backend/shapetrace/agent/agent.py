@@ -8,19 +8,23 @@ which merges them: nothing is lost, and nothing waits.
 from __future__ import annotations
 
 import atexit
+import importlib
 import math
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from shapetrace.agent import debugger
+from shapetrace.agent import debugger, here
 from shapetrace.agent.hiding import hide_code, hide_skips, unseen
 from shapetrace.process.ending import Ending
 from shapetrace.process.exits import WatchedExits
+from shapetrace.process.main_thread import soon_on_main_thread
 from shapetrace.recorder.arrival import when_torch_is_imported
+from shapetrace.recorder.ranks import rank_and_world_size
 from shapetrace.transport.handshake import this_process
 from shapetrace.transport.sender import Sender
 
@@ -48,15 +52,30 @@ LAST_WORDS_SECONDS: Final = 10.0
 """How long it waits for rows to be made and read; those that are not by then are lost."""
 MOST_REFUSED: Final = 3
 """Messages that cannot be sent, in a row, after which it is given up."""
+FLUSH_SECONDS_OF_FORK: Final = 0.5
+"""The same for a forked child, as there may be many, each of which somebody waits for."""
 OLDEST_TORCH: Final = (2, 4)
+
+Beginning: TypeAlias = Literal["launch", "attach", "fork"]
+"""Before anything of the program has run; in the middle of it; in a child that was just forked."""
 
 
 class Agent:
     """One process of a debug session."""
 
-    def __init__(self, address: SessionAddress) -> None:
-        self._address = address
-        self._began_at = time.time()
+    def __init__(
+        self,
+        address: SessionAddress,
+        beginning: Beginning = "launch",
+        began_at: float | None = None,
+    ) -> None:
+        """``began_at`` is since when the program may have read its files; None is unknown."""
+        self.address = address
+        self._beginning = beginning
+        self._began_at = began_at
+        self._flush_seconds, self._last_words_seconds = FLUSH_SECONDS, LAST_WORDS_SECONDS
+        if beginning == "fork":
+            self._flush_seconds = self._last_words_seconds = FLUSH_SECONDS_OF_FORK
         self._pid = os.getpid()
         self._recorder: Recorder | None = None
         self._writer: RowWriter | None = None
@@ -66,6 +85,9 @@ class Agent:
         self._next_changes = 0.0
         self._is_leaving = False
         self._is_finished = False
+        self._has_joined = self._is_joining = False
+        self._undo: list[Callable[[], None]] = []
+        """How to leave the program as it was, last first."""
         self._finishing = threading.Lock()
         self._running_seconds = 0.0
         self._quiet_since = 0.0
@@ -87,17 +109,45 @@ class Agent:
         self._thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
         self._thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it has left the program, or is about to."""
+        return self._is_leaving
+
     def begin(self) -> None:
-        """Get ready; nothing of the program has run."""
+        """Get ready. Called on a thread of the program's, or on one of the debugger's."""
         atexit.register(self._at_exit)
+        self._undo.append(lambda: atexit.unregister(self._at_exit))
         self._exits.install()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._after_fork_in_child)
-        hide_skips()
-        when_torch_is_imported(unseen(self._torch_arrived))
-        self._thread.start()
+        self._undo.append(self._exits.remove)
+        self._undo.append(hide_skips())
+        self._undo.append(here.answer_for(lambda: self._recorder, self._someone_looks))
+        if self._beginning != "attach":
+            self._await_torch()
+        # Starting a thread takes a forked child long that may have nothing to do with torch.
+        if self._beginning != "fork":
+            self._thread.start()
+
+    def leave(self) -> None:
+        """Have the program run as without us from now on; it is told what was seen so far."""
+        if self._recorder is not None:
+            self._end_recording(self._recorder)
+        self._is_leaving = True
+        recorder = self._recorder
+        if recorder is not None:
+            recorder.stop()  # Torch may have been imported just now.
+        while self._undo:
+            self._undo.pop()()
+        if recorder is not None:
+            from shapetrace.recorder.stand_ins import remove_left_over_modes
+
+            # Ours, where they could not be reached from here, only pass calls on by now.
+            soon_on_main_thread(lambda _: remove_left_over_modes())
 
     # On the program's threads
+
+    def _await_torch(self) -> None:
+        self._undo.append(when_torch_is_imported(unseen(self._torch_arrived)))
 
     def _torch_arrived(self) -> None:
         if os.getpid() != self._pid or self._is_leaving:
@@ -111,6 +161,8 @@ class Agent:
             self._state = "unsupported"
             return
         try:
+            # From here on the debugger may want it, and be in no place to import anything.
+            importlib.import_module("shapetrace.panes")
             recorder = self._recorder = self._started_recorder()
             self._state = "recording"
             self._stop_if_nobody_listens(recorder)
@@ -125,14 +177,18 @@ class Agent:
     def _started_recorder(self) -> Recorder:
         from torch.compiler import is_dynamo_compiling
 
+        import shapetrace.recorder.standing  # noqa: F401 (asked for at stops, which import nothing)
+        from shapetrace.recorder.joining import running_forwards
         from shapetrace.recorder.session import Recorder, RecorderOptions
 
-        one_pass = self._address.mode == "forwardPass"
+        one_pass = self.address.mode == "forwardPass"
         options = RecorderOptions(
-            level=self._address.level,
+            level=self.address.level,
             passes=1 if one_pass else None,
             through_step=one_pass,
             settle_after=None if one_pass else SETTLE_AFTER,
+            on_first_call=self._thread.start if self._beginning == "fork" else None,
+            follows_forks=True,
             debugger=debugger.loaded_debugger(),
             program_began_at=self._began_at,
             hide_code=hide_code,
@@ -141,15 +197,37 @@ class Agent:
         # Our module call asks it each time, and a step into the module would go there first.
         hide_code(is_dynamo_compiling.__code__)
         recorder = Recorder(options, on_complete=self._recording_is_complete)
-        recorder.start()
+        if threading.current_thread() is self._thread:
+            recorder.start_beside()
+        else:
+            if self._beginning == "fork":
+                recorder.running_before = running_forwards(recorder.kinds)
+            recorder.start()
+            self._has_joined = True
         return recorder
+
+    def _someone_looks(self) -> None:
+        """The program has stopped and is looked at: what has changed is to be told at once."""
+        self._next_changes = 0.0
+
+    def _join(self, frame: FrameType) -> None:
+        """Called on the main thread of a program that was attached to, in between."""
+        recorder = self._recorder
+        try:
+            self._has_joined = recorder is not None and recorder.join(frame)
+        except Exception as error:
+            self._has_joined = True  # Its module calls are seen all the same.
+            if recorder is not None:
+                recorder.fault(error)
+        finally:
+            self._is_joining = False
 
     def _recording_is_complete(self) -> None:
         """Called where the next forward pass would begin; a SystemExit raised here ends that."""
         if os.getpid() != self._pid:
             return
         self._state = "complete"
-        if self._address.after_pass == "stop":
+        if self.address.after_pass == "stop" and not _is_worker():
             self._ending.raise_in_program()
 
     def _at_exit(self) -> None:
@@ -158,6 +236,8 @@ class Agent:
 
     def _finish(self) -> None:
         """Send the rest; called on the thread that ends the program, and again does nothing."""
+        if self._thread.ident is None:
+            return  # A forked child that has had nothing to do with torch, and has not said hello.
         if os.getpid() != self._pid or not self._finishing.acquire(timeout=2 * FLUSH_SECONDS):
             return
         try:
@@ -172,7 +252,7 @@ class Agent:
             self._is_finished = self._is_leaving = True
             if self._thread.is_alive() and threading.current_thread() is not self._thread:
                 # Rows are made faster there: the debugger does not trace that thread.
-                self._thread.join(LAST_WORDS_SECONDS + FLUSH_SECONDS)
+                self._thread.join(self._last_words_seconds + self._flush_seconds)
             else:
                 self._say_the_rest()
         finally:
@@ -183,24 +263,32 @@ class Agent:
         self._finish()
         self._exits.leave(0)
 
-    def _after_fork_in_child(self) -> None:
-        self._is_leaving = True
+    def after_fork_in_child(self) -> Agent | None:
+        """The agent to begin in a child that was just forked; this one is the parent's."""
+        was_over, self._is_leaving = self._is_leaving, True
         self._finishing = threading.Lock()
         self._sender.after_fork_in_child()
+        while self._undo:
+            self._undo.pop()()
+        if self._recorder is not None:
+            self._recorder.stop_in_child()
+        return None if was_over else Agent(self.address, "fork", self._began_at)
 
     # On the thread of ours
 
     def _run(self) -> None:
+        if self._beginning == "attach":
+            # Here, as it takes a while, and the debugger is not to wait for it.
+            self._await_torch()
         before = time.monotonic()
         while not self._is_leaving:
-            if self._sender.is_over and self._address.mode == "debug":
+            if self._sender.is_over and self.address.mode == "debug":
                 # Nobody will hear of it: the program is to run as without us.
-                self._is_leaving = True
-                if self._recorder is not None:
-                    self._recorder.stop()
+                self.leave()
                 return
             now = time.monotonic()
             try:
+                self._ask_to_join()
                 self._send_news()
                 self._tend(now - before)
             except Exception as error:
@@ -212,6 +300,14 @@ class Agent:
             self._sender.step(POLL_SECONDS)
         self._say_the_rest()
 
+    def _ask_to_join(self) -> None:
+        recorder = self._recorder
+        if recorder is None or self._has_joined or self._is_joining:
+            return
+        self._is_joining = True
+        if not soon_on_main_thread(unseen(self._join)):
+            self._has_joined = True
+
     def _send_news(self) -> None:
         """Send what is new; what has changed only now and then."""
         if not self._sender.is_connected:
@@ -222,7 +318,7 @@ class Agent:
             now = time.monotonic()
             if now >= self._next_changes:
                 self._send_changes(recorder)
-                if self._address.mode == "debug":
+                if self.address.mode == "debug":
                     recorder.stay_awake(debugger.has_breakpoint_in(self._files))
                 self._tell()
                 cost = time.monotonic() - now
@@ -269,7 +365,9 @@ class Agent:
         state = self._state
         if state == "recording" and recorder is not None and recorder.rest.asleep:
             state = "settled"
-        told = (self._state, self._message, state, passes, calls, self._sender.dropped)
+        rank, _ = rank_and_world_size()
+        counts = (passes, calls, self._sender.dropped)
+        told = (self._state, self._message, state, rank, *counts)
         if told == self._told:
             return
         status = {
@@ -280,6 +378,7 @@ class Agent:
             "passes": passes,
             "calls": calls,
             "dropped": self._sender.dropped,
+            "rank": rank,
         }
         if self._sender.offer(status, important=True):
             self._told = told
@@ -287,7 +386,7 @@ class Agent:
     def _tend(self, seconds: float) -> None:
         """See to the end of the program, where that is asked for."""
         recorder = self._recorder
-        if recorder is None or self._address.mode != "forwardPass":
+        if recorder is None or self.address.mode != "forwardPass":
             return
         if debugger.is_stopped():
             # The clock stands still while the program does.
@@ -298,7 +397,7 @@ class Agent:
                 # Only python's and the debugger's own endings are left.
                 self._ending.main_is_over()
             self._ending.step()
-        elif self._address.after_pass == "stop" and recorder.passes_seen:
+        elif self.address.after_pass == "stop" and recorder.passes_seen and not _is_worker():
             calls, _ = recorder.counters()
             if calls != self._calls_seen:
                 self._calls_seen, self._quiet_since = calls, self._running_seconds
@@ -317,49 +416,58 @@ class Agent:
     def _say_the_rest(self) -> None:
         if self._sender.is_connected:
             self._say_last_words()
-        self._sender.close(FLUSH_SECONDS)
+        self._sender.close(self._flush_seconds)
 
     def _say_last_words(self) -> None:
         recorder = self._recorder
         if recorder is not None:
             now = time.monotonic()
-            deadline, patience = now + LAST_WORDS_SECONDS, now + FLUSH_SECONDS
+            deadline, patience = now + self._last_words_seconds, now + self._flush_seconds
             while not self._send_all(recorder, final=True, until=deadline):
                 waiting = self._sender.waiting
                 self._sender.step(POLL_SECONDS)
                 now = time.monotonic()
                 if self._sender.waiting < waiting:
-                    patience = now + FLUSH_SECONDS
+                    patience = now + self._flush_seconds
                 if now > min(deadline, patience):
                     self._message = "the program ended before all of it could be told"
                     break
             self._send_changes(recorder)
         self._tell()
-        self._sender.offer({"type": "bye", "reason": "the program has ended"}, important=True)
+        reason = "the program has ended" if self._is_finished else "the debugger has left"
+        self._sender.offer({"type": "bye", "reason": reason}, important=True)
 
     def _obey(self, command: dict[str, Any]) -> None:
         recorder = self._recorder
-        if recorder is None:
-            return
-        if command.get("type") == "wake":
+        if command.get("type") == "wake" and recorder is not None:
             recorder.wake()
         elif command.get("type") == "stop":
-            self._end_recording(recorder)
+            if self.address.mode == "debug":
+                self.leave()
+            elif recorder is not None:
+                self._end_recording(recorder)
 
     def _end_recording(self, recorder: Recorder) -> None:
         recorder.stop()
-        if not recorder.modules:
-            self._state = "noForward"
-        elif self._address.mode == "forwardPass" and not recorder.passes_seen:
-            self._state = "noForward"
-            self._message = "only modules without parameters were called"
-        else:
+        has_passed = self.address.mode == "debug" or recorder.passes_seen
+        # Of forked children, most often none is to run a model.
+        if self._beginning == "fork" or (recorder.modules and has_passed):
             self._state = "complete"
+            return
+        self._state = "noForward"
+        if recorder.modules:
+            self._message = "only modules without parameters were called"
 
 
 def _torch_version() -> str | None:
     version = getattr(sys.modules.get("torch"), "__version__", None)
     return None if version is None else str(version)
+
+
+def _is_worker() -> bool:
+    """Whether this process loads data for another one, which counts on it to go on."""
+    worker = sys.modules.get("torch.utils.data._utils.worker")
+    return getattr(worker, "_worker_info", None) is not None
 
 
 def _raise_in_main() -> bool:

@@ -1,22 +1,67 @@
-"""Starting the agent, once for a process."""
+"""Starting the agent, once for a process: at its beginning, when attached to, and after a fork."""
 
 from __future__ import annotations
 
 import os
+import time
 
 from shapetrace.agent.agent import Agent
+from shapetrace.agent.hiding import unseen
+from shapetrace.agent.panes import show_shapes
+from shapetrace.process.beginning import process_began_at
 from shapetrace.transport.session import VARIABLE, read_address
 
 _agent: Agent | None = None
+_follows_forks = False
 
 
 def begin() -> bool:
     """Start the agent for the session that the environment names; whether there is one."""
-    global _agent
     if _agent is None:
         address, _ = read_address(os.environ.get(VARIABLE))
         if address is None:
             return False
-        _agent = Agent(address)
-        _agent.begin()
+        _start(Agent(address, "launch", time.time()))
     return True
+
+
+def enter(session: str) -> None:
+    """Start the agent in a program that runs already, unless it is there for this session.
+
+    One of a former session, whose debugger has left, makes room for it.
+    """
+    address, problem = read_address(session)
+    if address is None:
+        raise ValueError(problem)
+    if _agent is not None and not _agent.is_over:
+        if _agent.address == address:
+            return
+        _agent.leave()
+    _start(Agent(address, "attach", process_began_at()))
+
+
+def _start(agent: Agent) -> None:
+    global _agent, _follows_forks
+    _agent = agent
+    if not _follows_forks and hasattr(os, "register_at_fork"):
+        # Once for all, as it cannot be undone.
+        _follows_forks = True
+        # Unseen: tracing it would take longer than what it does.
+        os.register_at_fork(after_in_child=unseen(_after_fork_in_child))
+    agent.begin()
+    show_shapes()
+
+
+def _after_fork_in_child() -> None:
+    global _agent
+    if _agent is None:
+        return
+    try:
+        former, _agent = _agent, None
+        agent = former.after_fork_in_child()
+        if agent is not None:
+            _start(agent)
+    except Exception:
+        # The child is to run as without us.
+        if os.environ.get("SHAPETRACE_DEBUG"):
+            raise

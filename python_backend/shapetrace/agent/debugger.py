@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Collection
+from types import FrameType
 from typing import Any, Final
 
 from shapetrace.recorder.debuggers import Debugger
@@ -49,6 +50,19 @@ def has_breakpoint_in(files: Collection[str]) -> bool:
         return any(os.path.realpath(path) in files for path in wanted)
     except (TypeError, ValueError, RuntimeError):
         return False
+
+
+def frame_numbered(number: int) -> tuple[FrameType, str | None] | None:
+    """The frame of a stopped thread that has this number in the editor, and the thread's name."""
+    schemas: Any = sys.modules.get("_pydevd_bundle._debug_adapter.pydevd_base_schema")
+    manager = getattr(_pydevd(), "suspended_frames_manager", None)
+    try:
+        known = schemas.BaseSchema._translate_id_from_dap(number)
+        thread = manager.get_thread_id_for_variable_reference(known)  # type: ignore[union-attr]
+        frame = manager.find_frame(thread, known)  # type: ignore[union-attr]
+    except (AttributeError, KeyError, TypeError):
+        return None
+    return (frame, thread) if isinstance(frame, FrameType) else None
 
 
 def is_stopped() -> bool:

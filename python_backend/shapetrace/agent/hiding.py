@@ -22,9 +22,11 @@ from collections.abc import Callable
 from functools import wraps
 from threading import get_ident
 from types import CodeType, FrameType, SimpleNamespace
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_SKIPPED: Final = "notify_skipped_step_in_because_of_filters"
 
 _hidden: set[CodeType] = set()
 """What was hidden by ``hide_code``; pydevd keeps these too."""
@@ -49,13 +51,22 @@ def unseen(function: Function) -> Function:
         return function
 
 
-def hide_skips() -> bool:
-    """Keep it from the user that steps skip what is ours; False where that cannot be done."""
+def hide_skips() -> Callable[[], None]:
+    """Keep it from the user that steps skip what is ours; returns how to undo that."""
     try:
-        _hide_skips()
+        owner, name, original, stand_in = _hide_skips()
     except Exception:
-        return False
-    return True
+        return _nothing
+
+    def undo() -> None:
+        if getattr(owner, name) is stand_in:
+            setattr(owner, name, original)
+
+    return undo
+
+
+def _nothing() -> None:
+    """Where nothing was done."""
 
 
 def _hide_code(code: CodeType) -> bool:
@@ -130,12 +141,12 @@ def _without_events(function: Any) -> Any:
     return run
 
 
-def _hide_skips() -> None:
+def _hide_skips() -> tuple[Any, str, Any, Any]:
     modules: Any = sys.modules
     if _has_events():
         handlers = _event_handlers()
         debugger = modules["pydevd"].PyDB
-        tell = debugger.notify_skipped_step_in_because_of_filters
+        tell = getattr(debugger, _SKIPPED)
 
         def tell_of_others(self: Any, frame: FrameType) -> None:
             if _is_ours(frame.f_code):
@@ -143,17 +154,18 @@ def _hide_skips() -> None:
             else:
                 tell(self, frame)
 
-        debugger.notify_skipped_step_in_because_of_filters = tell_of_others
-    else:
-        dispatch = modules["_pydevd_bundle.pydevd_trace_dispatch"].trace_dispatch
-        tracers = modules[dispatch.__module__]
-        notify = tracers.notify_skipped_step_in_because_of_filters
+        setattr(debugger, _SKIPPED, tell_of_others)
+        return debugger, _SKIPPED, tell, tell_of_others
+    dispatch = modules["_pydevd_bundle.pydevd_trace_dispatch"].trace_dispatch
+    tracers = modules[dispatch.__module__]
+    notify = getattr(tracers, _SKIPPED)
 
-        def notify_of_others(debugger: Any, frame: FrameType) -> None:
-            if not _is_ours(frame.f_code):
-                notify(debugger, frame)
+    def notify_of_others(debugger: Any, frame: FrameType) -> None:
+        if not _is_ours(frame.f_code):
+            notify(debugger, frame)
 
-        tracers.notify_skipped_step_in_because_of_filters = notify_of_others
+    setattr(tracers, _SKIPPED, notify_of_others)
+    return tracers, _SKIPPED, notify, notify_of_others
 
 
 _OWN_DIRECTORY = os.path.dirname(os.path.dirname(hide_code.__code__.co_filename)) + os.sep

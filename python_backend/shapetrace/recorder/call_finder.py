@@ -26,6 +26,7 @@ from shapetrace.recorder.callsite import (
 )
 from shapetrace.recorder.describe import Raw, describe_value
 from shapetrace.recorder.frames import forget_locals, read_locals
+from shapetrace.recorder.marks import Marks, take_marks
 from shapetrace.recorder.records import ModuleRecord, ModuleVariant
 from shapetrace.recorder.variables import Looks
 
@@ -46,7 +47,7 @@ NOWHERE = _nowhere.__code__
 class LiveCall:
     """A module call that is running."""
 
-    __slots__ = ("frame", "looks", "module", "special", "variant")
+    __slots__ = ("frame", "looks", "marks", "module", "special", "variant")
 
     def __init__(self, variant: ModuleVariant, special: bool) -> None:
         self.variant = variant
@@ -57,6 +58,8 @@ class LiveCall:
         """The frame known to run directly for this call, to be forgotten with it."""
         self.looks: Looks | None = None
         """What the variables of its functions were when they were last looked at."""
+        self.marks: Marks | None = None
+        """How often its functions' calls had been made when it began; None until it makes one."""
 
 
 class CallFinder:
@@ -65,6 +68,8 @@ class CallFinder:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.kinds = recorder.kinds
+        self.marks_calls = recorder.options.debugger is not None
+        """Whether somebody may ask, in the middle of a call, what it has done so far."""
         self.stack: list[LiveCall] = []
         self.live: dict[int, Activation] = {}
         """Activations of running frames, by the identity of the frame."""
@@ -117,6 +122,10 @@ class CallFinder:
             self.live.pop(call.frame, None)  # a hook's, which is over
         call.frame = id(frame)
         self.live[call.frame] = activation
+        if self.marks_calls:
+            if call.marks is None:
+                call.marks = {}
+            take_marks(activation, call.marks)
 
     def _past_handlers(self, frame: FrameType, function: Any) -> FrameType:
         may_differ = False
@@ -258,6 +267,8 @@ class CallFinder:
             record = self._record(site, module)
             if record.last is None:
                 names = code.co_varnames[1 : code.co_argcount]
+                if (id(frame), id(code)) in self.recorder.running_before:
+                    names = ()  # They may have been given other values since the call.
                 present = [name for name in names if name in values]
                 with DisableTorchFunction():
                     inputs = tuple(describe_value(values[name]) for name in present)

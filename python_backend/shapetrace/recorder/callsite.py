@@ -160,6 +160,7 @@ class Site:
     __slots__ = (
         "activation",
         "asks_for_truth",
+        "called",
         "callees",
         "calls",
         "last",
@@ -174,6 +175,8 @@ class Site:
         self.offset = offset
         self.last: OpVariant | None = None
         """The op variant seen last, which the next call most often repeats."""
+        self.called: ModuleVariant | None = None
+        """The module variant called last."""
         self.variants: Any = None
         """All op variants of this site; made by ``records`` when there is more than one."""
         self.callees: dict[int, Activation] | None = None

@@ -159,10 +159,13 @@ def remove(recorder: Recorder) -> None:
 
 
 def _after_fork_in_child() -> None:
-    if _patches.recorder is not None:
-        _patches.recorder.stop_in_child()
+    recorder = _patches.recorder
+    # It may be one that was started in this child, by somebody who was told of the fork earlier.
+    if recorder is not None and recorder.process_id != os.getpid():
+        recorder.stop_in_child()
 
 
 def _after_fork() -> None:
-    if _patches.recorder is not None:
-        _patches.recorder.note("forked process", "os.fork")
+    recorder = _patches.recorder
+    if recorder is not None and not recorder.options.follows_forks:
+        recorder.note("forked process", "os.fork")

@@ -29,6 +29,7 @@ from shapetrace.recorder.describe import (
 from shapetrace.recorder.naming import form_of, label_of, public_name
 from shapetrace.recorder.plain_rows import Row, source_row, value_row
 from shapetrace.recorder.positions import Position, Positions
+from shapetrace.recorder.ranks import rank_and_world_size
 from shapetrace.recorder.records import (
     ERROR,
     KernelVariant,
@@ -158,7 +159,7 @@ class RowWriter:
         coverage = self._find_coverage()
         if coverage != self._coverage:
             message["coverage"] = self._coverage = coverage
-        if self._run is not None and self._run["passes"] != self._recorder.passes_seen:
+        if self._run is not None and self._has_run_changed(self._run):
             self._describe_run()
         return message or None
 
@@ -431,16 +432,22 @@ class RowWriter:
             notes.append(("settled", where, recorder.rest.missed))
         return notes
 
+    def _has_run_changed(self, told: Message) -> bool:
+        rank, world_size = rank_and_world_size()
+        now = self._recorder.passes_seen, rank, world_size
+        return now != (told["passes"], told["rank"], told["world_size"])
+
     def _describe_run(self) -> None:
         recorder = self._recorder
         started = datetime.datetime.fromtimestamp(recorder.started_at, datetime.UTC)
+        rank, world_size = rank_and_world_size()
         self._run = self._message["run"] = {
             "argv": list(map(str, sys.argv)),
             "python": platform.python_version(),
             "torch": str(torch.__version__),
             "pid": os.getpid(),
-            "rank": _environment_number("RANK"),
-            "world_size": _environment_number("WORLD_SIZE"),
+            "rank": rank,
+            "world_size": world_size,
             "started": started.isoformat(timespec="seconds"),
             "passes": recorder.passes_seen,
         }
@@ -466,8 +473,3 @@ def _input_names(variant: ModuleVariant) -> tuple[str, ...]:
     known = variant.record.forward_names[:positional]
     unnamed = tuple(f"*{index}" for index in range(len(known), positional))
     return (*known, *unnamed, *variant.keywords)
-
-
-def _environment_number(name: str) -> int | None:
-    value = os.environ.get(name, "")
-    return int(value) if value.isdigit() else None

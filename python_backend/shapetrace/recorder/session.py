@@ -18,11 +18,13 @@ from torch.nn import Module
 
 from shapetrace.events.model import Trace
 from shapetrace.recorder import patches
+from shapetrace.recorder.asides import Aside
 from shapetrace.recorder.assignments import Assignments
 from shapetrace.recorder.call_finder import LiveCall
 from shapetrace.recorder.callsite import Activation, CodeKinds, NotTheProgram, Site
 from shapetrace.recorder.debuggers import RECORDER_METHODS, Debugger, hide_methods
 from shapetrace.recorder.describe import Raw
+from shapetrace.recorder.joining import can_join, running_forwards
 from shapetrace.recorder.kinds import quiet_functions
 from shapetrace.recorder.modules import ModuleBook, is_compiled, owns_parameters
 from shapetrace.recorder.records import KernelVariant, ModuleVariant, OpVariant, VariableNote
@@ -35,7 +37,7 @@ from shapetrace.recorder.stacks import (
     leave_function_mode,
 )
 from shapetrace.recorder.stand_ins import remove_left_over_modes
-from shapetrace.recorder.thread_state import ThreadState
+from shapetrace.recorder.thread_state import ThreadState, thread_name
 from shapetrace.recorder.trampolines import Trampolines
 from shapetrace.recorder.watch_importlib_bootstrap import (
     DispatchMode,
@@ -65,6 +67,10 @@ class RecorderOptions:
     """Rest after this many forward passes that brought nothing new; None never to rest."""
     expand_fused: bool = False
     """Look into modules for which torch would take a fused path, at the price of not taking it."""
+    on_first_call: Callable[[], object] | None = None
+    """Called when there is something to tell, on the program's thread."""
+    follows_forks: bool = False
+    """Somebody sees to it that forked children are recorded too."""
     debugger: Debugger | None = None
     """The debugger that the program runs under."""
     hide_code: Callable[[CodeType], bool] | None = None
@@ -101,11 +107,14 @@ class Recorder:
         self.variables: list[VariableNote] = []
         self.notes: dict[tuple[str, str], int] = {}
         """What was not looked at, by reason and place."""
+        self.running_before: frozenset[tuple[int, int]] = frozenset()
+        """Frames of forwards that ran when the recording began, and of which code."""
         self.passes_seen = 0
         self.started_at = time.time()
         self.active = False
         self.complete = False
         self._on_complete = on_complete
+        self._on_first_call = options.on_first_call
         self._idle: list[ThreadState] = []
         self._numbers = itertools.count(1)
         self._interned: dict[Any, Any] = {}
@@ -115,7 +124,7 @@ class Recorder:
         self._changes = 0
         self._changes_before_pass = 0
         self._faults = 0
-        self._pid = os.getpid()
+        self.process_id = os.getpid()
         self._pass_signature: Any = None
         self._counts_before_last_pass: list[tuple[OpVariant | ModuleVariant, int]] = []
         self._lock = threading.Lock()
@@ -125,12 +134,8 @@ class Recorder:
 
     def start(self, frame: FrameType | None = None) -> None:
         """Begin to record on this thread, and on others as they are started or call modules."""
-        with self._lock:
-            if self.active:
-                return
-            patches.install(self)
-            self.active = True
-            self.started_at = time.time()
+        if not self._begin():
+            return
         try:
             state = self.adopt_thread(None)
             state.stays = True
@@ -142,6 +147,30 @@ class Recorder:
         except BaseException:
             self.stop()
             raise
+
+    def start_beside(self) -> None:
+        """Begin to record from a thread that is not the program's.
+
+        Module calls are watched from now on, and the main thread once it has been joined.
+        """
+        self.running_before = running_forwards(self.kinds)
+        self._begin()
+
+    def join(self, frame: FrameType) -> bool:
+        """Watch this thread, which is running in a frame; False where it has to be asked later."""
+        if self.active and can_join(frame, self.kinds):
+            self.adopt_thread(None).stays = True
+            return True
+        return False
+
+    def _begin(self) -> bool:
+        with self._lock:
+            if self.active:
+                return False
+            patches.install(self)
+            self.active = True
+            self.started_at = time.time()
+            return True
 
     def stop(self) -> None:
         """End the recording and leave nothing behind. May be called again, and on any thread."""
@@ -193,7 +222,7 @@ class Recorder:
         elif state is None:
             state = self.states.get(get_ident())
         if state is None:
-            name = _thread_name(started)
+            name = thread_name(started)
             try:
                 # Reusing a finished thread's state keeps short-lived threads from adding up.
                 state = self._idle.pop()
@@ -352,7 +381,7 @@ class Recorder:
 
     def reason_to_step_aside(
         self, state: ThreadState, call: LiveCall, module: Module, args: Any, kwargs: Any
-    ) -> _Aside | None:
+    ) -> Aside | None:
         """How to run a module call that watching would change; None for all others."""
         if is_compiled(module):
             return self._aside(state, call, "torch.compile region")
@@ -361,11 +390,11 @@ class Recorder:
             return self._aside(state, call, "fused fast path")
         return None
 
-    def _aside(self, state: ThreadState, call: LiveCall, reason: str) -> _Aside:
+    def _aside(self, state: ThreadState, call: LiveCall, reason: str) -> Aside:
         record = call.variant.record
         call.variant.note = reason
         self.note(reason, record.path or record.class_name)
-        return _Aside(self, state)
+        return Aside(self, state)
 
     def step_aside(self, state: ThreadState) -> None:
         """Take the function mode off for a while."""
@@ -392,11 +421,14 @@ class Recorder:
     def changed(self) -> None:
         """Note that something new was seen."""
         self._changes += 1
+        tell, self._on_first_call = self._on_first_call, None
+        if tell is not None:
+            tell()
 
     def add_op(self, variant: OpVariant) -> None:
         """Keep a new op variant."""
         self.ops.append(variant)
-        self._changes += 1
+        self.changed()
 
     def add_kernel(self, variant: KernelVariant) -> None:
         """Keep a new kernel variant."""
@@ -406,7 +438,7 @@ class Recorder:
     def add_module(self, variant: ModuleVariant) -> None:
         """Keep a new module variant."""
         self.modules.append(variant)
-        self._changes += 1
+        self.changed()
 
     def note(self, reason: str, where: str) -> None:
         """Count something that was not looked at."""
@@ -447,10 +479,10 @@ class Recorder:
         except TypeError:  # symbolic sizes cannot be hashed
             return value
 
-    def cannot_follow(self, error: Exception, state: ThreadState) -> _Aside | None:
+    def cannot_follow(self, error: Exception, state: ThreadState) -> Aside | None:
         """How to run a module call that could not be entered."""
         self.fault(error)
-        return _Aside(self, state) if isinstance(error, NotTheProgram) else None
+        return Aside(self, state) if isinstance(error, NotTheProgram) else None
 
     def fault(self, error: BaseException) -> None:
         """Note a fault of ours. The program must not notice."""
@@ -464,35 +496,3 @@ class Recorder:
         self.note("fault in Shapetrace", text)
         if os.environ.get("SHAPETRACE_DEBUG"):
             sys.excepthook(type(error), error, error.__traceback__)
-
-
-class _Aside:
-    """A region that is stepped around. Not a generator: those touch the exceptions in it."""
-
-    def __init__(self, recorder: Recorder, state: ThreadState) -> None:
-        self._recorder = recorder
-        self._state = state
-
-    def __enter__(self) -> None:
-        try:
-            self._recorder.step_aside(self._state)
-        except Exception as fault:
-            self._recorder.fault(fault)
-
-    def __exit__(self, *error: object) -> None:
-        try:
-            self._recorder.step_back(self._state)
-        except Exception as fault:
-            self._recorder.fault(fault)
-
-
-def _thread_name(thread: threading.Thread | None) -> str | None:
-    """The name of this thread, unless it is the main one.
-
-    ``current_thread`` would make one up for a thread that Python did not start, and keep it.
-    """
-    if thread is None:
-        thread = threading._active.get(get_ident())  # type: ignore[attr-defined]
-    if thread is None:
-        return "unknown"
-    return None if thread is threading.main_thread() else thread.name

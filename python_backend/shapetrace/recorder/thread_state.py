@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
+from threading import get_ident
 from types import FrameType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -293,6 +295,7 @@ class ThreadState(CallFinder):
         if variant is None or variant.inputs != inputs or variant.keywords != keywords:
             variant = self._find_module(record, inputs, keywords, frame, args, kwargs)
         variant.count += 1
+        site.called = variant
         record.calls[0] += 1
         site.calls += 1
         if site.calls in LOOKS_AGAIN and not activation.in_torch:
@@ -396,7 +399,7 @@ class ThreadState(CallFinder):
                 if call.frame is not None:
                     self.live.pop(call.frame, None)
                     call.frame = None
-                call.module = call.looks = None
+                call.module = call.looks = call.marks = None
                 variant.idle = call
             else:
                 self.drop(call)
@@ -434,3 +437,15 @@ def _lasting(function: Any) -> Any:
     except Exception:
         return type(function)
     return function
+
+
+def thread_name(thread: threading.Thread | None) -> str | None:
+    """The name of this thread, unless it is the main one.
+
+    ``current_thread`` would make one up for a thread that Python did not start, and keep it.
+    """
+    if thread is None:
+        thread = threading._active.get(get_ident())  # type: ignore[attr-defined]
+    if thread is None:
+        return "unknown"
+    return None if thread is threading.main_thread() else thread.name

@@ -19,11 +19,14 @@ from shapetrace.server.export import export
 from shapetrace.server.features.code_lens import code_lenses
 from shapetrace.server.features.hover import hover, statement_story
 from shapetrace.server.features.inlay_hints import Hint, inlay_hints
+from shapetrace.server.features.inline_values import inline_values
 from shapetrace.server.journal import Journal
 from shapetrace.server.listener import Listener
+from shapetrace.server.navigation import Navigation
 from shapetrace.server.options import Options, read_options
 from shapetrace.server.ranges import SourceRange
 from shapetrace.server.refresh import Throttle
+from shapetrace.server.scopes import Scopes
 from shapetrace.server.sessions import Sessions
 from shapetrace.server.store import TraceStore
 from shapetrace.server.sync import SyncProtocol, plain_converter
@@ -34,6 +37,9 @@ HINT_INTERVAL = 0.1
 
 LENS_INTERVAL = 0.5
 """The same for code lenses, which tell how often something ran and so change all the time."""
+
+TREE_INTERVAL = 1.0
+"""The same for the trace tree, which all that is open in it is asked for again."""
 
 _log = logging.getLogger(__name__)
 
@@ -54,6 +60,16 @@ class App:
         self._hints = Throttle(self._refresh_hints, HINT_INTERVAL)
         self._lenses = Throttle(self._refresh_lenses, LENS_INTERVAL)
         self._tasks: set[asyncio.Task[None]] = set()
+        self.scopes = Scopes(self.store)
+        self.navigation = Navigation(
+            self.store,
+            documents,
+            self.scopes,
+            self.view,
+            server.protocol.notify,
+            self._refresh_all,
+        )
+        self._tree = Throttle(self.navigation.tell_tree, TREE_INTERVAL)
         self.store.add_listener(self._changed)
 
     # What the editor says
@@ -76,13 +92,13 @@ class App:
         """Take new settings."""
         section = settings.get("shapetrace") if isinstance(settings, dict) else None
         self._set_options(section)
-        self._hints.wish()
-        self._lenses.wish()
+        self._refresh_all()
 
     async def stop(self) -> None:
         """Close what is open."""
         self._hints.cancel()
         self._lenses.cancel()
+        self._tree.cancel()
         for task in self._tasks:
             task.cancel()
         if self._listener is not None:
@@ -147,18 +163,18 @@ class App:
     def show_hints(self, params: object) -> None:
         """Show hints or hide them."""
         self.are_hints_visible = protocol.read_show_hints(params).visible
-        self._hints.wish()
-        self._lenses.wish()
+        self._refresh_all()
 
     # Requests of the editor
 
     def view(self, uri: str) -> DocumentView | None:
         """What was recorded of an open document; None where that is nothing or in doubt."""
         document = self.documents.get(uri)
-        records = None if document is None else self.store.records(document.key)
-        if document is None or records is None or records.text is None:
+        records = None if document is None else self.scopes.records(document.key)
+        text = None if records is None else records.base.text
+        if document is None or records is None or text is None:
             return None
-        return DocumentView(document, records, records.text)
+        return DocumentView(document, records, text)
 
     def inlay_hints(self, params: types.InlayHintParams) -> list[types.InlayHint]:
         """The hints on the lines asked for."""
@@ -200,14 +216,31 @@ class App:
         return [
             types.CodeLens(
                 range=types.Range(types.Position(lens.line, 0), types.Position(lens.line, 0)),
-                command=types.Command(title=lens.text, command=""),
+                command=types.Command(lens.text, lens.command, arguments=lens.arguments),
             )
-            for lens in code_lenses(view, self.store)
+            for lens in code_lenses(view, self.store, self.scopes)
         ]
+
+    def inline_values(self, params: object) -> dict[str, Any]:
+        """What stands beside the hints while a program stands still."""
+        given = protocol.read_lines(params)
+        reach = self.scopes.reach
+        view = self.view(given.uri) if self.are_hints_visible else None
+        if view is None or reach is None:
+            return protocol.to_json(protocol.InlineValues(()))
+        found = inline_values(view, reach, given.first, given.last, self.options.hints)
+        values = tuple(protocol.InlineValue(each.line, each.text) for each in found)
+        return protocol.to_json(protocol.InlineValues(values))
 
     # What happens without being asked
 
+    def _refresh_all(self) -> None:
+        self._hints.wish()
+        self._lenses.wish()
+
     def _changed(self, files: frozenset[str], counted: frozenset[str]) -> None:
+        self.navigation.changed()
+        self._tree.wish()
         if files:
             garbage.settle()
         shown = {document.key for document in self.documents}
@@ -310,6 +343,14 @@ def register(server: LanguageServer, app: App) -> None:
         (protocol.EXPORT, app.export),
         (protocol.WAKE, app.wake),
         (protocol.SHOW_HINTS, app.show_hints),
+        (protocol.TREE, app.navigation.tree),
+        (protocol.TREE_PATH, app.navigation.tree_path),
+        (protocol.PLACE, app.navigation.place),
+        (protocol.CALLS, app.navigation.calls),
+        (protocol.PIN, app.navigation.pin),
+        (protocol.STEP_CALL, app.navigation.step_call),
+        (protocol.FOCUS, app.navigation.focus),
+        (protocol.INLINE_VALUES, app.inline_values),
     ):
         server.feature(method)(_checked(answer))
 

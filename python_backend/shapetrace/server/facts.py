@@ -6,10 +6,11 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from shapetrace.events.model import ErrorInfo, Value
+from shapetrace.events.model import ErrorInfo, Value, Variable
 from shapetrace.server.bindings import Binding, binding_of
 from shapetrace.server.ranges import range_of
-from shapetrace.server.records import FileRecords, is_finished, item_at, picked
+from shapetrace.server.records import Key, is_finished, item_at, picked
+from shapetrace.server.scoped import Records
 from shapetrace.server.statements import Part, Statement
 from shapetrace.server.structure import Function, Structure
 from shapetrace.views.shapes import holds_tensor, result_value, value_text
@@ -28,6 +29,8 @@ class Facts:
     """The same for what ``:=`` gave names to."""
     errors: tuple[ErrorInfo, ...]
     """The different errors that ended calls in it."""
+    is_before: bool = False
+    """Whether that is what it was before, as the call that is looked at has not come here yet."""
     written: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
     """What has been made of them for the editor before."""
 
@@ -42,7 +45,7 @@ class Facts:
         return any(self.values) or any(self.named) or bool(self.errors)
 
 
-def facts_of(statement: Statement, structure: Structure, records: FileRecords) -> Facts:
+def facts_of(statement: Statement, structure: Structure, records: Records) -> Facts:
     """What a session recorded of a statement; made anew only where that has changed."""
     where = statement.range
     function = structure.function_at(where.line) if _returns_name(statement) else None
@@ -60,7 +63,7 @@ def _returns_name(statement: Statement) -> bool:
 
 
 def _facts(
-    statement: Statement, structure: Structure, function: Function | None, records: FileRecords
+    statement: Statement, structure: Structure, function: Function | None, records: Records
 ) -> Facts:
     errors: dict[ErrorInfo, None] = {}
     where = statement.range
@@ -70,25 +73,38 @@ def _facts(
     values = tuple(_known(statement, part, records) for part in statement.parts)
     if function is not None:
         values = _with_returned_names(statement, structure, function, records, values)
+    named = tuple(_known(statement, part, records) for part in statement.named)
+    told = zip((*statement.parts, *statement.named), (*values, *named), strict=True)
     return Facts(
         values=values,
-        named=tuple(_known(statement, part, records) for part in statement.named),
+        named=named,
         errors=tuple(errors),
+        is_before=any(known and _is_before(statement, part, records) for part, known in told),
     )
 
 
-def _known(statement: Statement, part: Part, records: FileRecords) -> tuple[Value, ...]:
+def _is_before(statement: Statement, part: Part, records: Records) -> bool:
+    if statement.kind == "parameters" and part in statement.parts:
+        return False
+    expression = None if part.value is None else records.expression(part.value)
+    if expression is not None and any(expression.values):
+        return expression.is_before
+    return not records.was_reached(statement.range)
+
+
+def _known(statement: Statement, part: Part, records: Records) -> tuple[Value, ...]:
     values = tuple(dict.fromkeys(_values(statement, part, records)))
     return values if any(map(holds_tensor, values)) else ()
 
 
-def _values(statement: Statement, part: Part, records: FileRecords) -> Iterator[Value]:
+def _values(statement: Statement, part: Part, records: Records) -> Iterator[Value]:
     if statement.function is not None and part in statement.parts:
         yield from records.passed(part.name or "", statement.function, statement.declared)
         return
-    for target in part.targets:
-        yield from records.stored(target)
     expression = None if part.value is None else records.expression(part.value)
+    if expression is None or not expression.is_exact or not any(expression.values):
+        for target in part.targets:
+            yield from records.stored(target)
     for value in () if expression is None else expression.values:
         item = item_at(value, part.path)
         if item is not None:
@@ -101,20 +117,23 @@ def _values(statement: Statement, part: Part, records: FileRecords) -> Iterator[
                 yield item
 
 
-def bound_values(binding: Binding, records: FileRecords) -> tuple[Value, ...]:
+def bound_values(binding: Binding, records: Records) -> tuple[Value, ...]:
     """The different values that an assignment gave to a name, or calls to a parameter."""
+    return tuple(dict.fromkeys(each.tensor for _, each in bound_variables(binding, records)))
+
+
+def bound_variables(binding: Binding, records: Records) -> Iterator[tuple[Key, Variable]]:
+    """The same with all that is known of each."""
     if binding.function is None:
-        values = records.stored(binding.target)
-    else:
-        values = records.passed(binding.name, binding.function, binding.declared)
-    return tuple(dict.fromkeys(values))
+        return records.stored_variables(binding.target)
+    return records.passed_variables(binding.name, binding.function, binding.declared)
 
 
 def _with_returned_names(
     statement: Statement,
     structure: Structure,
     function: Function,
-    records: FileRecords,
+    records: Records,
     values: tuple[tuple[Value, ...], ...],
 ) -> tuple[tuple[Value, ...], ...]:
     """The values of names that are returned, where two sources agree on them.

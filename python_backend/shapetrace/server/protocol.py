@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
 VERSION: Final = 1
@@ -20,10 +21,29 @@ EXPORT: Final = "shapetrace/export"
 WAKE: Final = "shapetrace/wake"
 SHOW_HINTS: Final = "shapetrace/showHints"
 STATUS: Final = "shapetrace/status"
+TREE: Final = "shapetrace/tree"
+TREE_PATH: Final = "shapetrace/treePath"
+PLACE: Final = "shapetrace/place"
+CALLS: Final = "shapetrace/calls"
+PIN: Final = "shapetrace/pin"
+STEP_CALL: Final = "shapetrace/stepCall"
+FOCUS: Final = "shapetrace/focus"
+INLINE_VALUES: Final = "shapetrace/inlineValues"
+TRACE_CHANGED: Final = "shapetrace/traceChanged"
+PIN_CHANGED: Final = "shapetrace/pinChanged"
+
+PIN_COMMAND: Final = "shapetrace.pinCall"
+UNPIN_COMMAND: Final = "shapetrace.unpinCall"
+PREVIOUS_COMMAND: Final = "shapetrace.previousCall"
+NEXT_COMMAND: Final = "shapetrace.nextCall"
+"""Commands of the extension that code lenses run, with a ``Position`` of theirs."""
 
 EXPORT_FORMATS = ("json", "markdown", "tree", "listing")
 
 ExportFormat: TypeAlias = Literal["json", "markdown", "tree", "listing"]
+
+
+NodeKind: TypeAlias = Literal["process", "module", "op", "kernel", "fold"]
 
 
 class MessageError(ValueError):
@@ -103,6 +123,168 @@ class Status:
     passes: int = 0
     calls: int = 0
     dropped: int = 0
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeQuestion:
+    """What is below a node of the trace tree, or the outermost nodes."""
+
+    parent: str | None
+    filter: str
+    """A text that nodes must have in them, or above or below them; empty for all nodes."""
+    offset: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class TreeNode:
+    """A process, module call or op, or ops in a row that a library made."""
+
+    id: str
+    kind: NodeKind
+    label: str
+    description: str = ""
+    has_children: bool = False
+    is_expanded: bool = False
+    """Whether it is there for what is in it."""
+    is_pinned: bool = False
+    is_failed: bool = False
+    tooltip: str = ""
+    """Markdown."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreePage:
+    """Some of the nodes below one."""
+
+    nodes: tuple[TreeNode, ...]
+    has_more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a document, counted from 0 as the editor does."""
+
+    uri: str
+    line: int
+    character: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TreePathQuestion:
+    """Which node was made at a place; where there are several, the one next to another node."""
+
+    position: Position
+    near: str | None
+    filter: str
+
+
+@dataclass(frozen=True, slots=True)
+class TreeStep:
+    """A node on a path, and its number below the node before."""
+
+    id: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class TreePath:
+    """From the outermost node to the one that was asked for; None if there is none."""
+
+    path: tuple[TreeStep, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of the trace tree; None for none."""
+
+    node: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A range of a document."""
+
+    uri: str
+    start: tuple[int, int]
+    end: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a node's call stands in the source; None where that is not known or no more there."""
+
+    place: Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """A call that is pinned, or may be."""
+
+    node: str
+    label: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """What is pinned now."""
+
+    pin: Pin | None
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The calls of a line, and which of them is shown."""
+
+    calls: tuple[Pin, ...]
+    current: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepCall:
+    """Pin the next call of a line, or the one before."""
+
+    position: Position
+    direction: int
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """The stack frame that is looked at; without a process there is none."""
+
+    session: str
+    process: int | None
+    call: int | None
+    reached: tuple[int, ...] | None
+    file: str | None
+    function: str | None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Some lines of a document, counted from 0, the last one included."""
+
+    uri: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class InlineValue:
+    """What is shown at the end of a line while the program stands still."""
+
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class InlineValues:
+    """What is shown on the lines that were asked about."""
+
+    values: tuple[InlineValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +331,68 @@ def read_show_hints(params: object) -> ShowHints:
     return ShowHints(visible)
 
 
+def read_tree(params: object) -> TreeQuestion:
+    """The parameters of ``shapetrace/tree``."""
+    given = _object(params)
+    return TreeQuestion(
+        parent=_optional_text(given, "parent"),
+        filter=_any_text(given, "filter"),
+        offset=_number(given, "offset"),
+        limit=_number(given, "limit"),
+    )
+
+
+def read_tree_path(params: object) -> TreePathQuestion:
+    """The parameters of ``shapetrace/treePath``."""
+    given = _object(params)
+    near = _optional_text(given, "near")
+    return TreePathQuestion(read_position(params), near, _any_text(given, "filter"))
+
+
+def read_position(params: object) -> Position:
+    """The parameters of ``shapetrace/calls``, and a part of others."""
+    given = _object(params)
+    return Position(_text(given, "uri"), _number(given, "line"), _number(given, "character"))
+
+
+def read_node(params: object) -> Node:
+    """The parameters of ``shapetrace/place`` and ``shapetrace/pin``."""
+    return Node(_optional_text(_object(params), "node"))
+
+
+def read_step_call(params: object) -> StepCall:
+    """The parameters of ``shapetrace/stepCall``."""
+    direction = _object(params).get("direction")
+    if direction not in (-1, 1):
+        raise MessageError("direction must be 1 or -1")
+    return StepCall(read_position(params), direction)
+
+
+def read_focus(params: object) -> Focus:
+    """The parameters of ``shapetrace/focus``."""
+    given = _object(params)
+    reached = given.get("reached")
+    if reached is not None and not (
+        isinstance(reached, list) and all(type(each) is int for each in reached)
+    ):
+        raise MessageError("reached must be a list of whole numbers")
+    return Focus(
+        session=_text(given, "session"),
+        process=_optional_number(given, "process"),
+        call=_optional_number(given, "call"),
+        reached=None if reached is None else tuple(reached),
+        file=_optional_text(given, "file"),
+        function=_optional_text(given, "function"),
+        line=_optional_number(given, "line"),
+    )
+
+
+def read_lines(params: object) -> Lines:
+    """The parameters of ``shapetrace/inlineValues``."""
+    given = _object(params)
+    return Lines(_text(given, "uri"), _number(given, "first"), _number(given, "last"))
+
+
 def read_initialization(options: object) -> Initialization:
     """The ``initializationOptions``; a client that is not our extension may send none."""
     given = options if isinstance(options, Mapping) else {}
@@ -159,9 +403,22 @@ def read_initialization(options: object) -> Initialization:
     )
 
 
-def to_json(message: OpenedSession | Exported | Woken | Status) -> dict[str, Any]:
+def to_json(message: object) -> dict[str, Any]:
     """A message as JSON has it."""
-    return {each.name: getattr(message, each.name) for each in fields(message)}
+    assert is_dataclass(message)
+    return {_key(each.name): _value(getattr(message, each.name)) for each in fields(message)}
+
+
+def _value(value: object) -> Any:
+    if isinstance(value, tuple):
+        return [_value(item) for item in value]
+    return to_json(value) if is_dataclass(value) else value
+
+
+@cache
+def _key(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
 
 
 def _object(params: object) -> Mapping[str, Any]:
@@ -174,6 +431,19 @@ def _text(given: Mapping[str, Any], key: str) -> str:
     value = given.get(key)
     if not isinstance(value, str) or not value:
         raise MessageError(f"{key} must be a text")
+    return value
+
+
+def _any_text(given: Mapping[str, Any], key: str) -> str:
+    """A text that may be empty."""
+    return "" if given.get(key) in ("", None) else _text(given, key)
+
+
+def _number(given: Mapping[str, Any], key: str) -> int:
+    """A whole number that is not negative; 0 where it is left out."""
+    value = _optional_number(given, key) or 0
+    if value < 0:
+        raise MessageError(f"{key} must not be negative")
     return value
 
 

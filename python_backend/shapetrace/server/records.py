@@ -24,6 +24,12 @@ _NO_ERRORS = frozenset({"GeneratorExit", "KeyboardInterrupt", "StopIteration", "
 class Expression:
     """All calls that were made by one expression of the source."""
 
+    is_exact = False
+    """Whether names that are assigned its value have that one, whatever else is known of them."""
+
+    is_before = False
+    """Whether its calls were made before those that are looked at just now."""
+
     def __init__(self, where: SourceRange) -> None:
         self.range = where
         self.calls: dict[Key, Call] = {}
@@ -104,6 +110,13 @@ class FileRecords:
         self.digest: str | None = None
         self._lines: dict[int, Line] = {}
         self._made: dict[Hashable, tuple[int, Any]] = {}
+        self.changes = 0
+        """Grows with each change."""
+
+    @property
+    def base(self) -> FileRecords:
+        """The records of all calls, which these are."""
+        return self
 
     def add_call(self, process: int, call: Call) -> None:
         """Note an op or a module call that was made in this file."""
@@ -115,7 +128,7 @@ class FileRecords:
         if expression is None:
             expression = line.expressions[where] = Expression(where)
         expression.add((process, call.id), call)
-        line.version += 1
+        self._note(line)
 
     def remove_call(self, process: int, call: Call) -> None:
         """Forget a call, as it was noted."""
@@ -123,12 +136,13 @@ class FileRecords:
         line = None if where is None else self._lines.get(where.line)
         if line is not None and where is not None and where in line.expressions:
             line.expressions[where].remove((process, call.id))
-            line.version += 1
+            self._note(line)
 
     def add_entry(self, function: str, process: int, module: int) -> None:
         """Note which function a module call began with, or that the call has changed."""
         self._entered.setdefault(function, {})[process, module] = None
         self._entered_versions[function] = self._entered_versions.get(function, 0) + 1
+        self.changes += 1
 
     def remove_entry(self, function: str, process: int, module: int) -> None:
         """Forget that a module call began with a function."""
@@ -150,13 +164,13 @@ class FileRecords:
         """Note what a name held."""
         line = self._line(variable.line)
         line.variables[process, number] = variable
-        line.version += 1
+        self._note(line)
 
     def remove_variable(self, process: int, number: int, variable: Variable) -> None:
         """Forget what a name held."""
         line = self._lines.get(variable.line)
         if line is not None and line.variables.pop((process, number), None) is not None:
-            line.version += 1
+            self._note(line)
 
     def cached(
         self, key: Hashable, first: int, last: int, make: Callable[[], Known], calls: str = ""
@@ -165,13 +179,17 @@ class FileRecords:
 
         And from the module calls that began with a function, if one is named.
         """
-        lines = (self._lines[line] for line in range(first, last + 1) if line in self._lines)
-        version = self._entered_versions.get(calls, 0) + sum(line.version for line in lines)
+        version = self.version(first, last, calls)
         made = self._made.get(key)
         if made is None or made[0] != version:
             made = self._made[key] = (version, make())
         value: Known = made[1]
         return value
+
+    def version(self, first: int, last: int, calls: str = "") -> int:
+        """Grows with each change of what ``cached`` depends on."""
+        lines = (self._lines[line] for line in range(first, last + 1) if line in self._lines)
+        return self._entered_versions.get(calls, 0) + sum(line.version for line in lines)
 
     def expression(self, where: SourceRange) -> Expression | None:
         """The calls of exactly one expression."""
@@ -185,31 +203,50 @@ class FileRecords:
                 found = self._lines[number].expressions
                 yield from (found[where] for where in sorted(found))
 
-    def variables(self, first: int, last: int) -> Iterator[Variable]:
+    def variables(self, first: int, last: int) -> Iterator[tuple[Key, Variable]]:
         """What names held, of those stored or declared on some lines."""
         for number in range(first, last + 1):
             if number in self._lines:
-                yield from self._lines[number].variables.values()
+                yield from self._lines[number].variables.items()
 
     def stored(self, where: SourceRange) -> Iterator[Value]:
         """The values that the name at one place was given there."""
-        line = self._lines.get(where.line)
-        for variable in () if line is None else line.variables.values():
+        for _, variable in self.stored_variables(where):
+            yield variable.tensor
+
+    def stored_variables(self, where: SourceRange) -> Iterator[tuple[Key, Variable]]:
+        """The same with all that is known of each."""
+        for key, variable in self.variables(where.line, where.line):
             place = (variable.column, variable.end_line, variable.end_column)
             if place == where[1:] and variable.kind == "assignment":
-                yield variable.tensor
+                yield key, variable
 
     def passed(self, name: str, function: str, line: int) -> Iterator[Value]:
         """The values of a parameter of the function that begins on a line."""
-        for variable in self.variables(line, line):
+        for _, variable in self.passed_variables(name, function, line):
+            yield variable.tensor
+
+    def passed_variables(
+        self, name: str, function: str, line: int
+    ) -> Iterator[tuple[Key, Variable]]:
+        """The same with all that is known of each."""
+        for key, variable in self.variables(line, line):
             is_its = variable.function.rpartition(".")[2] == function
             if is_its and variable.name == name and variable.kind == "parameter":
-                yield variable.tensor
+                yield key, variable
+
+    def was_reached(self, where: SourceRange) -> bool:
+        """Whether a statement has run; where all calls count, they all have been made."""
+        return True
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was recorded."""
         return not self._lines
+
+    def _note(self, line: Line) -> None:
+        line.version += 1
+        self.changes += 1
 
     def _line(self, number: int) -> Line:
         line = self._lines.get(number)

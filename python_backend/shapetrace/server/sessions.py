@@ -40,7 +40,13 @@ class Sessions:
         """A process is there, and begins from the beginning."""
         self._heard.add(process)
         self._begin(process, hello)
-        status = Status(process.session, process.pid, "connected", python=hello.process.python)
+        status = Status(
+            process.session,
+            process.pid,
+            "connected",
+            python=hello.process.python,
+            rank=hello.process.rank,
+        )
         self._show(process, status)
 
     def message(self, process: ProcessKey, message: Message) -> None:
@@ -121,6 +127,7 @@ def _status(former: Status, message: Message) -> Status:
         value = message.get(key)
         return value if isinstance(value, int) else default
 
+    rank = message.get("rank")
     torch = message.get("torch")
     return replace(
         former,
@@ -130,4 +137,5 @@ def _status(former: Status, message: Message) -> Status:
         passes=number("passes", former.passes),
         calls=number("calls", former.calls),
         dropped=number("dropped", former.dropped),
+        rank=rank if isinstance(rank, int) else former.rank,
     )

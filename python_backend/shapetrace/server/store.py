@@ -9,7 +9,9 @@ from typing import TypeAlias
 from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Trace, Variable
 from shapetrace.events.update import Source, Update
 from shapetrace.server.files import file_key
+from shapetrace.server.nesting import Nesting
 from shapetrace.server.records import Call, FileRecords, Key
+from shapetrace.transport.handshake import ProcessInfo
 
 ProcessKey: TypeAlias = Hashable
 """Names one process, among those of all sessions."""
@@ -51,7 +53,29 @@ class Process:
     """By file key, what was recorded in versions of files that a later process found changed."""
     entries: dict[int, Frame] = field(default_factory=dict)
     """For each module call the frame of the program's function that it began with."""
+    named: dict[tuple[str, str], set[int]] = field(default_factory=dict)
+    """The module calls of each module, by its path and class."""
     is_running: bool = True
+    nesting: Nesting = field(init=False)
+    """All calls but those that were cleared away, below what they were made in."""
+
+    def __post_init__(self) -> None:
+        self.nesting = Nesting(self.ops, self.modules)
+
+    @property
+    def rank(self) -> int | None:
+        """Which of a group of processes it is, where it is in one."""
+        if self.run.rank is None and isinstance(self.about, ProcessInfo):
+            return self.about.rank
+        return self.run.rank
+
+    @property
+    def label(self) -> str:
+        """How it is told from the other processes of its session."""
+        if self.rank is not None:
+            return f"rank {self.rank}"
+        pid = self.about.pid if isinstance(self.about, ProcessInfo) else self.run.pid
+        return f"process {pid}"
 
     def call(self, identity: int) -> Call | None:
         """An op or a module call."""
@@ -178,17 +202,22 @@ class TraceStore:
                 changed.add(file_key(source.path))
         process.frames.update((frame.id, frame) for frame in update.frames)
         for module in update.modules:
-            changed.update(self._replace(process, process.modules.get(module.id), module))
+            former_module = process.modules.get(module.id)
             process.modules[module.id] = module
+            changed.update(self._replace(process, former_module, module))
+            process.named.setdefault((module.path, module.class_name), set()).add(module.id)
         for op in update.ops:
-            changed.update(self._replace(process, process.ops.get(op.id), op))
+            former_op = process.ops.get(op.id)
             process.ops[op.id] = op
+            changed.update(self._replace(process, former_op, op))
         for number, variable in update.variables.items():
             changed.add(self._set_variable(process, number, variable))
         counted: set[str] = set()
         for identity, count in update.counts.items():
             process.counts[identity] = count
             call = process.call(identity)
+            if call is not None and count == 0:
+                process.nesting.add(call)
             if call is not None and call.file is not None:
                 counted.add(file_key(call.file))
                 if count > process.cleared.get(identity, count):
@@ -210,6 +239,7 @@ class TraceStore:
                     for kept in (process.modules, process.ops, process.variables, process.counts):
                         kept.clear()
                 process.entries.clear()
+                process.nesting.clear()
                 for source in process.sources.values():
                     self._set_source(session, source)
         self._tell(changed, set())
@@ -231,9 +261,33 @@ class TraceStore:
                 for process in session.processes.values():
                     yield from process.coverage
 
+    def newest_session(self) -> Session | None:
+        """The session that began last, of those that recorded anything."""
+        recorded = (
+            each
+            for each in self._sessions.values()
+            if any(process.ops or process.modules for process in each.processes.values())
+        )
+        return max(recorded, key=lambda each: each.order, default=None)
+
+    def label(self, process: Process) -> str:
+        """``rank 1`` or ``process 4711``, where a session has several processes with calls."""
+        others = [each for each in process.session.processes.values() if each.ops or each.modules]
+        return process.label if len(others) > 1 else ""
+
     def process(self, number: int) -> Process | None:
         """The process that a call's key begins with."""
         return self._numbers.get(number)
+
+    def shown_processes(self) -> list[Process]:
+        """The processes with calls of the newest session, and of others that go on."""
+        newest = self.newest_session()
+        return [
+            process
+            for session in sorted(self._sessions.values(), key=lambda each: each.order)
+            for process in session.processes.values()
+            if process.nesting.children(None) and (session is newest or process.is_running)
+        ]
 
     def processes(self, session: str) -> Mapping[ProcessKey, Process]:
         """The processes of a session, in the order in which they began."""
@@ -242,15 +296,7 @@ class TraceStore:
 
     def traces(self, session: str | None) -> Iterator[Trace]:
         """The trace of each process of a session, or of the newest one that recorded anything."""
-        if session is None:
-            recorded = [
-                each
-                for each in self._sessions.values()
-                if any(process.ops or process.modules for process in each.processes.values())
-            ]
-            chosen = max(recorded, key=lambda each: each.order, default=None)
-        else:
-            chosen = self._sessions.get(session)
+        chosen = self.newest_session() if session is None else self._sessions.get(session)
         if chosen is not None:
             yield from (process.trace() for process in chosen.processes.values())
 
@@ -322,6 +368,7 @@ class TraceStore:
     def _add_call(self, process: Process, call: Call) -> set[str]:
         """Show a call where it was made, and its module where that began."""
         process.cleared.pop(call.id, None)
+        process.nesting.add(call)
         changed: set[str] = set()
         if isinstance(call, Op) and call.level != "torch":
             return changed

@@ -9,7 +9,7 @@ from shapetrace.server.alignment import Alignment
 from shapetrace.server.documents import Document
 from shapetrace.server.facts import Facts, facts_of
 from shapetrace.server.ranges import SourceRange, editor_column
-from shapetrace.server.records import FileRecords
+from shapetrace.server.scoped import Records
 from shapetrace.server.statements import Statement
 from shapetrace.server.structure import Structure
 
@@ -27,7 +27,7 @@ class DocumentView:
     does.
     """
 
-    def __init__(self, document: Document, records: FileRecords, text: str) -> None:
+    def __init__(self, document: Document, records: Records, text: str) -> None:
         self.document = document
         self.records = records
         self.structure = structure_of(text)

@@ -113,14 +113,18 @@ def module_marks(call: ModuleCall, enclosing: ModuleCall | None) -> str:
 
     A number that the enclosing call has as well is not repeated.
     """
-    marks = []
-    if call.call != 1 and (enclosing is None or enclosing.call != call.call):
-        marks.append(f"call {call.call}")
-    if call.count is None:
-        marks.append("forward called directly")
-    elif call.count != 1:
-        marks.append(count_text(call.count))
-    return "  ".join(marks)
+    return "  ".join(filter(None, [number_mark(call, enclosing), count_mark(call)]))
+
+
+def number_mark(call: ModuleCall, enclosing: ModuleCall | None) -> str:
+    """``call 2``; empty for the first, and where the enclosing call has the same number."""
+    is_told = call.call == 1 or (enclosing is not None and enclosing.call == call.call)
+    return "" if is_told else f"call {call.call}"
+
+
+def count_mark(call: ModuleCall) -> str:
+    """``×8``, or that nobody counted; empty for a single call."""
+    return "forward called directly" if call.count is None else count_text(call.count)
 
 
 def module_title(call: ModuleCall) -> str:

@@ -7,9 +7,9 @@ Ops that failed are never folded away.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby, islice
 from typing import TypeAlias
 
 from shapetrace.events.model import Frame, ModuleCall, Op, Trace
@@ -54,25 +54,35 @@ Entry: TypeAlias = Node | Fold
 class Folding:
     """Decides for one trace what is shown and what is folded."""
 
-    def __init__(self, trace: Trace, *, verbose: bool) -> None:
-        self._frames = {frame.id: frame for frame in trace.frames}
+    def __init__(self, frames: Mapping[int, Frame], *, verbose: bool) -> None:
+        self._frames = frames
         self._verbose = verbose
+        self._outer_causes: dict[tuple[tuple[int, ...], bool], _Cause | None] = {}
 
-    def entries(self, inside: Sequence[Node], module: ModuleCall | None) -> list[Entry]:
+    def entries(self, inside: Iterable[Node], module: ModuleCall | None) -> list[Entry]:
         """What to show of the things that ran in a module, or in none."""
+        return list(self.stream(inside, module))
+
+    def stream(self, inside: Iterable[Node], module: ModuleCall | None) -> Iterator[Entry]:
+        """The same bit by bit, for who may not want all of it."""
         if self._verbose:
-            return list(inside)
-        nodes = [node for node in inside if not _is_without_tensors(node)]
-        if module is not None and self.is_told_by(nodes, module):
-            return []
-        shown: list[Entry] = []
+            yield from inside
+            return
+        nodes: Iterator[Node] = (node for node in inside if not _is_without_tensors(node))
+        if module is not None:
+            first = list(islice(nodes, 2))
+            if self.is_told_by(first, module):
+                return
+            nodes = chain(first, nodes)
         for cause, run in groupby(nodes, key=lambda node: self._cause(node, module)):
+            if cause is None:
+                yield from run
+                continue
             causes = list(run)
-            if cause is None or len(causes) < _SHORTEST_FOLD:
-                shown.extend(causes)
+            if len(causes) < _SHORTEST_FOLD:
+                yield from causes
             else:
-                shown.append(_fold(causes, cause))
-        return shown
+                yield _fold(causes, cause)
 
     def is_told_by(self, inside: Sequence[Node], module: ModuleCall) -> bool:
         """Whether all that ran in a module is one op that says what the module's row says."""
@@ -89,7 +99,10 @@ class Folding:
         if not isinstance(op, Op) or _has_error(node):
             return None
         if module is None:
-            cause = self._outer_cause(op)
+            key = (op.stack, op.direct)
+            if key not in self._outer_causes:
+                self._outer_causes[key] = self._outer_cause(op)
+            cause = self._outer_causes[key]
             if cause is not None:
                 return cause
         return None if op.direct or node.children else _Cause("torch", _own_frame(op))
@@ -158,3 +171,8 @@ def _is_without_tensors(node: Node) -> bool:
         and op.error is None
         and not node.children
     )
+
+
+def frames_of(trace: Trace) -> dict[int, Frame]:
+    """The frames of a trace by their numbers."""
+    return {frame.id: frame for frame in trace.frames}

@@ -31,7 +31,7 @@ from shapetrace.views.calls import (
     module_title,
     outcome,
 )
-from shapetrace.views.folding import Entry, Fold, Folding
+from shapetrace.views.folding import Entry, Fold, Folding, frames_of
 from shapetrace.views.options import ViewOptions
 from shapetrace.views.places import function_text, is_comprehension, is_standard_library, short_path
 from shapetrace.views.statements import Excerpt, Sources
@@ -107,7 +107,7 @@ class _ListingWriter:
     def __init__(self, trace: Trace, options: ViewOptions) -> None:
         self._trace = trace
         self._options = options
-        self._folding = Folding(trace, verbose=options.verbose)
+        self._folding = Folding(frames_of(trace), verbose=options.verbose)
         self._sources = Sources(options.read_source, trace.run.files)
         self._frames = {frame.id: frame for frame in trace.frames}
         self._chains: dict[int, _Chain] = {}

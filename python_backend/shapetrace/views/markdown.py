@@ -29,7 +29,7 @@ from shapetrace.views.calls import (
     operands,
     outcome,
 )
-from shapetrace.views.folding import Entry, Fold, Folding
+from shapetrace.views.folding import Entry, Fold, Folding, frames_of
 from shapetrace.views.module_rows import ModuleRow, module_rows
 from shapetrace.views.options import ViewOptions
 from shapetrace.views.places import place_text
@@ -138,7 +138,9 @@ class _Report:
         ]
 
     def _add_ops(self, tree: Tree) -> None:
-        sections = [*_sections(tree, Folding(self._trace, verbose=self._options.verbose))]
+        sections = [
+            *_sections(tree, Folding(frames_of(self._trace), verbose=self._options.verbose))
+        ]
         if sections:
             self._add("\n## Ops")
         left_out = 0

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from shapetrace.events.model import Container, ModuleCall, Op, Other, Tensor, Value
 from shapetrace.views.calls import (
@@ -22,6 +21,8 @@ from shapetrace.views.calls import (
     outcome,
 )
 from shapetrace.views.labels import FAILED, merged_text
+from shapetrace.views.owners import MOST_PATHS, Held, Told, owners_of
+from shapetrace.views.remedies import with_remedy
 from shapetrace.views.shapes import CUT, cut_end, result_value, value_text
 from shapetrace.views.styled import printable
 from shapetrace.views.summary import SEPARATOR, counted, human_number
@@ -32,39 +33,74 @@ _WIDTH = 76
 _MOST_LINES = 6
 """Different calls of one expression that are told one by one."""
 
-_MOST_PATHS = 3
+CHOSEN = "▸"
+"""Stands before the calls that were chosen, where others are told as well."""
+
+DIFFERENT = "≠"
+"""Stands before other calls, whose shapes differ from theirs."""
+
 _BITS = re.compile(r"(?:float|int|bfloat|complex|qint|quint)(\d+)")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One call, how often it was made and in which module."""
+def calls_story(
+    told: Sequence[Told],
+    notes: Iterable[str] = (),
+    *,
+    named: bool = True,
+    others: Sequence[Told] = (),
+) -> str:
+    """All calls of one expression, and notes below them; ``named`` shows what inputs are called.
 
-    call: Op | ModuleCall
-    count: int | None
-    """None where nobody counted."""
-    module: ModuleCall | None = None
-    """The module that an op ran in."""
-
-
-def calls_story(told: Sequence[Told], notes: Iterable[str] = (), *, named: bool = True) -> str:
-    """All calls of one expression, and notes below them; ``named`` shows what inputs are called."""
+    Of ``others``, which the expression made as well, only those are told that differ.
+    """
     calls = [each.call for each in told]
-    parts = [code(_call_lines(told, named))]
+    parts = [code(_call_lines(told, named, others))]
     finished = [call for call in calls if call.outputs or call.result is not None]
     details = details_text([result_value(call.outputs, call.result) for call in finished])
     if details:
         parts.append(details)
     parts.append(SEPARATOR.join(filter(None, [_where(told), _calls_text(told)])))
     unseen = dict.fromkeys(each.call.note for each in told if isinstance(each.call, ModuleCall))
-    parts.extend(f"Not looked at inside: {escaped(note)}" for note in unseen if note)
+    parts.extend(f"Not looked at inside: {escaped(with_remedy(note))}" for note in unseen if note)
     return paragraphs([*parts, *notes])
 
 
-def name_story(name: str, values: Sequence[Value], origin: str) -> str:
-    """One name, the values that it had, and where it got them."""
-    return paragraphs([code(name_lines(name, values)), details_text(values), origin])
+def name_story(
+    name: str,
+    values: Sequence[Value],
+    origin: str,
+    held: Sequence[Held] = (),
+    others: Sequence[Held] = (),
+) -> str:
+    """One name, the values that it had, and where it got them.
+
+    ``held`` says which calls these are of; of ``others`` those are told that differ.
+    """
+    lines = [*name_lines(name, values)]
+    groups = _by_text(held)
+    different = {text: group for text, group in _by_text(others).items() if text not in groups}
+    if different:
+        lines[0] = f"{CHOSEN} {lines[0]}"
+        marked = [
+            (f"{DIFFERENT} {printable(name)}: {text}", each) for text, each in different.items()
+        ]
+    else:
+        marked = [(f"  {text}", group) for text, group in groups.items()] if len(groups) > 1 else []
+    owners = owners_of([group for _, group in marked], besides=held)
+    told = [pair for pair in zip(marked, owners, strict=True) if different or pair[1]]
+    for (line, _), owner in told[: _MOST_LINES - 1]:
+        lines.extend(_with_owner(cut_end(line, _WIDTH), owner))
+    if len(told) >= _MOST_LINES:
+        lines.append(f"{CUT} {len(told) - _MOST_LINES + 1} more")
+    return paragraphs([code(lines), details_text(values), origin])
+
+
+def _by_text(held: Sequence[Held]) -> dict[str, list[Held]]:
+    groups: dict[str, list[Held]] = {}
+    for each in held:
+        groups.setdefault(printable(value_text(each.value)), []).append(each)
+    return groups
 
 
 def name_lines(name: str, values: Sequence[Value]) -> list[str]:
@@ -136,30 +172,54 @@ def memory_text(size: int) -> str:
     return f"{scaled:.{digits}f} {unit}"
 
 
-def _call_lines(told: Sequence[Told], named: bool) -> Iterator[str]:
-    counts: dict[str, int] = {}
-    failures: dict[str, str] = {}
-    first: dict[str, Told] = {}
-    for each in told:
-        line = _call_line(each, named)
-        counts[line] = counts.get(line, 0) + (1 if each.count is None else each.count)
-        first.setdefault(line, each)
-        if each.call.error is not None:
-            failures[line] = error_text(each.call)
-    is_alone = len(counts) == 1
-    for position, (line, count) in enumerate(counts.items()):
-        if position == _MOST_LINES - 1 and len(counts) > _MOST_LINES:
-            yield f"{CUT} {len(counts) - position} more"
+def _call_lines(told: Sequence[Told], named: bool, others: Sequence[Told]) -> Iterator[str]:
+    groups = _grouped(told, named)
+    different = {
+        line: group for line, group in _grouped(others, named).items() if line not in groups
+    }
+    marked = [
+        *((CHOSEN if different else "", line, group) for line, group in groups.items()),
+        *((DIFFERENT, line, group) for line, group in different.items()),
+    ]
+    is_alone = len(marked) == 1
+    owners = [""] if is_alone else owners_of([group for _, _, group in marked])
+    for position, (mark, line, group) in enumerate(marked):
+        if position == _MOST_LINES - 1 and len(marked) > _MOST_LINES:
+            yield f"{CUT} {len(marked) - position} more"
             return
-        if line in failures:
-            yield cut_end(f"{FAILED} {line}", _WIDTH)
-            yield from _wrapped(failures[line])
+        mark = f"{mark} " if mark else ""
+        failure = next((error_text(each.call) for each in group if each.call.error), "")
+        if failure:
+            yield from _with_owner(cut_end(f"{mark}{FAILED} {line}", _WIDTH), owners[position])
+            yield from _wrapped(failure)
         elif is_alone and len(line) > _WIDTH:
-            yield from _long_call_lines(first[line])
+            yield from _long_call_lines(group[0])
         else:
-            times = "" if is_alone else count_text(count)
-            room = _WIDTH - len(times) - 2 if times else _WIDTH
-            yield f"{cut_end(line, room)}  {times}".rstrip()
+            counts = (1 if each.count is None else each.count for each in group)
+            times = "" if is_alone else count_text(sum(counts))
+            room = _WIDTH - len(mark) - (len(times) + 2 if times else 0)
+            yield from _with_owner(
+                f"{mark}{cut_end(line, room)}  {times}".rstrip(), owners[position]
+            )
+
+
+def _grouped(told: Sequence[Told], named: bool) -> dict[str, list[Told]]:
+    """Calls by what is said of them."""
+    groups: dict[str, list[Told]] = {}
+    for each in told:
+        groups.setdefault(_call_line(each, named), []).append(each)
+    return groups
+
+
+def _with_owner(line: str, owner: str) -> Iterator[str]:
+    """A line, with a comment on the same line if there is room, else on the next one."""
+    if not owner:
+        yield line
+    elif len(line) + len(owner) + 4 <= _WIDTH:
+        yield f"{line}  # {owner}"
+    else:
+        yield line
+        yield cut_end(f"    # {owner}", _WIDTH)
 
 
 def _call_line(told: Told, named: bool) -> str:
@@ -234,9 +294,9 @@ def _where(told: Sequence[Told]) -> str:
     ]
     known = [module for module in modules if module is not None]
     paths = list(dict.fromkeys(module.path for module in known if module.path))
-    shown = [quoted(path) for path in paths[:_MOST_PATHS]]
-    if len(paths) > _MOST_PATHS:
-        shown.append(f"{len(paths) - _MOST_PATHS} more")
+    shown = [quoted(path) for path in paths[:MOST_PATHS]]
+    if len(paths) > MOST_PATHS:
+        shown.append(f"{len(paths) - MOST_PATHS} more")
     is_module = all(isinstance(each.call, ModuleCall) for each in told)
     classes = list(dict.fromkeys(_class_text(module, is_module) for module in known))
     class_text = classes[0] if len(classes) == 1 else ""

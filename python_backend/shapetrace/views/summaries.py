@@ -6,18 +6,22 @@ from collections.abc import Sequence
 
 from shapetrace.events.model import ModuleCall, Value
 from shapetrace.views.labels import merged_text
+from shapetrace.views.owners import Told
 from shapetrace.views.shapes import CUT, cut_end, holds_tensor, result_value
-from shapetrace.views.stories import Told
 from shapetrace.views.summary import SEPARATOR, counted, human_number
 
 _WIDTH = 60
 """Characters for what goes in, and as many for what comes out."""
 
 
-def functions_summary(told: Sequence[Told]) -> str:
-    """``12 calls · 2 modules · 7.1k parameters each · (f32[8,32,48]) → f32[8,32,48]``."""
+def functions_summary(told: Sequence[Told], title: str = "") -> str:
+    """``12 calls · 2 modules · 7.1k parameters each · (f32[8,32,48]) → f32[8,32,48]``.
+
+    A title stands before it, and says already that it is one call where it is no more than that.
+    """
     calls = [each.call for each in told if isinstance(each.call, ModuleCall)]
-    facts = [_calls_text(told)]
+    times = _calls_text(told)
+    facts = [title, "" if title and times == counted(1, "call") else times]
     paths = {(call.path, call.class_name) for call in calls}
     if len(paths) > 1:
         facts.append(counted(len(paths), "module"))

@@ -28,7 +28,7 @@ from shapetrace.views.calls import (
     operands,
     outcome,
 )
-from shapetrace.views.folding import Entry, Fold, Folding
+from shapetrace.views.folding import Entry, Fold, Folding, frames_of
 from shapetrace.views.options import ViewOptions
 from shapetrace.views.places import function_text, place_spans
 from shapetrace.views.styled import (
@@ -67,7 +67,7 @@ class _TreeWriter:
     def __init__(self, trace: Trace, options: ViewOptions) -> None:
         self._trace = trace
         self._options = options
-        self._folding = Folding(trace, verbose=options.verbose)
+        self._folding = Folding(frames_of(trace), verbose=options.verbose)
         self._lines: list[Line] = []
 
     def text(self) -> StyledText:

@@ -71,9 +71,12 @@ describe("defaults", () => {
     });
   });
 
-  test("leave attaching alone", () => {
+  test("of attaching say nothing of what runs already", () => {
     const configuration = { request: "attach", connect: { port: 5678 } };
-    assert.equal(withDefaults(configuration, "/folder"), configuration);
+    assert.deepEqual(withDefaults(configuration, "/folder"), {
+      ...configuration,
+      showReturnValue: true,
+    });
   });
 });
 
@@ -82,7 +85,6 @@ describe("problems", () => {
     for (const key of ["program", "module", "code"]) {
       assert.equal(problemOf({ request: "launch", [key]: "a" }), undefined);
     }
-    assert.equal(problemOf({ request: "attach" }), undefined);
   });
 
   test("are told with what to do", () => {

@@ -11,6 +11,7 @@ import {
   SECTION,
   SETTING_CHOICES,
   SETTING_DEFAULTS,
+  View,
   WALKTHROUGH,
 } from "../../../extension/src/contributions";
 
@@ -51,6 +52,13 @@ interface MenuItem {
   readonly when?: string;
 }
 
+interface ContributedView {
+  readonly id: string;
+  readonly name: string;
+  readonly icon: string;
+  readonly when: string;
+}
+
 interface Manifest {
   readonly icon: string;
   readonly activationEvents: readonly string[];
@@ -58,6 +66,8 @@ interface Manifest {
     readonly commands: readonly { command: string; title: string; category: string }[];
     readonly keybindings: readonly MenuItem[];
     readonly menus: Readonly<Record<string, readonly MenuItem[]>>;
+    readonly views: Readonly<Record<string, readonly ContributedView[]>>;
+    readonly viewsWelcome: readonly { view: string; contents: string; when: string }[];
     readonly configuration: { readonly properties: Readonly<Record<string, Setting>> };
     readonly debuggers: readonly Debugger[];
     readonly walkthroughs: readonly {
@@ -72,8 +82,17 @@ interface Manifest {
 }
 
 const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as Manifest;
-const { commands, configuration, debuggers, keybindings, menus, walkthroughs } =
-  manifest.contributes;
+const {
+  commands,
+  configuration,
+  debuggers,
+  keybindings,
+  menus,
+  views,
+  viewsWelcome,
+  walkthroughs,
+} = manifest.contributes;
+const allViews = Object.values(views).flat();
 
 function sorted(items: Iterable<string>): string[] {
   return [...items].sort();
@@ -171,8 +190,43 @@ describe("the debug types", () => {
   });
 });
 
+describe("the views", () => {
+  test("of package.json are those of the code", () => {
+    assert.deepEqual(sorted(allViews.map(({ id }) => id)), sorted(Object.values(View)));
+  });
+
+  test("say what is to be done while they are empty", () => {
+    for (const { id, icon } of allViews) {
+      assert.ok(existsSync(join(ROOT, icon)), icon);
+      assert.ok(viewsWelcome.some(({ view }) => view === id));
+    }
+    const known: readonly string[] = allViews.map(({ id }) => id);
+    assert.ok(viewsWelcome.every(({ view }) => known.includes(view)));
+  });
+
+  test("have menus of their own", () => {
+    for (const [menu, items] of Object.entries(menus).filter(([name]) =>
+      name.startsWith("view/"),
+    )) {
+      for (const { command, when } of items) {
+        assert.match(when ?? "", new RegExp(`^view == ${View.trace} `), `${menu} ${command}`);
+      }
+    }
+  });
+});
+
+test("commands for one call of the tree, or in configurations, are not in the palette", () => {
+  const hidden = (menus["commandPalette"] ?? []).filter(({ when }) => when === "false");
+  assert.deepEqual(sorted(hidden.map(({ command }) => command)), [
+    Command.goToCall,
+    Command.pickProcess,
+    Command.showMoreCalls,
+  ]);
+});
+
 describe("what package.json refers to", () => {
   const whens = [
+    ...[...allViews, ...viewsWelcome].map(({ when }) => when),
     ...[...keybindings, ...Object.values(menus).flat()].map(({ when }) => when ?? ""),
     ...debuggers.map(({ when }) => when ?? ""),
     ...walkthroughs.flatMap(({ steps }) => steps.flatMap((step) => step.completionEvents)),
@@ -185,7 +239,10 @@ describe("what package.json refers to", () => {
 
   test("commands in menus, keybindings and walkthroughs exist", () => {
     const steps = walkthroughs.flatMap((walkthrough) => walkthrough.steps);
-    const texts = steps.map(({ description }) => description).join(" ");
+    const texts = [
+      ...steps.map(({ description }) => description),
+      ...viewsWelcome.map(({ contents }) => contents),
+    ].join(" ");
     const referred = [
       ...[...keybindings, ...Object.values(menus).flat()].map(({ command }) => command),
       ...[...texts.matchAll(/\(command:(shapetrace\.\w+)\)/g)].map(([, id]) => String(id)),

@@ -6,7 +6,12 @@ import { explainSilence } from "../../../extension/src/model/explanations";
 import { expandVariables, fileName } from "../../../extension/src/model/paths";
 
 describe("a program that says nothing", () => {
-  const start = { python: "/env/bin/python", pythonOptions: [], usesSudo: false };
+  const start = {
+    python: "/env/bin/python",
+    pythonOptions: [],
+    usesSudo: false,
+    isAttached: false,
+  };
 
   for (const option of ["-I", "-E", "-sE", "-IB"]) {
     test(`runs with ${option}, which is named`, () => {
@@ -15,6 +20,11 @@ describe("a program that says nothing", () => {
       assert.match(said.text, new RegExp(`runs with ${option}, .*Remove the option`));
     });
   }
+
+  test("runs, after it was attached to, where our ports are not", () => {
+    const { text } = explainSilence("train.py", { ...start, isAttached: true });
+    assert.match(text, /is not heard from there.*container/);
+  });
 
   test("runs under sudo", () => {
     assert.match(

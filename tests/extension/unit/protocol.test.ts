@@ -6,16 +6,28 @@ import { describe, test } from "node:test";
 import { SETTING_CHOICES, SETTING_DEFAULTS } from "../../../extension/src/contributions";
 import { Mismatch } from "../../../extension/src/model/json";
 import {
+  CALLS,
   CLEAR,
   CLOSE_SESSION,
   EXPORT,
   EXPORT_FORMATS,
+  FOCUS,
+  NODE_KINDS,
+  INLINE_VALUES,
   OPEN_SESSION,
+  PIN,
+  PIN_CHANGED,
+  pinned,
+  PLACE,
   type Request,
   SESSION_STATES,
   SHOW_HINTS,
   STATUS,
   status,
+  STEP_CALL,
+  TRACE_CHANGED,
+  TREE,
+  TREE_PATH,
   WAKE,
 } from "../../../extension/src/protocol";
 
@@ -40,6 +52,14 @@ const REQUESTS: readonly Pick<Request<never, unknown>, "method" | "result">[] = 
   CLEAR,
   EXPORT,
   WAKE,
+  TREE,
+  TREE_PATH,
+  PLACE,
+  CALLS,
+  PIN,
+  STEP_CALL,
+  FOCUS,
+  INLINE_VALUES,
 ];
 
 function of(method: string): readonly Sample[] {
@@ -70,6 +90,13 @@ describe("requests", () => {
     }
   });
 
+  test("there are nodes of every kind", () => {
+    const kinds = of(TREE.method).flatMap((sample) =>
+      TREE.result.read(sample.result).nodes.map(({ kind }) => kind),
+    );
+    assert.deepEqual([...new Set(kinds)].sort(), [...NODE_KINDS].sort());
+  });
+
   test("refuse results that are something else", () => {
     assert.throws(() => OPEN_SESSION.result.read({ port: "40123", token: "" }), {
       constructor: Mismatch,
@@ -92,7 +119,7 @@ describe("statuses", () => {
 
   test("keep what a newer server adds", () => {
     const [sample] = of(STATUS);
-    assert.deepEqual(status.read({ ...sample?.params, rank: 3 }).extra, { rank: 3 });
+    assert.deepEqual(status.read({ ...sample?.params, node: "a" }).extra, { node: "a" });
   });
 
   test("refuse a state that is none", () => {
@@ -124,10 +151,24 @@ describe("what the server is told", () => {
     );
   });
 
+  test("what is pinned is read whole", () => {
+    for (const { kind, params } of of(PIN_CHANGED)) {
+      assert.equal(kind, "notification");
+      assert.deepEqual(without(pinned.read(params)), params);
+    }
+  });
+
   test("every sample is of a message that there is", () => {
     const known = [
       ...REQUESTS.map(({ method }) => method),
-      ...[STATUS, SHOW_HINTS, "initialize", "workspace/didChangeConfiguration"],
+      ...[
+        STATUS,
+        SHOW_HINTS,
+        TRACE_CHANGED,
+        PIN_CHANGED,
+        "initialize",
+        "workspace/didChangeConfiguration",
+      ],
     ];
     const unknown = samples.filter(({ method }) => !known.includes(method));
     assert.deepEqual(unknown, []);
@@ -154,12 +195,15 @@ function flat(settings: unknown, prefix = ""): Record<string, unknown> {
 }
 
 function without(read: unknown): unknown {
+  if (Array.isArray(read)) {
+    return read.map(without);
+  }
   if (typeof read !== "object" || read === null) {
     return read;
   }
   const { extra, ...rest } = read as Record<string, unknown>;
   assert.deepEqual(extra, {});
-  return rest;
+  return Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, without(value)]));
 }
 
 function byLength(one: readonly string[], other: readonly string[]): number {

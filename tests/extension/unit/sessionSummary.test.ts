@@ -11,7 +11,7 @@ import {
 import { SESSION_STATES } from "../../../extension/src/protocol";
 
 function program(state: ProgramState, calls = 0, message = ""): Program {
-  return { state, message, calls, passes: calls === 0 ? 0 : 1, dropped: 0 };
+  return { state, message, calls, passes: calls === 0 ? 0 : 1, dropped: 0, rank: null };
 }
 
 function session(...programs: Program[]): SessionFacts {
@@ -46,8 +46,26 @@ describe("the summary", () => {
   test("counts the calls of all programs of all open sessions", () => {
     const other = session(program("settled", 1));
     const sum = inShort(session(program("recording", 10), program("gone", 5)), other);
-    assert.equal(sum, "recording: 16 calls");
+    assert.equal(sum, "recording: 16 calls, 2 processes");
     assert.equal(inShort(over(program("gone", 99)), other), "recording: 1 call");
+  });
+
+  test("counts the processes that record", () => {
+    const ranks = session(program("waiting"), program("recording", 3), program("settled", 4));
+    assert.equal(inShort(ranks), "recording: 7 calls, 2 processes");
+    assert.equal(
+      inShort(session(program("recording", 3), program("gone", 4))),
+      "recording: 7 calls",
+    );
+  });
+
+  test("tells the rank of each, and of many that have ended only their number", () => {
+    const ranked = { ...program("recording", 3), rank: 1 };
+    assert.match(summarize([session(ranked)]).details[0] ?? "", /^train\.py, rank 1: recording/);
+    const workers = Array.from({ length: 20 }, () => program("gone", 5));
+    const { details } = summarize([session(ranked, ...workers)]);
+    assert.equal(details.length, 2);
+    assert.equal(details[1], "train.py: 20 processes ended (100 calls)");
   });
 
   test("is an error where a program failed, is not supported or says nothing", () => {

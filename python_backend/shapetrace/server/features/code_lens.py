@@ -1,6 +1,11 @@
 """Code lenses: above a function that module calls ran, how often and with which shapes.
 
-3 calls · 1.24M parameters · (f32[2,16]) → f32[2,10]
+3 calls · 1.24M parameters · (f32[2,16]) → f32[2,10] | pin a call
+def forward(self, x):
+
+Where one of several calls is shown, it is named, and one can go on to the next.
+
+blocks.6 · 7 of 12 · 85k parameters · (f32[2,16]) → f32[2,10] | ◂ previous | next ▸ | unpin
 def forward(self, x):
 
 Where nothing was looked at, it says why.
@@ -9,14 +14,21 @@ Where nothing was looked at, it says why.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from shapetrace.server import protocol
+from shapetrace.server.calls import calls_of, every_call_of
+from shapetrace.server.features.pins import pin_of
+from shapetrace.server.scopes import Scopes
 from shapetrace.server.store import TraceStore
 from shapetrace.server.structure import Function
 from shapetrace.server.view import DocumentView
-from shapetrace.views.stories import Told
+from shapetrace.views.owners import Told
+from shapetrace.views.remedies import with_remedy
 from shapetrace.views.summaries import functions_summary
+from shapetrace.views.summary import SEPARATOR
 
 _COMPILED = re.compile(r"OptimizedModule\[(\w+)\]")
 """How the recorder names a compiled module, of which only the class is known."""
@@ -28,11 +40,15 @@ class Lens:
 
     line: int
     text: str
+    command: str = ""
+    """What a click runs, if anything."""
+    arguments: Sequence[Any] | None = None
 
 
-def code_lenses(view: DocumentView, store: TraceStore) -> list[Lens]:
+def code_lenses(
+    view: DocumentView, store: TraceStore, scopes: Scopes | None = None
+) -> Iterator[Lens]:
     """The lenses of a document."""
-    lenses: list[Lens] = []
     entered = set(view.records.entered_functions)
     unseen = _unseen(store, view.document.key)
     for function in view.structure.functions:
@@ -40,12 +56,41 @@ def code_lenses(view: DocumentView, store: TraceStore) -> list[Lens]:
         if now is None:
             continue
         is_entered = function.qualified_name in entered
-        told = calls_of(view, store, function) if is_entered else []
+        told = told_of(view, store, function) if is_entered else []
         if told:
-            lenses.append(Lens(now, functions_summary(told)))
+            yield from _of_calls(view, store, function, now, told, scopes)
         elif function.qualified_name in unseen:
-            lenses.append(Lens(now, f"not looked at: {unseen[function.qualified_name]}"))
-    return lenses
+            reason = with_remedy(unseen[function.qualified_name])
+            yield Lens(now, f"not looked at: {reason}")
+
+
+def _of_calls(
+    view: DocumentView,
+    store: TraceStore,
+    function: Function,
+    line: int,
+    told: Sequence[Told],
+    scopes: Scopes | None,
+) -> Iterator[Lens]:
+    """What was called, and what can be done about it where that was several calls."""
+    every = every_call_of(view, store, function)
+    shown = calls_of(view, store, function)
+    where = [{"uri": view.document.uri, "line": line, "character": 0}]
+    is_one = len(shown) == 1 and len(every) > 1
+    title = ""
+    if is_one:
+        (key,) = shown
+        pin = pin_of(store, key)
+        name = "" if pin is None else f"{pin.label}{SEPARATOR}"
+        title = f"{name}{every.index(key) + 1} of {len(every)}"
+    yield Lens(line, functions_summary(told, title))
+    if is_one:
+        yield Lens(line, "◂ previous", protocol.PREVIOUS_COMMAND, where)
+        yield Lens(line, "next ▸", protocol.NEXT_COMMAND, where)
+    if is_one and scopes is not None and scopes.is_pin_shown:
+        yield Lens(line, "unpin", protocol.UNPIN_COMMAND)
+    elif len(every) > 1:
+        yield Lens(line, "pin a call", protocol.PIN_COMMAND, where)
 
 
 def _unseen(store: TraceStore, key: str) -> dict[str, str]:
@@ -58,20 +103,11 @@ def _unseen(store: TraceStore, key: str) -> dict[str, str]:
     return found
 
 
-def calls_of(view: DocumentView, store: TraceStore, function: Function) -> list[Told]:
+def told_of(view: DocumentView, store: TraceStore, function: Function) -> list[Told]:
     """The module calls that a function ran for, where it is known to be this one."""
     told: list[Told] = []
-    for (number, identity), call in view.records.module_calls(function.qualified_name).items():
+    for (number, _), call in calls_of(view, store, function).items():
         process = store.process(number)
-        entry = None if process is None else process.entries.get(identity)
-        # There may be two functions of one name in a file.
-        if process is not None and entry is not None and _is_in(entry.line, function, view):
-            told.append(Told(call, process.count(call)))
+        if process is not None:
+            told.append(Told(call, process.count(call), process=store.label(process)))
     return told
-
-
-def _is_in(line: int, function: Function, view: DocumentView) -> bool:
-    around: Sequence[Function] = [
-        each for each in view.structure.functions if each.first <= line <= each.last
-    ]
-    return function in around

@@ -7,21 +7,21 @@ it is passed to, and then where it was assigned.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from shapetrace.events.model import Container, Op, Tensor, Value
+from shapetrace.events.model import Container, Op, Tensor, Value, Variable
 from shapetrace.server.bindings import Binding, binding_of, first_line
-from shapetrace.server.facts import bound_values
-from shapetrace.server.features.code_lens import calls_of
+from shapetrace.server.facts import bound_variables
+from shapetrace.server.features.code_lens import told_of
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column, range_of
 from shapetrace.server.records import Call, Expression, Key, is_mutable
 from shapetrace.server.statements import Statement
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
-from shapetrace.views.shapes import holds_tensor
+from shapetrace.views.owners import Held, Told
+from shapetrace.views.shapes import holds_tensor, value_text
 from shapetrace.views.stories import (
-    Told,
     calls_story,
     code,
     details_text,
@@ -44,6 +44,9 @@ _TRANSPARENT = (
     ast.Tuple,
 )
 """Who points at one of these may mean what it is part of."""
+
+
+_NOT_REACHED = "Not reached yet in this call: that was before."
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +117,18 @@ class _Teller:
         for expression in around if not path else _meant(path, around):
             told = self._told(expression.calls.items())
             if told:
-                return expression.range, calls_story(told, self._notes(expression.calls))
+                return expression.range, self._story(expression, told)
         return None
+
+    def _story(self, expression: Expression, told: Sequence[Told]) -> str:
+        """All calls of an expression, those that are looked at before all others."""
+        notes = self._notes(expression.calls)
+        if expression.is_before:
+            notes.append(_NOT_REACHED)
+        every = self._view.records.base.expression(expression.range)
+        calls = {} if every is None else every.calls
+        rest = ((key, call) for key, call in calls.items() if key not in expression.calls)
+        return calls_story(told, notes, others=self._told(rest))
 
     def whole(self) -> str:
         """All that the statement's hint is made of."""
@@ -131,13 +144,14 @@ class _Teller:
             expression = self._expression(part.value)
             if known and expression is not None and not part.path:
                 told = self._told(expression.calls.items())
-                parts.append(calls_story(told, self._notes(expression.calls)))
+                parts.append(self._story(expression, told))
             elif known:
                 lines.extend(name_lines(part.name or "", known))
                 values.extend(known)
         if lines:
             details = details_text(values, is_of_one=len(lines) == 1)
-            parts.insert(0, paragraphs([code(lines), details]))
+            note = _NOT_REACHED if facts.is_before else ""
+            parts.insert(0, paragraphs([code(lines), details, note]))
         if facts.errors:
             failed = (
                 (key, call)
@@ -168,7 +182,7 @@ class _Teller:
                 continue
             owner = call.module if isinstance(call, Op) else None
             module = None if owner is None else process.modules.get(owner)
-            told.append(Told(call, process.count(call), module))
+            told.append(Told(call, process.count(call), module, self._store.label(process)))
         # That the truth of a comparison was asked for is no news.
         news = [each for each in told if not _asks_for_truth(each.call)]
         return news or told
@@ -192,23 +206,22 @@ class _Teller:
     ) -> tuple[SourceRange, str] | None:
         where = range_of(node)
         if not isinstance(node.ctx, ast.Load):
-            values = tuple(dict.fromkeys(self._view.records.stored(where)))
-            return self._named(where, node.id, values, "")
+            return self._bound(where, node.id, Binding(node.id, where), "")
         if _is_called(node, path):
             return None
         binding = binding_of(path)
         for expression in around:
-            values = _inputs_named(expression, node.id)
-            if values:
+            inputs = list(_inputs_named(expression, node.id))
+            if inputs:
                 origin = "" if binding is None else self._origin(binding)
-                return self._named(where, node.id, values, origin)
+                return self._named(where, node.id, inputs, origin)
         if binding is None:
             return None
-        values = bound_values(binding, self._view.records)
         origin = self._origin(binding)
-        if any(map(is_mutable, values)):
+        variables = bound_variables(binding, self._view.records)
+        if any(is_mutable(each.tensor) for _, each in variables):
             origin = f"{origin}, may have changed since"
-        return self._named(where, node.id, values, origin)
+        return self._bound(where, node.id, binding, origin)
 
     def _parameter(self, node: ast.arg, path: Sequence[ast.AST]) -> tuple[SourceRange, str] | None:
         functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -221,8 +234,7 @@ class _Teller:
             where.line, where.column, where.line, where.column + len(node.arg.encode())
         )
         binding = Binding(node.arg, name, title, first_line(owner))
-        values = bound_values(binding, self._view.records)
-        return self._named(name, node.arg, values, self._origin(binding))
+        return self._bound(name, node.arg, binding, self._origin(binding))
 
     def _attribute(
         self, node: ast.Attribute, around: Sequence[Expression]
@@ -232,14 +244,14 @@ class _Teller:
         if not around or not around[0].range.contains(where) or around[0].range == where:
             return None
         ending = f".{ast.unparse(node).partition('.')[2]}"
-        found: dict[Tensor, None] = {}
-        for call in around[0].calls.values():
+        found: list[tuple[int, Tensor]] = []
+        for (process, _), call in around[0].calls.items():
             owned = {each for each in _input_tensors(call) if f".{each.name}".endswith(ending)}
             if len(owned) != 1:
                 return None
-            found.update(dict.fromkeys(owned))
-        paths = ", ".join(dict.fromkeys(quoted(tensor.name or "") for tensor in found))
-        return self._named(where, ast.unparse(node), tuple(found), paths)
+            found.append((process, owned.pop()))
+        paths = ", ".join(dict.fromkeys(quoted(tensor.name or "") for _, tensor in found))
+        return self._named(where, ast.unparse(node), found, paths)
 
     def _function(
         self, node: ast.FunctionDef | ast.AsyncFunctionDef, line: int, column: int
@@ -249,15 +261,57 @@ class _Teller:
         name = self._view.structure.function_name(node)
         if function is None or function.node is not node or not name.touches(line, column):
             return None
-        told = calls_of(self._view, self._store, function)
+        told = told_of(self._view, self._store, function)
         return (name, calls_story(told, named=False)) if told else None
 
     def _named(
-        self, where: SourceRange, name: str, values: Sequence[Value], origin: str
+        self, where: SourceRange, name: str, found: Iterable[tuple[int, Value]], origin: str
     ) -> tuple[SourceRange, str] | None:
+        """A name with the values that it had where it was used, and in which processes."""
+        had = list(dict.fromkeys(found))
+        values = tuple(dict.fromkeys(value for _, value in had))
         if not any(map(holds_tensor, values)):
             return None
-        return where, name_story(name, tuple(dict.fromkeys(values)), origin)
+        processes = ((self._store.process(number), value) for number, value in had)
+        held = [
+            Held(value, process=self._store.label(process))
+            for process, value in processes
+            if process is not None
+        ]
+        return where, name_story(name, values, origin, held)
+
+    def _bound(
+        self, where: SourceRange, name: str, binding: Binding, origin: str
+    ) -> tuple[SourceRange, str] | None:
+        """A name with the values that it was given, those that are looked at before all others."""
+        bound = dict(bound_variables(binding, self._view.records))
+        hinted = {value_text(value) for value in self._hinted(where)}
+        if hinted:
+            # In a loop only what the call that is looked at has stored.
+            bound = {key: each for key, each in bound.items() if value_text(each.tensor) in hinted}
+        every = dict(bound_variables(binding, self._view.records.base))
+        rest = {key: variable for key, variable in every.items() if key not in bound}
+        values = tuple(dict.fromkeys(each.tensor for each in bound.values()))
+        if not any(map(holds_tensor, values)):
+            return None
+        return where, name_story(name, values, origin, self._held(bound), self._held(rest))
+
+    def _hinted(self, target: SourceRange) -> tuple[Value, ...]:
+        """The values that the hint tells of a name that is stored; empty for other names."""
+        statement, facts = self._statement, self._view.facts(self._statement)
+        parts = zip(
+            (*statement.parts, *statement.named), (*facts.values, *facts.named), strict=True
+        )
+        return next((known for part, known in parts if target in part.targets), ())
+
+    def _held(self, variables: Mapping[Key, Variable]) -> list[Held]:
+        held: list[Held] = []
+        for (number, _), variable in variables.items():
+            process = self._store.process(number)
+            if process is not None:
+                module = process.modules.get(variable.module or 0)
+                held.append(Held(variable.tensor, module, self._store.label(process)))
+        return held
 
     def _origin(self, binding: Binding) -> str:
         if binding.function is None:
@@ -306,14 +360,12 @@ def _asks_for_truth(call: Call) -> bool:
     return isinstance(call, Op) and call.name.endswith(".__bool__")
 
 
-def _inputs_named(expression: Expression, name: str) -> tuple[Value, ...]:
-    """The different tensors of a name that went into the calls of an expression."""
-    found: dict[Value, None] = {}
-    for call in expression.calls.values():
+def _inputs_named(expression: Expression, name: str) -> Iterator[tuple[int, Value]]:
+    """The tensors of a name that went into the calls of an expression, and in which processes."""
+    for (process, _), call in expression.calls.items():
         for tensor in _input_tensors(call):
             if tensor.name == name:
-                found[tensor] = None
-    return tuple(found)
+                yield process, tensor
 
 
 def _input_tensors(call: Call) -> Iterator[Tensor]:

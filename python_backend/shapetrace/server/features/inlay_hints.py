@@ -24,6 +24,9 @@ _LEAST = 6
 
 _BETWEEN_STATEMENTS = "; "
 
+BEFORE = "~ "
+"""Stands before the shapes of an earlier call, where the one that is shown has not come yet."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hint:
@@ -47,6 +50,7 @@ class _Piece:
     items: tuple[Labelled, ...] = ()
     facts: Facts | None = None
     """Given at the end of the statement, where everything is told that was not told before."""
+    mark: str = ""
 
 
 def inlay_hints(
@@ -76,6 +80,7 @@ def _pieces(statement: Statement, facts: Facts, position: Position) -> Sequence[
 def _make_pieces(statement: Statement, facts: Facts, position: Position) -> Iterator[_Piece]:
     if not facts:
         return
+    mark = BEFORE if facts.is_before else ""
     values: list[tuple[Value, ...]] = []
     named: list[tuple[Value, ...]] = []
     for parts, known, rest in (
@@ -85,11 +90,11 @@ def _make_pieces(statement: Statement, facts: Facts, position: Position) -> Iter
         for part, its_values in zip(parts, known, strict=True):
             places = list(_places(statement, part, position)) if its_values else []
             for line, column in places:
-                yield _Piece(line, column, statement, (Labelled(None, its_values),))
+                yield _Piece(line, column, statement, (Labelled(None, its_values),), mark=mark)
             rest.append(() if places else its_values)
     left = Facts(tuple(values), tuple(named), facts.errors)
     if left:
-        yield _Piece(statement.range.end_line, None, statement, facts=left)
+        yield _Piece(statement.range.end_line, None, statement, facts=left, mark=mark)
 
 
 def _places(
@@ -113,7 +118,7 @@ def _hints(
     at_end = [piece for piece in pieces if piece.column is None]
     for piece in pieces:
         if piece.column is not None and room >= _LEAST:
-            text = labelled_text(piece.items, room)
+            text = piece.mark + labelled_text(piece.items, room - len(piece.mark))
             room -= len(text)
             column = editor_column(text_of_line, piece.column, encoding)
             yield Hint(line, column, text, piece.statement.range)
@@ -130,10 +135,11 @@ def _hints(
 
 def _text_once(piece: _Piece, is_one_of_several: bool, room: int) -> str:
     """The same as below, but written only once."""
+    room -= len(piece.mark)
     if piece.facts is None:
-        return labelled_text(piece.items, room)
+        return piece.mark + labelled_text(piece.items, room)
     key = (is_one_of_several, room)
-    return piece.facts.once(key, lambda: _text(piece, is_one_of_several, room))
+    return piece.mark + piece.facts.once(key, lambda: _text(piece, is_one_of_several, room))
 
 
 def _text(piece: _Piece, is_one_of_several: bool, room: int) -> str:

@@ -1,6 +1,6 @@
 import type { Locator, Page } from "playwright-core";
 
-import { eventually } from "./waiting";
+import { eventually, type Patience } from "./waiting";
 
 /** One piece of a rendered line: the file's own text, or something that an extension has put in. */
 interface Piece {
@@ -67,6 +67,17 @@ export class CodeView {
   async codeLenses(): Promise<string[]> {
     const lenses = await this.#editor.locator(".codelens-decoration").allInnerTexts();
     return lenses.map(plain).filter((text) => text !== "");
+  }
+
+  /** Presses a button above a line, the first of that name. */
+  async pressCodeLens(text: string): Promise<void> {
+    await this.#editor.locator(".codelens-decoration a", { hasText: text }).first().click();
+  }
+
+  /** The line in which the cursor is. */
+  async cursorLine(): Promise<number> {
+    const shown = this.#page.locator(".statusbar-item[id='status.editor.selection']");
+    return Number(/Ln (\d+)/.exec(await shown.innerText())?.[1]);
   }
 
   /** The file's name in the active tab. */
@@ -155,8 +166,8 @@ export class CodeView {
     );
   }
 
-  /** Rests the mouse there, and returns what the hover says. Empty if there is none. */
-  async hover({ line, at }: Place): Promise<string> {
+  /** Rests the mouse there, and returns what the hover says. Empty if there is none so soon. */
+  async hover({ line, at }: Place, { seconds = 2.5 }: Patience = {}): Promise<string> {
     await this.#page.mouse.move(0, 0);
     const { x, y } = await this.#pointOf({ line, at });
     await this.#page.mouse.move(x - 1, y);
@@ -165,7 +176,7 @@ export class CodeView {
       .locator(".monaco-hover:not(.hidden) .hover-contents:visible")
       .or(this.#page.locator(".debug-hover-widget:visible"));
     try {
-      await shown.first().waitFor({ timeout: 2500 });
+      await shown.first().waitFor({ timeout: seconds * 1000 });
     } catch {
       return "";
     }

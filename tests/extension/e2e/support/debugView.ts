@@ -52,6 +52,11 @@ export class DebugView {
     await this.#page.locator(".debug-toolbar .codicon-debug-stop").click();
   }
 
+  /** Leaves a program that was attached to, which goes on. */
+  async disconnect(): Promise<void> {
+    await this.#page.locator(".debug-toolbar .codicon-debug-disconnect").click();
+  }
+
   async isRunning(): Promise<boolean> {
     return this.#page.locator(".debug-toolbar").isVisible();
   }
@@ -111,6 +116,21 @@ export class DebugView {
     const [innermost = RUNNING] = await this.callStack();
     const isSame = innermost.endsWith(`, line ${line}, ${await this.#code.fileName()}`);
     return isSame ? innermost : RUNNING;
+  }
+
+  /** Looks at another frame of the stopped thread, as `forward, line 12, model.py`. */
+  async chooseFrame(frame: string): Promise<void> {
+    await this.#page
+      .locator(`.debug-call-stack .monaco-list-row[aria-label^="Stack Frame ${frame}"]`)
+      .click();
+  }
+
+  /** Looks at another one of several programs, by the name of its launch configuration. */
+  async chooseSession(name: string): Promise<void> {
+    await this.#page
+      .locator(".debug-call-stack .monaco-list-row", { hasText: name })
+      .first()
+      .click({ position: { x: 50, y: 8 } }); // further right there are buttons
   }
 
   /** What an exception stop says in the editor. Empty if there is none. */

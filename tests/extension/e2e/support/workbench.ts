@@ -2,6 +2,7 @@ import type { BrowserContext, Locator, Page } from "playwright-core";
 
 import { CodeView } from "./codeView";
 import { DebugView } from "./debugView";
+import { TraceView } from "./traceView";
 import { eventually, PATIENCE_SECONDS } from "./waiting";
 
 /** How long the palette may take to offer a command before it is opened anew. */
@@ -12,6 +13,7 @@ export class Workbench {
   readonly page: Page;
   readonly code: CodeView;
   readonly debug: DebugView;
+  readonly trace: TraceView;
   /** What the window's own code has written to the browser's console. */
   readonly consoleLines: string[] = [];
   readonly #quickInput: Locator;
@@ -20,6 +22,7 @@ export class Workbench {
     this.page = page;
     this.code = new CodeView(page);
     this.debug = new DebugView(page, this.code);
+    this.trace = new TraceView(page);
     this.#quickInput = page.locator(".quick-input-widget:visible");
     page.on("console", (message) => this.consoleLines.push(message.text()));
     page.on("dialog", (dialog) => void dialog.accept());
@@ -97,6 +100,15 @@ export class Workbench {
     const row = this.#quickInput.locator(".monaco-list-row", { hasText: label }).first();
     await row.waitFor();
     await row.click();
+  }
+
+  /** Types an answer into the box that the editor asks with. */
+  async answer(text: string): Promise<void> {
+    const input = this.#quickInput.locator("input");
+    await input.waitFor();
+    await input.fill(text);
+    await input.press("Enter");
+    await this.#quickInput.waitFor({ state: "hidden" });
   }
 
   /** What the editor offers in the list that it asks with. */

@@ -59,7 +59,8 @@ STORIES = {
         """
         ```python
         Linear(x f32[2,3]) → f32[2,4]  ×21
-        ✗ Linear(x f32[2,5])
+            # nets.0.layer call 1, nets.1.layer, layer
+        ✗ Linear(x f32[2,5])  # nets.0.layer call 8
         RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x5 and 3x4)
         ```
         float32 · cpu · 32 B · requires grad
@@ -137,6 +138,8 @@ bias=True)` · 16 parameters each · 22 calls
         """
         ```python
         x: f32[2,3|5]
+          f32[2,3]  # nets.0 call 1, nets.1, Net
+          f32[2,5]  # nets.0 call 8
         ```
         float32 · cpu · 24 B to 40 B
         parameter of `forward`
@@ -201,8 +204,8 @@ bias=True)` · 16 parameters each · 22 calls
         "forward",
         """
         ```python
-        Big(f32[2,3]) → f32[4,4]  ×7
-        ✗ Big(f32[2,5])
+        Big(f32[2,3]) → f32[4,4]  ×7  # Big call 1
+        ✗ Big(f32[2,5])  # Big call 8
         RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x5 and 3x4)
         ```
         float32 · cpu · 64 B · requires grad
@@ -291,7 +294,9 @@ def test_functions_that_modules_ran_have_a_lens(shown: Shown) -> None:
             "def forward(self, x, mask=None):",
             "22 calls · 3 modules · 20 parameters each · (f32[2,3|5]) → (f32[4,4], f32[2])",
         ),
+        ("def forward(self, x, mask=None):", "pin a call"),
         ("def forward(self, x):", "8 calls · 40 parameters · (f32[2,3|5]) → f32[4,4]"),
+        ("def forward(self, x):", "pin a call"),
     ]
 
 
@@ -347,6 +352,7 @@ def test_lenses_of_other_modules(tmp_path: Path) -> None:
     lenses = {
         shown.document.lines[lens.line].strip(): lens.text
         for lens in code_lenses(shown.view(), shown.store)
+        if not lens.command
     }
     assert lenses == {
         "def forward(self, x):": "called directly · (f32[2])",
@@ -377,7 +383,11 @@ def test_of_functions_with_one_name_each_has_its_own_lens(tmp_path: Path) -> Non
         tmp_path / "program.py",
     )
     lenses = [(lens.line, lens.text) for lens in code_lenses(shown.view(), shown.store)]
-    assert lenses == [(4, "1 call · (f32[2]) → f32[2]"), (8, "2 calls · (f32[3]) → f32[]")]
+    assert lenses == [
+        (4, "1 call · (f32[2]) → f32[2]"),
+        (8, "2 calls · (f32[3]) → f32[]"),
+        (8, "pin a call"),
+    ]
 
 
 def test_above_what_is_compiled_there_is_the_reason_why_nothing_is_shown(tmp_path: Path) -> None:
@@ -396,4 +406,9 @@ def test_above_what_is_compiled_there_is_the_reason_why_nothing_is_shown(tmp_pat
         tmp_path / "program.py",
     )
     lenses = [(lens.line, lens.text) for lens in code_lenses(shown.view(), shown.store)]
-    assert lenses == [(5, "not looked at: torch.compile region")]
+    assert lenses == [
+        (
+            5,
+            "not looked at: torch.compile region (to see inside, run with TORCH_COMPILE_DISABLE=1)",
+        )
+    ]

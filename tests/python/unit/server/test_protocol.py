@@ -21,13 +21,38 @@ READERS: dict[str, Any] = {
     protocol.WAKE: protocol.read_session,
     protocol.EXPORT: protocol.read_export,
     protocol.SHOW_HINTS: protocol.read_show_hints,
+    protocol.TREE: protocol.read_tree,
+    protocol.TREE_PATH: protocol.read_tree_path,
+    protocol.PLACE: protocol.read_node,
+    protocol.CALLS: protocol.read_position,
+    protocol.PIN: protocol.read_node,
+    protocol.STEP_CALL: protocol.read_step_call,
+    protocol.FOCUS: protocol.read_focus,
+    protocol.INLINE_VALUES: protocol.read_lines,
 }
 
 RESULTS: dict[str, Any] = {
     protocol.OPEN_SESSION: protocol.OpenedSession,
     protocol.WAKE: protocol.Woken,
     protocol.EXPORT: protocol.Exported,
+    protocol.TREE: protocol.TreePage,
+    protocol.TREE_PATH: protocol.TreePath,
+    protocol.PLACE: protocol.Placed,
+    protocol.CALLS: protocol.Calls,
+    protocol.PIN: protocol.Pinned,
+    protocol.STEP_CALL: protocol.Pinned,
+    protocol.INLINE_VALUES: protocol.InlineValues,
 }
+
+INNER: dict[str, Any] = {
+    "nodes": protocol.TreeNode,
+    "path": protocol.TreeStep,
+    "place": protocol.Place,
+    "calls": protocol.Pin,
+    "pin": protocol.Pin,
+    "values": protocol.InlineValue,
+}
+"""What the results and notifications have inside."""
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -44,18 +69,35 @@ def test_a_sample_is_understood(name: str) -> None:
         assert read_options(params["settings"]["shapetrace"]) == (Options(), [])
     elif method == protocol.STATUS:
         assert protocol.to_json(protocol.Status(**params)) == params
-    elif method == protocol.CLEAR:
+    elif method in (protocol.CLEAR, protocol.TRACE_CHANGED):
         assert params == {}
+    elif method == protocol.PIN_CHANGED:
+        assert protocol.to_json(decoded(protocol.Pinned, params)) == params
     else:
-        message = READERS[method](params)
-        assert {key: getattr(message, key) for key in params} == params
+        written = protocol.to_json(READERS[method](params))
+        written.update(written.pop("position", {}))
+        assert {key: written[key] for key in params} == params
     if sample.get("result") is not None:
-        assert protocol.to_json(RESULTS[method](**sample["result"])) == sample["result"]
+        assert protocol.to_json(decoded(RESULTS[method], sample["result"])) == sample["result"]
+
+
+def decoded(kind: Any, document: dict[str, Any]) -> Any:
+    """A message from what JSON has of it."""
+    values: dict[str, Any] = {}
+    for key, value in document.items():
+        if isinstance(value, list):
+            inner = INNER.get(key)
+            value = tuple(each if inner is None else decoded(inner, each) for each in value)
+        elif isinstance(value, dict):
+            value = decoded(INNER[key], value)
+        values["".join(f"_{c.lower()}" if c.isupper() else c for c in key)] = value
+    return kind(**values)
 
 
 def test_every_message_has_a_sample() -> None:
     samples = [json.loads((SAMPLES / f"{name}.json").read_text("utf-8")) for name in NAMES]
-    assert {*READERS, protocol.CLEAR, protocol.STATUS} <= {sample["method"] for sample in samples}
+    told = {protocol.STATUS, protocol.TRACE_CHANGED, protocol.PIN_CHANGED}
+    assert {*READERS, protocol.CLEAR, *told} <= {sample["method"] for sample in samples}
 
 
 @pytest.mark.parametrize(
@@ -79,6 +121,14 @@ def test_every_message_has_a_sample() -> None:
         (protocol.read_export, {"path": "p", "format": ["json"]}),
         (protocol.read_export, {"format": "json"}),
         (protocol.read_show_hints, {"visible": "yes"}),
+        (protocol.read_tree, {"parent": 3, "filter": "", "offset": 0, "limit": 1}),
+        (protocol.read_tree, {"parent": None, "filter": 1, "offset": 0, "limit": 1}),
+        (protocol.read_tree, {"parent": None, "filter": "", "offset": -1, "limit": 1}),
+        (protocol.read_tree_path, {"line": 3}),
+        (protocol.read_node, {"node": 12}),
+        (protocol.read_step_call, {"uri": "file:///a.py", "line": 3, "direction": 0}),
+        (protocol.read_focus, {"session": "s", "process": 1, "call": 1, "reached": ["1"]}),
+        (protocol.read_focus, {"process": None}),
     ],
 )
 def test_parameters_that_are_wrong_are_refused(reader: Any, params: object) -> None:
@@ -89,3 +139,14 @@ def test_parameters_that_are_wrong_are_refused(reader: Any, params: object) -> N
 @pytest.mark.parametrize("options", [None, [], {}, {"storage": 3}, {"storage": ""}])
 def test_a_client_may_say_nothing_at_the_start(options: object) -> None:
     assert protocol.read_initialization(options).storage is None
+
+
+def test_lenses_run_commands_that_there_are() -> None:
+    manifest = json.loads((SAMPLES.parents[2] / "package.json").read_text("utf-8"))
+    commands = {each["command"] for each in manifest["contributes"]["commands"]}
+    assert {
+        protocol.PIN_COMMAND,
+        protocol.UNPIN_COMMAND,
+        protocol.PREVIOUS_COMMAND,
+        protocol.NEXT_COMMAND,
+    } <= commands

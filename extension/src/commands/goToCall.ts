@@ -1,0 +1,27 @@
+import { Position, Range, Uri, window } from "vscode";
+
+import type { Context } from "../context";
+import { PLACE } from "../protocol";
+import { elementOf } from "./calls";
+
+/** Shows the line that made a call of the trace tree, and selects the call. */
+export async function goToCall({ server }: Context, argument?: unknown): Promise<void> {
+  const element = elementOf(argument);
+  if (element === undefined) {
+    return;
+  }
+  const answer = await server.requestIfRunning(PLACE, { node: element.item.id });
+  const place = answer?.place ?? null;
+  if (place === null) {
+    const text = `Shapetrace: the line that made ${element.item.label} is not there any more`;
+    window.setStatusBarMessage(text, 3000);
+    return;
+  }
+  const range = new Range(positionAt(place.start), positionAt(place.end));
+  const options = { selection: range, preserveFocus: true, preview: true };
+  await window.showTextDocument(Uri.parse(place.uri), options);
+}
+
+function positionAt([line = 0, character = 0]: readonly number[]): Position {
+  return new Position(line, character);
+}

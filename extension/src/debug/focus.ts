@@ -1,0 +1,205 @@
+/**
+ * Telling the language server which stack frame is looked at, so that it shows the shapes of that
+ * frame's call. While the program runs there is none.
+ */
+import {
+  debug,
+  type DebugAdapterTracker,
+  type DebugAdapterTrackerFactory,
+  type DebugSession,
+  DebugStackFrame,
+  type Disposable,
+} from "vscode";
+
+import type { Server } from "../client/server";
+import { type Log, messageOf } from "../log";
+import { property } from "../model/interpreters";
+import { questionFor, readStanding, type Standing } from "../model/standing";
+import { FOCUS, type Focus as FocusMessage } from "../protocol";
+import { objectOf } from "./launchEnvironment";
+import type { Sessions } from "./sessions";
+
+/** Of several changes of focus in a row only the last matters. */
+const SETTLING_MILLISECONDS = 15;
+
+/** A step is over by then most often: what is shown does not flicker in between. */
+const STEP_MILLISECONDS = 300;
+
+/** An inline value waits so long for the focus that it is to be told by. */
+const PATIENCE_MILLISECONDS = 1_500;
+
+const RESUMING: ReadonlySet<unknown> = new Set([
+  ...["continue", "next", "stepIn", "stepOut", "stepBack", "reverseContinue", "goto"],
+  ...["restart", "restartFrame", "disconnect", "terminate"],
+]);
+
+const OVER: ReadonlySet<unknown> = new Set(["continued", "terminated", "exited"]);
+
+export class Focus implements DebugAdapterTrackerFactory, Disposable {
+  readonly #disposables: Disposable[];
+  /** Debug sessions that stand still. */
+  readonly #stopped = new Set<string>();
+  #timer: NodeJS.Timeout | undefined;
+  #generation = 0;
+  /** Of the watched session that the server was told of last, if it was told of a frame. */
+  #told: FocusMessage | undefined;
+  /** There while it is still to be found out which frame it is. */
+  #pending: Pending | undefined;
+
+  constructor(
+    private readonly sessions: Sessions,
+    private readonly server: Server,
+    private readonly log: Log,
+  ) {
+    this.#disposables = [
+      debug.onDidChangeActiveStackItem((item) => {
+        // In a step there is no frame for a moment.
+        this.#look(item instanceof DebugStackFrame ? SETTLING_MILLISECONDS : STEP_MILLISECONDS);
+      }),
+      debug.onDidTerminateDebugSession(({ id }) => {
+        this.#stopped.delete(id);
+        this.#look(SETTLING_MILLISECONDS);
+      }),
+      server.onDidRestart(() => {
+        this.#told = undefined; // The new server knows of none.
+        this.#look(SETTLING_MILLISECONDS);
+      }),
+    ];
+  }
+
+  createDebugAdapterTracker(debugged: DebugSession): DebugAdapterTracker | undefined {
+    if (this.sessions.around(debugged) === undefined) {
+      return undefined;
+    }
+    const { id } = debugged;
+    return {
+      onWillReceiveMessage: (message: unknown) => {
+        const { type, command } = objectOf(message);
+        if (type === "request" && RESUMING.has(command)) {
+          this.#stopped.delete(id);
+          this.#look(STEP_MILLISECONDS);
+        }
+      },
+      onDidSendMessage: (message: unknown) => {
+        const { type, event } = objectOf(message);
+        if (type === "event" && event === "stopped") {
+          this.#stopped.add(id);
+          // The editor asks for the stack first, and tells when it has chosen a frame.
+          this.#look(STEP_MILLISECONDS);
+        } else if (type === "event" && OVER.has(event) && this.#stopped.delete(id)) {
+          this.#look(STEP_MILLISECONDS);
+        }
+      },
+      onWillStopSession: () => {
+        this.#stopped.delete(id);
+        this.#look(SETTLING_MILLISECONDS);
+      },
+    };
+  }
+
+  /** Resolves when the server knows of the frame that is looked at. */
+  async settled(): Promise<void> {
+    const patience = new Promise<void>((resolve) => {
+      setTimeout(resolve, PATIENCE_MILLISECONDS).unref();
+    });
+    await Promise.race([this.#pending?.promise, patience]);
+  }
+
+  dispose(): void {
+    clearTimeout(this.#timer);
+    this.#pending?.resolve();
+    for (const disposable of this.#disposables) {
+      disposable.dispose();
+    }
+  }
+
+  /** Looks in a moment which frame it is; what was begun before does not count any more. */
+  #look(milliseconds: number): void {
+    const generation = ++this.#generation;
+    this.#pending ??= pending();
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      void this.#update(generation);
+    }, milliseconds);
+  }
+
+  async #update(generation: number): Promise<void> {
+    const focus = await this.#find();
+    if (generation !== this.#generation) {
+      return; // Somebody has gone on, or has chosen another frame meanwhile.
+    }
+    const message = focus ?? nothingOf(this.#told);
+    this.#told = focus;
+    try {
+      await (message && this.server.requestIfRunning(FOCUS, message));
+    } catch (error) {
+      this.log.warn(`the focus could not be told: ${messageOf(error)}`);
+    }
+    if (generation === this.#generation) {
+      this.#pending?.resolve();
+      this.#pending = undefined;
+    }
+  }
+
+  async #find(): Promise<FocusMessage | undefined> {
+    const item = debug.activeStackItem;
+    const session = item && this.sessions.around(item.session);
+    if (
+      !(item instanceof DebugStackFrame) ||
+      session?.isOpen !== true ||
+      !this.#stopped.has(item.session.id)
+    ) {
+      return undefined;
+    }
+    const standing = await this.#ask(item);
+    if (standing === undefined) {
+      return undefined;
+    }
+    const { process, call, reached, file, line } = standing;
+    const place = { file, function: standing.function, line };
+    return { session: session.id, process, call, reached, ...place };
+  }
+
+  async #ask({ session, frameId }: DebugStackFrame): Promise<Standing | undefined> {
+    try {
+      const expression = questionFor(frameId);
+      // Of all contexts only this leaves the filters of the program's warnings alone.
+      const answer: unknown = await session.customRequest("evaluate", {
+        expression,
+        context: "repl",
+      });
+      return readStanding(String(property(answer, "result")));
+    } catch (error) {
+      this.log.debug(`${session.name}: no word on the stack frame: ${messageOf(error)}`);
+      return undefined;
+    }
+  }
+}
+
+interface Pending {
+  readonly promise: Promise<void>;
+  readonly resolve: () => void;
+}
+
+function pending(): Pending {
+  let resolve: (() => void) | undefined;
+  const promise = new Promise<void>((resolved) => {
+    resolve = resolved;
+  });
+  return { promise, resolve: () => resolve?.() };
+}
+
+/** Takes back what was told, if anything was. */
+function nothingOf(told: FocusMessage | undefined): FocusMessage | undefined {
+  return (
+    told && {
+      session: told.session,
+      process: null,
+      call: null,
+      reached: null,
+      file: null,
+      function: null,
+      line: null,
+    }
+  );
+}

@@ -1,0 +1,37 @@
+/** What the agent says of a stack frame: which recorded call it belongs to. */
+import { type Form, integer, type JsonObject, listOf, nullable, record, text } from "./json";
+
+export interface Standing {
+  /** The process id. */
+  readonly process: number;
+  /** The module call that the frame runs in; null outside of any. */
+  readonly call: number | null;
+  /** The calls that the frame's function has made so far. */
+  readonly reached: readonly number[];
+  readonly file: string;
+  readonly function: string;
+  readonly line: number;
+  readonly extra: JsonObject;
+}
+
+const standing: Form<Standing> = record<Standing>({
+  process: { key: "process", form: integer },
+  call: { key: "call", form: nullable(integer) },
+  reached: { key: "reached", form: listOf(integer) },
+  file: { key: "file", form: text },
+  function: { key: "function", form: text },
+  line: { key: "line", form: integer },
+});
+
+/**
+ * What the debugger is to evaluate. Without a frame of the program's to do it in: so no name of the
+ * program's can be in the way, and nothing of it is looked up, changed or kept alive.
+ */
+export function questionFor(frame: number): string {
+  return `__import__("sys").modules["shapetrace.agent.here"].here(${frame})`;
+}
+
+/** The agent's answer; undefined where it does not know. */
+export function readStanding(answer: string): Standing | undefined {
+  return nullable(standing).read(JSON.parse(answer)) ?? undefined;
+}

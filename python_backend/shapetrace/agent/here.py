@@ -1,0 +1,84 @@
+"""What the editor asks at a stop: which recorded call a frame of the stack belongs to.
+
+The editor has the debugger evaluate ``here(number)`` with the number that the debugger has given
+the frame. It names no frame to evaluate that in: so nothing of the program's is in reach, looked
+up, or kept alive by it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from shapetrace.agent import debugger
+
+if TYPE_CHECKING:
+    from shapetrace.recorder.session import Recorder
+
+_recorder: Callable[[], Recorder | None] | None = None
+_asked: Callable[[], None] | None = None
+
+
+def answer_for(
+    recorder: Callable[[], Recorder | None], asked: Callable[[], None]
+) -> Callable[[], None]:
+    """Say whose recording is asked about, and who is to know that it is; returns how to undo it."""
+    global _recorder, _asked
+    _recorder, _asked = recorder, asked
+
+    def undo() -> None:
+        global _recorder, _asked
+        if _recorder is recorder:
+            _recorder = _asked = None
+
+    return undo
+
+
+def here(number: int) -> str:
+    """What a frame belongs to, as JSON; ``null`` where that is not known.
+
+    {"process": 4711, "call": 12, "reached": [13, 14],
+     "file": "/models/gpt.py", "function": "Block.forward", "line": 42}
+    """
+    try:
+        return json.dumps(_here(number))
+    except Exception:
+        return "null"
+
+
+def _here(number: int) -> dict[str, Any] | None:
+    recorder = None if _recorder is None else _recorder()
+    found = debugger.frame_numbered(number)
+    if recorder is None or found is None:
+        return None
+    if _asked is not None:
+        _asked()
+    return _told(recorder, *found)
+
+
+def _told(recorder: Recorder, frame: FrameType, thread: str | None) -> dict[str, Any] | None:
+    from shapetrace.recorder.standing import standing_of
+
+    standing = standing_of(recorder, frame, _identity(thread))
+    if standing is None:
+        return None
+    return {
+        "process": os.getpid(),
+        "call": standing.call,
+        "reached": standing.reached,
+        "file": standing.file,
+        "function": standing.function,
+        "line": standing.line,
+    }
+
+
+def _identity(name: str | None) -> int | None:
+    """The identity of the thread that the debugger calls by a name."""
+    for thread in threading.enumerate():
+        if name is not None and getattr(thread, "__pydevd_id__", None) == name:
+            return thread.ident
+    return None

@@ -1,0 +1,18 @@
+"""How values look at a stop: in Variables, Watch, the debug console and the hover.
+
+    x       f32[2,16,64] · requires grad
+    layers  ModuleList(Block ×12) 85.1M params
+    batch   {input_ids: i64[2,7], attention_mask: i64[2,7]}
+
+``presentation`` and ``children`` are plain functions that know no debugger; ``agent.panes`` hands
+them to debugpy's. The standard library is all they need: what torch and NumPy brought along is
+looked up in ``sys.modules``.
+"""
+
+from __future__ import annotations
+
+from shapetrace.panes.contents import children, opens
+from shapetrace.panes.entries import Entry
+from shapetrace.panes.presentation import is_leaf, presentation
+
+__all__ = ["Entry", "children", "is_leaf", "opens", "presentation"]

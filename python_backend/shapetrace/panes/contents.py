@@ -1,0 +1,285 @@
+"""What is shown below a value of ours when it is opened.
+
+    x                f32[2,16,64] · requires grad
+      shape          (2, 16, 64)
+      dtype          torch.float32
+      device         cpu
+      memory         8 KiB
+      strides        (1024, 64, 1) · contiguous
+      requires_grad  True
+      grad_fn        AddmmBackward0
+      statistics     min -2.131 · max 2.613 · mean 0.0137 · no nan
+      first values   0.1312, -0.5, 1.2, …
+      assigned at    /home/me/model.py:42
+      items          2
+      more           layout, storage, ...
+
+Each entry that an expression gives has what that expression ends in, so that it can be watched,
+copied and set as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from shapetrace.events.model import Tensor
+from shapetrace.panes.entries import MOST_ENTRIES, Entry, Group, Text, attribute, cut_entries
+from shapetrace.panes.inside import own_attributes
+from shapetrace.panes.loaded import Torch, classes_of, is_kind, loaded_torch
+from shapetrace.panes.modules import own_attributes as attributes_of_module
+from shapetrace.panes.origin import origins
+from shapetrace.panes.reading import (
+    number_text,
+    reason_not_to_read,
+    statistics_text,
+    values_text,
+)
+from shapetrace.panes.tensors import (
+    described,
+    has_plain_data,
+    size_text,
+    untyped_storage,
+)
+from shapetrace.views.summary import SEPARATOR
+
+_MOST_ITEMS = 100
+"""Items of a tensor that are made for being looked at."""
+_BESIDE = frozenset({"_parameters", "_buffers", "_modules"})
+"""What a module keeps its parts in, which have entries of their own."""
+
+
+def opens(kind: type) -> bool:
+    """Whether it is for us to say what is below values of a class."""
+    if kind is Group:
+        return True
+    torch = loaded_torch()
+    if torch is None:
+        return False
+    classes = classes_of(kind)
+    # A scripted module keeps its parts elsewhere.
+    return not torch.leaves.isdisjoint(classes) and torch.script_module not in classes
+
+
+def children(value: Any) -> list[Entry]:
+    """What is below a value; empty where that is not ours to say. Never raises."""
+    try:
+        if type(value) is Group:
+            return list(value.entries())
+        torch = loaded_torch()
+        if torch is None:
+            return []
+        classes = classes_of(type(value))
+        if torch.tensor in classes:
+            return list(_of_tensor(value, torch))
+        if torch.module in classes:
+            return _of_module(value)
+        return list(_of_storage(value, torch)) if opens(type(value)) else []
+    except Exception as error:
+        return [Entry("…", Text(f"{type(error).__name__} while looking"), None)]
+
+
+def _of_tensor(tensor: Any, torch: Torch) -> Iterator[Entry]:
+    with torch.as_is():
+        fact = described(tensor)
+    yield Entry("shape", Text("?" if fact.shape is None else _tuple_text(fact.shape)), ".shape")
+    yield Entry("dtype", Text(f"torch.{fact.dtype}"), ".dtype")
+    yield Entry("device", Text(fact.device), ".device")
+    yield from _told(_memory_entry, tensor, fact, torch)
+    yield from _told(_strides_entry, tensor, fact, torch)
+    yield Entry("requires_grad", fact.requires_grad, ".requires_grad")
+    yield from _told(_gradient_entries, tensor, fact, torch)
+    yield from _told(_parts, tensor, fact, torch)
+    yield Entry("statistics", Text(statistics_text(tensor, torch)), None)
+    values = values_text(tensor, torch)
+    if values:
+        yield Entry("first values" if fact.shape else "value", Text(values), None)
+    places = origins(tensor)
+    if places:
+        yield Entry("assigned at", Text(" or ".join(places)), None)
+    if fact.shape and type(fact.shape[0]) is int and _has_items(tensor, fact, torch):
+        size = fact.shape[0]
+        yield Entry("items", Group(f"{size:,}", lambda: _items(tensor, size, torch)), "")
+    yield Entry("more", Group("", lambda: list(_more(tensor, fact, torch))), "")
+
+
+Tell = Callable[[Any, Tensor, Torch], Iterator[Entry]]
+
+
+def _told(tell: Tell, tensor: Any, fact: Tensor, torch: Torch) -> list[Entry]:
+    """The entries that a tensor is willing to tell."""
+    entries: list[Entry] = []
+    try:
+        with torch.as_is():
+            for entry in tell(tensor, fact, torch):
+                entries.append(entry)
+    except Exception:
+        return entries
+    return entries
+
+
+def _memory_entry(tensor: Any, fact: Tensor, torch: Torch) -> Iterator[Entry]:
+    base = torch.base
+    if fact.layout != "strided" or fact.shape is None:
+        return
+    size = base.numel(tensor) * base.element_size(tensor)
+    text = size_text(size)
+    if fact.kind in ("Tensor", "Parameter", "Buffer"):
+        held = base.untyped_storage(tensor).nbytes()
+        if type(held) is int and held != size:
+            text = f"{text} in a storage of {size_text(held)}"
+    yield Entry("memory", Text(text), ".nbytes")
+
+
+def _strides_entry(tensor: Any, fact: Tensor, torch: Torch) -> Iterator[Entry]:
+    if fact.layout != "strided" or fact.shape is None:
+        return
+    strides = fact.strides or tuple(torch.base.stride(tensor))
+    how = "contiguous" if fact.strides is None else "not contiguous"
+    yield Entry("strides", Text(f"{_tuple_text(strides)}{SEPARATOR}{how}"), ".stride()")
+
+
+def _gradient_entries(tensor: Any, fact: Tensor, torch: Torch) -> Iterator[Entry]:
+    base = torch.base
+    if not fact.requires_grad:
+        return
+    # Of others it is not kept, and asking for it makes torch warn.
+    if base.is_leaf.__get__(tensor) or base.retains_grad.__get__(tensor):
+        yield Entry("grad", base.grad.__get__(tensor), ".grad")
+    function = base.grad_fn.__get__(tensor)
+    if function is not None:
+        yield Entry("grad_fn", Text(type(function).__name__), ".grad_fn")
+
+
+def _parts(tensor: Any, fact: Tensor, torch: Torch) -> Iterator[Entry]:
+    """What a tensor of a special kind is made of."""
+    if fact.placements is not None:
+        yield Entry("placements", Text(fact.placements), ".placements")
+        local = object.__getattribute__(tensor, "_local_tensor")
+        yield Entry("local", local, "._local_tensor")
+    if type(tensor) is torch.tensor and fact.layout == "sparse_coo":
+        with torch.unseen():
+            indices, values = torch.base._indices(tensor), torch.base._values(tensor)
+        yield Entry("indices", indices, "._indices()")
+        yield Entry("values", values, "._values()")
+
+
+def _has_items(tensor: Any, fact: Tensor, torch: Torch) -> bool:
+    """Whether torch's own kernels make an item of a tensor without doing much."""
+    plain = fact.layout == "strided" and has_plain_data(tensor, torch)
+    return plain and not torch.is_transforming()
+
+
+def _items(tensor: Any, size: int, torch: Torch) -> list[Entry]:
+    """The items along the first dimension: tensors, or the numbers of a row."""
+    entries: list[Entry] = []
+    is_read = reason_not_to_read(tensor, torch) is None
+    with torch.unseen():
+        for index in range(min(size, _MOST_ITEMS)):
+            item: Any = torch.base.select(tensor, 0, index)
+            if is_read and item.dim() == 0:
+                item = Text(number_text(torch.base.item(item)))
+            entries.append(Entry(f"[{index}]", item, f"[{index}]"))
+    return cut_entries(entries, size)
+
+
+def _more(tensor: Any, fact: Tensor, torch: Torch) -> Iterator[Entry]:
+    """What is seldom asked for, and what the program itself put on the tensor."""
+    base = torch.base
+    for name in ("is_leaf", "_version", "layout"):
+        try:
+            with torch.as_is():
+                value = getattr(base, name).__get__(tensor)
+        except Exception:
+            continue
+        # The debugger puts what begins with an underscore into a group of its own.
+        shown = value if type(value) is bool else Text(str(value))
+        yield Entry(name.lstrip("_"), shown, f".{name}")
+    yield from _told(_place_entries, tensor, fact, torch)
+    for name, value in own_attributes(tensor, classes_of(type(tensor))).items():
+        yield Entry(str(name), value, attribute(str(name)))
+
+
+def _place_entries(tensor: Any, fact: Tensor, torch: Torch) -> Iterator[Entry]:
+    base = torch.base
+    if fact.kind not in ("Tensor", "Parameter", "Buffer") or fact.layout != "strided":
+        return
+    offset = base.storage_offset(tensor)
+    yield Entry("storage_offset", Text(str(offset)), ".storage_offset()")
+    # Asking for the address of a lazy copy would make it.
+    is_lazy = getattr(torch.torch._C, "_is_cow_tensor", None)
+    if fact.device != "meta" and not (is_lazy is not None and is_lazy(tensor)):
+        yield Entry("data_ptr", Text(hex(base.data_ptr(tensor))), ".data_ptr()")
+    yield Entry("storage", base.untyped_storage(tensor), ".untyped_storage()")
+
+
+def _of_module(module: Any) -> list[Entry]:
+    attributes = attributes_of_module(module)
+    entries: list[Entry] = []
+    is_list = _is_list(module)
+    for part in ("_modules", "_parameters", "_buffers"):
+        held = list((attributes.get(part) or {}).items())
+        shown = [
+            Entry(str(name), value, _part_suffix(str(name), part, is_list))
+            for name, value in held[:MOST_ENTRIES]
+        ]
+        entries += cut_entries(shown, len(held))
+    entries += [
+        Entry(name, value, attribute(name))
+        for name, value in sorted(attributes.items())
+        if name not in _BESIDE and not _is_empty_inside(name, value)
+    ]
+    return entries
+
+
+def _is_list(module: Any) -> bool:
+    torch = loaded_torch()
+    if torch is None:
+        return False
+    kinds = torch.torch.nn
+    lists = (kinds.Sequential, kinds.ModuleList, kinds.ParameterList)
+    return any(is_kind(type(module), each) for each in lists)
+
+
+def _part_suffix(name: str, part: str, is_list: bool) -> str:
+    if name.isdigit() and is_list:
+        return f"[{name}]"
+    suffix = attribute(name)
+    return suffix if not suffix.startswith(".__dict__") else f".{part}[{name!r}]"
+
+
+def _is_empty_inside(name: str, value: Any) -> bool:
+    """Whether an attribute is of those that every module has for its own use, and mostly unused."""
+    return name.startswith("_") and (value is None or value is False or _is_empty(value))
+
+
+def _is_empty(value: Any) -> bool:
+    kind = type(value)
+    return kind.__module__ in ("builtins", "collections") and kind.__name__ in _EMPTY and not value
+
+
+_EMPTY = frozenset({"dict", "OrderedDict", "set", "list", "tuple"})
+
+
+def _of_storage(storage: Any, torch: Torch) -> Iterator[Entry]:
+    with torch.as_is():
+        untyped = untyped_storage(storage)
+        size = untyped.nbytes()
+        device = untyped.device
+    yield Entry("memory", Text(size_text(size)), ".nbytes()")
+    yield Entry("device", Text(str(device)), ".device")
+    dtype = None if untyped is storage else vars(storage).get("dtype")
+    if dtype is not None:
+        yield Entry("dtype", Text(str(dtype)), ".dtype")
+    if device.type == "cpu" and type(size) is int:
+        shown = min(size, 16)
+        with torch.unseen():
+            texts = [f"{untyped[index]:02x}" for index in range(shown)]
+        if size > shown:
+            texts.append("…")
+        yield Entry("first bytes", Text(" ".join(texts)), None)
+
+
+def _tuple_text(sizes: Any) -> str:
+    inside = ", ".join(map(str, sizes))
+    return f"({inside},)" if len(sizes) == 1 else f"({inside})"

@@ -1,0 +1,52 @@
+"""What is shown below a value that was opened."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Entry(NamedTuple):
+    """One line below a value."""
+
+    name: str
+    value: Any
+    suffix: str | None
+    """What an expression for it has after its parent's own; None where there is none."""
+
+
+class Text(str):
+    """A text that is shown as it is, without quotes and with nothing below it."""
+
+    __slots__ = ()
+
+
+class Group:
+    """Several entries under one name, which are made when they are asked for."""
+
+    __slots__ = ("entries", "text")
+
+    def __init__(self, text: str, entries: Callable[[], list[Entry]]) -> None:
+        self.text = text
+        self.entries = entries
+
+
+# The editor shows the name of a value's class, and these are nothing of the program's.
+Text.__name__ = Group.__name__ = ""
+
+MOST_ENTRIES = 1000
+"""Entries of one kind below a value; the rest is counted."""
+
+
+def attribute(name: str) -> str:
+    """The suffix that reads an attribute."""
+    plain = name.isidentifier() and not keyword.iskeyword(name)
+    return f".{name}" if plain else f".__dict__[{name!r}]"
+
+
+def cut_entries(entries: list[Entry], total: int) -> list[Entry]:
+    """The entries, and a line that tells how many there are besides."""
+    if total > len(entries):
+        entries.append(Entry("…", Text(f"{total - len(entries):,} more"), None))
+    return entries

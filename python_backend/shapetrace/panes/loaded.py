@@ -1,0 +1,84 @@
+"""What the program itself has imported of torch and NumPy; nothing is imported for it.
+
+A value cannot be a tensor before torch is there as a whole, so whoever asks too early is told so.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from functools import cache
+from typing import Any, Final
+
+_mro_of: Final[Any] = type.__dict__["__mro__"].__get__
+"""The classes that a class is made of; its metaclass may have other ideas."""
+
+
+class Torch:
+    """The parts of torch that are needed here."""
+
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+        self.tensor: type = torch.Tensor
+        self.base: Any = torch._C.TensorBase
+        self.module: type = torch.nn.Module
+        self.script_module: type = torch.jit.ScriptModule
+        self.optimizer: type = torch.optim.Optimizer
+        self.storages: tuple[type, ...] = (
+            torch.storage.UntypedStorage,
+            torch.storage.TypedStorage,
+        )
+        self.leaves = frozenset({self.tensor, self.module, *self.storages})
+        self.as_is: Any = torch._C.DisableTorchFunction
+        """Entered to look at a tensor without any function mode or subclass being asked."""
+
+    def unseen(self) -> ExitStack:
+        """Entered to compute something that no mode, subclass, graph or autocast is to notice."""
+        internals = self.torch._C
+        stack = ExitStack()
+        stack.enter_context(internals.DisableTorchFunction())
+        for name in ("_DisableTorchDispatch", "_AutoDispatchBelowAutograd", "_DisableAutocast"):
+            guard = getattr(internals, name, None)
+            if guard is not None:
+                stack.enter_context(guard())
+        return stack
+
+    def is_transforming(self) -> bool:
+        """Whether a function transform such as ``vmap`` is running, whose tensors are its own."""
+        functorch = getattr(self.torch._C, "_functorch", None)
+        peek = getattr(functorch, "peek_interpreter_stack", None)
+        return peek is not None and peek() is not None
+
+
+@cache
+def _torch_of(module: Any) -> Torch:
+    return Torch(module)
+
+
+def loaded_torch() -> Torch | None:
+    """Torch, where the program has imported it."""
+    module = sys.modules.get("torch")
+    specification = getattr(module, "__spec__", None)
+    if module is None or getattr(specification, "_initializing", False):
+        return None
+    try:
+        return _torch_of(module)
+    except AttributeError:  # something else of that name
+        return None
+
+
+def classes_of(kind: type) -> tuple[type, ...]:
+    """A class and all that it is derived from."""
+    classes: tuple[type, ...] = _mro_of(kind)
+    return classes
+
+
+def array_type() -> type | None:
+    """NumPy's class of arrays, where the program has imported it."""
+    found = getattr(sys.modules.get("numpy"), "ndarray", None)
+    return found if isinstance(found, type) else None
+
+
+def is_kind(kind: type, of: type | None) -> bool:
+    """Whether a class is another one or derived from it, without asking either."""
+    return of is not None and of in _mro_of(kind)

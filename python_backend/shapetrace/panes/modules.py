@@ -1,0 +1,183 @@
+"""Modules in a few characters.
+
+    Linear(512 → 784) 402k params
+    Conv2d(3 → 64, 3×3) 1.79k params
+    Sequential(Linear, ReLU, Linear) 1.2M params
+    ModuleList(Block ×12) 85.1M params
+    GPT 124M params
+
+Only what a module has in its own ``__dict__`` is looked at: what it computes is the program's code.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import islice
+from typing import Any, TypeGuard
+
+from shapetrace.events.model import Container, Other, Value
+from shapetrace.panes.loaded import Torch, classes_of, is_kind
+from shapetrace.views.shapes import value_text
+from shapetrace.views.summary import human_number
+
+_FLOWS = (
+    ("in_features", "out_features"),
+    ("in_channels", "out_channels"),
+    ("num_embeddings", "embedding_dim"),
+    ("input_size", "hidden_size"),
+)
+"""Attributes that say what goes into a module and what comes out."""
+_SIZES = ("normalized_shape", "num_features", "num_channels", "embed_dim", "d_model", "p")
+"""Attributes that say the size of a module that changes nothing about it, or what it drops."""
+_MOST_MODULES = 20_000
+"""Modules below one whose parameters are counted."""
+_MOST_CHILDREN = 16
+_LONGEST = 80
+
+
+def module_line(module: Any, torch: Torch) -> str:
+    """A module by itself: its class, its sizes, how many parameters it has."""
+    text = module_name(module, torch)
+    try:
+        count = _count_text(module, torch)
+    except Exception:
+        count = ""
+    if count:
+        return f"{text} {count}"
+    return text if "(" in text else f"{text}()"
+
+
+def module_name(module: Any, torch: Torch) -> str:
+    """A module among others: ``Linear(512 → 784)``."""
+    name = type(module).__name__
+    try:
+        attributes = own_attributes(module)
+        original = attributes["_modules"].get("_orig_mod")
+        if name == "OptimizedModule" and original is not None:
+            return f"{name}[{type(original).__name__}]"
+        if _is_container(module, torch):
+            return _container_text(name, attributes["_modules"])
+        sizes = _sizes(attributes)
+        return f"{name}({', '.join(sizes)})" if sizes else name
+    except Exception:
+        return name
+
+
+def own_attributes(module: Any) -> dict[str, Any]:
+    """What a module has by itself."""
+    attributes: dict[str, Any] = object.__getattribute__(module, "__dict__")
+    return attributes
+
+
+def _is_container(module: Any, torch: Torch) -> bool:
+    """Whether a module is no more than the modules in it."""
+    kinds = torch.torch.nn
+    containers = (kinds.Sequential, kinds.ModuleList, kinds.ModuleDict)
+    kind = type(module)
+    return any(is_kind(kind, each) for each in containers) and bool(own_attributes(module))
+
+
+def _container_text(name: str, children: Any) -> str:
+    shown = list(islice(children.items(), 64))
+    items: tuple[Value, ...] = tuple(Other(type(child).__name__) for _, child in shown)
+    keys = None if all(key.isdigit() for key, _ in shown) else tuple(key for key, _ in shown)
+    container = Container(name, items, keys, len(children))
+    return value_text(container, _LONGEST)
+
+
+def _sizes(attributes: dict[str, Any]) -> list[str]:
+    texts: list[str] = []
+    for into, out in _FLOWS:
+        if _is_size(attributes.get(into)) and _is_size(attributes.get(out)):
+            # A lazy module learns what goes into it from the first tensor.
+            texts.append(f"{attributes[into] or '?'} → {attributes[out]}")
+            break
+    else:
+        for name in _SIZES:
+            text = _size_text(attributes.get(name))
+            if text:
+                texts.append(text)
+                break
+    kernel = attributes.get("kernel_size")
+    if _is_tuple_of_sizes(kernel):
+        texts.append("×".join(map(str, kernel)))
+    heads = attributes.get("num_heads")
+    if _is_size(heads):
+        texts.append(f"{heads} heads")
+    layers = attributes.get("num_layers")
+    if _is_size(layers) and layers > 1:
+        texts.append(f"{layers} layers")
+    return texts
+
+
+def _is_size(value: Any) -> TypeGuard[int]:
+    return type(value) is int
+
+
+def _is_tuple_of_sizes(value: Any) -> TypeGuard[tuple[int, ...]]:
+    return type(value) is tuple and 0 < len(value) <= 8 and all(map(_is_size, value))
+
+
+def _size_text(value: Any) -> str:
+    if type(value) in (int, float):
+        return f"{value}"
+    return ", ".join(map(str, value)) if _is_tuple_of_sizes(value) else ""
+
+
+def _count_text(module: Any, torch: Torch) -> str:
+    """``402k params``: how many numbers the parameters of a module and those below it have."""
+    with torch.as_is():
+        counted = _Counted(torch)
+        counted.add(module)
+    texts = (
+        [] if not counted.numbers else [f"{counted.prefix}{human_number(counted.numbers)} params"]
+    )
+    if counted.has_lazy:
+        texts.append("not initialized")
+    return ", ".join(texts)
+
+
+class _Counted:
+    """The parameters below a module, each once."""
+
+    def __init__(self, torch: Torch) -> None:
+        self.numbers = 0
+        self.has_lazy = False
+        self.prefix = ""
+        self._torch = torch
+        self._seen: set[int] = set()
+
+    def add(self, root: Any) -> None:
+        stack = [root]
+        modules = 0
+        while stack:
+            module = stack.pop()
+            if module is None or id(module) in self._seen:
+                continue
+            modules += 1
+            if modules > _MOST_MODULES:
+                self.prefix = "≥ "
+                return
+            self._seen.add(id(module))
+            attributes = own_attributes(module)
+            parameters = attributes.get("_parameters")
+            if parameters:
+                for parameter in list(parameters.values()):
+                    self._add_parameter(parameter)
+            children = attributes.get("_modules")
+            if children:
+                stack.extend([child for _, child in children.items()])
+
+    def _add_parameter(self, parameter: Any) -> None:
+        if parameter is None or id(parameter) in self._seen:
+            return
+        self._seen.add(id(parameter))
+        if "UninitializedTensorMixin" in [each.__name__ for each in classes_of(type(parameter))]:
+            self.has_lazy = True
+            return
+        try:
+            shape = self._torch.base.shape.__get__(parameter)
+            if all(type(size) is int for size in shape):  # a symbolic one must not be forced
+                self.numbers += math.prod(shape)
+        except Exception:
+            self.has_lazy = True

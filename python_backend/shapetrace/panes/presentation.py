@@ -1,0 +1,78 @@
+"""The text of a value, where it is ours to say: tensors, modules, arrays, and what holds them."""
+
+from __future__ import annotations
+
+from types import MethodType
+from typing import Any
+
+from shapetrace.panes.entries import Group, Text
+from shapetrace.panes.holders import holder_line
+from shapetrace.panes.loaded import Torch, array_type, classes_of, is_kind, loaded_torch
+from shapetrace.panes.modules import module_line, module_name
+from shapetrace.panes.tensors import array_line, shape_text, storage_line, tensor_line
+from shapetrace.views.styled import printable
+
+
+def is_leaf(kind: type) -> bool:
+    """Whether values of a class are ours, whatever they hold."""
+    if kind is Text or kind is Group:
+        return True
+    torch = loaded_torch()
+    if torch is not None and not torch.leaves.isdisjoint(classes_of(kind)):
+        return True
+    return is_kind(kind, array_type())
+
+
+def presentation(value: Any) -> str | None:
+    """The text of a value, or None where it is not ours. Never raises and reads no data."""
+    try:
+        text = _presentation(value)
+    except Exception:
+        return None
+    return None if text is None else printable(text)
+
+
+def _presentation(value: Any) -> str | None:
+    kind = type(value)
+    if kind is Text:
+        return str.__str__(value)
+    if kind is Group:
+        return str(value.text)
+    torch = loaded_torch()
+    if torch is not None:
+        text = _leaf_line(value, kind, torch)
+        if text is not None:
+            return text
+    arrays = array_type()
+    if arrays is not None and is_kind(kind, arrays):
+        return array_line(value, arrays)
+    if torch is None and arrays is None:
+        return None
+    if kind is MethodType:
+        return None if torch is None else _method_line(value, torch)
+    return holder_line(value, torch, arrays)
+
+
+def _leaf_line(value: Any, kind: type, torch: Torch) -> str | None:
+    classes = classes_of(kind)
+    if torch.tensor in classes:
+        return tensor_line(value, torch)
+    if torch.module in classes:
+        return module_line(value, torch)
+    if not torch.leaves.isdisjoint(classes):
+        return storage_line(value, torch)
+    return None
+
+
+def _method_line(method: Any, torch: Torch) -> str | None:
+    """A method bound to something of ours, all of which Python would write out."""
+    owner = method.__self__
+    classes = classes_of(type(owner))
+    if torch.tensor in classes:
+        text = shape_text(owner, torch)
+    elif torch.module in classes:
+        text = module_name(owner, torch)
+    else:
+        return None
+    name = getattr(method.__func__, "__qualname__", "?")
+    return f"<bound method {name} of {text}>"

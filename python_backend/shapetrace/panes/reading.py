@@ -1,0 +1,229 @@
+"""What is in a tensor, read only because somebody opened it, and never for longer than a moment.
+
+    min -2.131 · max 2.613 · mean 0.0137 · no nan
+    min 0 · max 999 · mean 499.1 · seen 16,777,216 of 67,108,864
+
+No mode, graph, generator or version counter notices it. Nothing is read from a device other than
+the CPU: that would wait for all that was started there.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+from shapetrace.panes.loaded import Torch
+from shapetrace.panes.tensors import has_plain_data
+from shapetrace.views.summary import SEPARATOR
+
+MOST_BYTES: Final = 64 << 20
+"""So much of a tensor is read at most."""
+MOST_SECONDS: Final = 0.1
+"""So long is read at most."""
+FIRST_VALUES: Final = 8
+
+_PIECE: Final = 1 << 15
+"""Fewer numbers than this torch reads on the thread that asks: the others may not be there, as in a
+process that was forked."""
+
+
+def reason_not_to_read(tensor: Any, torch: Torch) -> str | None:
+    """Why what is in a tensor is not read, in a few words; None where it may be."""
+    with torch.as_is():
+        base = torch.base
+        try:
+            if not has_plain_data(tensor, torch):
+                return f"not read: {type(tensor).__name__} keeps its data in its own way"
+            device = base.device.__get__(tensor)
+            if device.type == "meta":
+                return "no data on meta"
+            if torch.is_transforming():
+                return "not read within a function transform"
+            if device.type != "cpu":
+                return f"not read: on {device}"
+            layout = str(base.layout.__get__(tensor)).removeprefix("torch.")
+            if layout != "strided" or base.is_nested.__get__(tensor):
+                return f"not read: {'nested' if base.is_nested.__get__(tensor) else layout}"
+            if base.is_quantized.__get__(tensor):
+                return "not read: quantized"
+            if not _is_allocated(tensor, base):
+                return "not read: its storage is smaller than it"
+        except Exception as error:
+            return f"not read: {type(error).__name__}"
+    return None
+
+
+def _is_allocated(tensor: Any, base: Any) -> bool:
+    """Whether all of a tensor lies in its storage, which may have been freed under it."""
+    shape, strides = base.shape.__get__(tensor), base.stride(tensor)
+    if 0 in shape:
+        return True
+    last = base.storage_offset(tensor) + sum(
+        (size - 1) * stride for size, stride in zip(shape, strides, strict=True)
+    )
+    held: int = base.untyped_storage(tensor).nbytes()
+    return bool((last + 1) * base.element_size(tensor) <= held)
+
+
+def statistics_text(tensor: Any, torch: Torch) -> str:
+    """The smallest, the largest and the mean number of a tensor, or why they are not known."""
+    reason = reason_not_to_read(tensor, torch)
+    if reason is not None:
+        return reason
+    try:
+        with torch.unseen():
+            return _statistics(torch.base.detach(tensor), torch.torch)
+    except Exception:
+        return "not read: torch does not compute with it"
+
+
+def values_text(tensor: Any, torch: Torch) -> str | None:
+    """The first numbers of a tensor; None where they are not read."""
+    if reason_not_to_read(tensor, torch) is not None:
+        return None
+    try:
+        with torch.unseen():
+            whole = torch.base.detach(tensor)
+            first = _first(whole)
+            if first.dtype.is_floating_point and first.element_size() < 4:
+                first = first.to(torch.torch.float32)
+            values = [number_text(value) for value in first.tolist()]
+            more = ["…"] if first.numel() < whole.numel() else []
+            return ", ".join([*values, *more])
+    except Exception:
+        return None
+
+
+def number_text(value: Any) -> str:
+    """A number in four digits, or whatever else it is."""
+    if type(value) is float:
+        return f"{value:.4g}"
+    return f"{value:.4g}" if type(value) is complex else str(value)
+
+
+def _first(tensor: Any) -> Any:
+    """The first numbers, row by row."""
+    while tensor.dim() > 1 and math.prod(tensor.shape[1:]) >= FIRST_VALUES:
+        tensor = tensor.select(0, 0)
+    if tensor.dim() == 0:
+        return tensor.reshape(1)
+    return tensor.narrow(0, 0, min(tensor.shape[0], FIRST_VALUES)).reshape(-1)[:FIRST_VALUES]
+
+
+def _statistics(tensor: Any, torch: Any) -> str:
+    if tensor.numel() == 0:
+        return "empty"
+    if tensor.dtype.is_complex:
+        return "complex numbers have no order"
+    for dimension, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+        if stride == 0 and size > 1:
+            # The same numbers again and again.
+            tensor = tensor.narrow(dimension, 0, 1)
+    found = _Found(torch)
+    whole = tensor.numel()
+    deadline = time.monotonic() + MOST_SECONDS
+    for piece in _pieces(tensor, max(MOST_BYTES // tensor.element_size(), 1)):
+        found.add(piece)
+        if time.monotonic() > deadline:
+            break
+    facts = found.facts(tensor.dtype)
+    if found.numbers < whole:
+        facts.append(f"seen {found.numbers:,} of {whole:,}")
+    return SEPARATOR.join(facts)
+
+
+def _pieces(tensor: Any, most: int) -> Iterator[Any]:
+    """Small parts of a tensor: all of it, or so many numbers of it that are spread over it."""
+    if tensor.numel() <= most:
+        yield from _halves(tensor)
+        return
+    bits = (most // _PIECE).bit_length()
+    read = 0
+    for number in range(1 << bits):
+        # Counting with the bits reversed goes to the middle first, then to the quarters.
+        reversed_bits = int(f"{number:0{bits}b}"[::-1], 2)
+        piece = _piece(tensor, reversed_bits / (1 << bits))
+        read += piece.numel()
+        if read > most:
+            return
+        yield piece
+
+
+def _halves(tensor: Any) -> Iterator[Any]:
+    if tensor.numel() < _PIECE:
+        yield tensor
+        return
+    for half in _split(tensor):
+        yield from _halves(half)
+
+
+def _piece(tensor: Any, where: float) -> Any:
+    """The part of a tensor at a fraction of it."""
+    while tensor.numel() >= _PIECE:
+        where *= 2
+        side = int(where)
+        where -= side
+        tensor = _split(tensor)[side]
+    return tensor
+
+
+def _split(tensor: Any) -> tuple[Any, Any]:
+    shape = tensor.shape
+    largest = max(range(len(shape)), key=shape.__getitem__)
+    half = shape[largest] // 2
+    return tensor.narrow(largest, 0, half), tensor.narrow(largest, half, shape[largest] - half)
+
+
+class _Found:
+    """What was found in the pieces of a tensor."""
+
+    def __init__(self, torch: Any) -> None:
+        self.numbers = 0
+        self._torch = torch
+        self._low = math.inf
+        self._high = -math.inf
+        self._total = 0.0
+        self._nan = 0
+        self._infinite = 0
+
+    def add(self, piece: Any) -> None:
+        """Read a piece."""
+        torch = self._torch
+        self.numbers += piece.numel()
+        if piece.dtype.is_floating_point:
+            if piece.element_size() < 4:
+                piece = piece.to(torch.float32)
+        elif piece.dtype is not torch.int64:
+            piece = piece.to(torch.float64 if piece.dtype is torch.uint64 else torch.int64)
+        low, high = (each.item() for each in torch.aminmax(piece))
+        if low != low:  # there is a nan among them
+            kept = piece[~torch.isnan(piece)]
+            self._nan += piece.numel() - kept.numel()
+            if not kept.numel():
+                return
+            piece = kept
+            low, high = (each.item() for each in torch.aminmax(piece))
+        if math.inf in (high, -low):
+            self._infinite += int(torch.isinf(piece).sum().item())
+        self._low, self._high = min(self._low, low), max(self._high, high)
+        self._total += piece.sum(dtype=torch.float64).item()
+
+    def facts(self, dtype: Any) -> list[str]:
+        """What is told of all of them."""
+        kept = self.numbers - self._nan
+        if dtype is self._torch.bool:
+            return [f"{int(self._total):,} of {self.numbers:,} true"]
+        facts = []
+        if kept:
+            facts = [
+                f"min {number_text(self._low)}",
+                f"max {number_text(self._high)}",
+                f"mean {number_text(self._total / kept)}",
+            ]
+        if dtype.is_floating_point:
+            facts.append(f"{self._nan:,} nan" if self._nan else "no nan")
+        if self._infinite:
+            facts.append(f"{self._infinite:,} inf")
+        return facts

@@ -1,0 +1,134 @@
+"""Tensors, storages and arrays in a few characters, of what they say without being read.
+
+f32[2,16,64] · requires grad
+f32[8,4]@cuda:0 · DTensor · S(0) · local f32[4,4]
+UntypedStorage · 8.0 MiB
+ndarray f64[2,3]
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shapetrace.events.model import Tensor
+from shapetrace.panes.loaded import Torch
+from shapetrace.views.shapes import tensor_text
+from shapetrace.views.stories import memory_text
+from shapetrace.views.summary import SEPARATOR
+
+
+def described(tensor: Any) -> Tensor:
+    """What a tensor says of itself; whatever it refuses to say is left out."""
+    # These know torch, which is there where a tensor is.
+    from shapetrace.events.rows import read_value
+    from shapetrace.recorder.describe import describe_tensor
+    from shapetrace.recorder.plain_rows import value_row
+
+    found = read_value(value_row(describe_tensor(tensor)))
+    assert isinstance(found, Tensor)
+    return found
+
+
+def shape_text(tensor: Any, torch: Torch) -> str:
+    """A tensor among others: its shape, and its class where that is not the usual one."""
+    try:
+        with torch.as_is():
+            return tensor_text(described(tensor))
+    except Exception:
+        return type(tensor).__name__
+
+
+def tensor_line(tensor: Any, torch: Torch) -> str:
+    """A tensor by itself."""
+    try:
+        with torch.as_is():
+            fact = described(tensor)
+            return SEPARATOR.join([tensor_text(fact), *_facts(tensor, fact, torch)])
+    except Exception:
+        return type(tensor).__name__
+
+
+def _facts(tensor: Any, fact: Tensor, torch: Torch) -> list[str]:
+    """What the shape does not say, in the order and the words of the hover."""
+    facts: list[str] = []
+    if fact.layout not in ("strided", "unknown"):
+        facts.append(fact.layout)
+        if fact.layout.startswith("sparse"):
+            facts.append(_stored_text(tensor, torch))
+    elif fact.shape is None and torch.base.is_nested.__get__(tensor):
+        facts.append("nested")
+    if fact.kind != "Tensor":
+        facts.append(fact.kind)
+    facts.append(fact.placements or "")
+    facts.append(_local_text(tensor, fact))
+    if fact.requires_grad:
+        facts.append("requires grad")
+    return [each for each in facts if each]
+
+
+def _stored_text(tensor: Any, torch: Torch) -> str:
+    """How many items a sparse tensor stores, which is the size of a tensor in it."""
+    if not has_plain_data(tensor, torch):
+        return ""
+    try:
+        with torch.unseen():
+            return f"{torch.base._nnz(tensor):,} stored"
+    except Exception:
+        return ""
+
+
+def _local_text(tensor: Any, fact: Tensor) -> str:
+    """What a distributed tensor has here."""
+    if fact.placements is None:
+        return ""
+    try:
+        return f"local {tensor_text(described(object.__getattribute__(tensor, '_local_tensor')))}"
+    except Exception:
+        return ""
+
+
+def has_plain_data(tensor: Any, torch: Torch) -> bool:
+    """Whether torch's own kernels may have a tensor: no class of the program's is asked then."""
+    handler = getattr(type(tensor), "__torch_dispatch__", None)
+    return handler is torch.tensor.__torch_dispatch__  # type: ignore[attr-defined]
+
+
+def storage_line(storage: Any, torch: Torch) -> str:
+    """``UntypedStorage · 8.0 MiB``."""
+    name = type(storage).__name__
+    try:
+        with torch.as_is():
+            untyped = untyped_storage(storage)
+            facts = [name]
+            dtype = vars(storage).get("dtype") if untyped is not storage else None
+            if dtype is not None:
+                facts.append(str(dtype).removeprefix("torch."))
+            facts.append(size_text(untyped.nbytes()))
+            device = str(untyped.device)
+            facts += [] if device == "cpu" else [device]
+            return SEPARATOR.join(facts)
+    except Exception:
+        return name
+
+
+def untyped_storage(storage: Any) -> Any:
+    """The bytes themselves of a storage with a dtype."""
+    attributes = getattr(storage, "__dict__", {})
+    return attributes.get("_untyped_storage", storage)
+
+
+def size_text(size: Any) -> str:
+    """A number of bytes, which is a symbol where nothing is computed."""
+    return memory_text(size) if type(size) is int else f"{size} bytes"
+
+
+def array_line(array: Any, array_type: type) -> str:
+    """``ndarray f64[2,3]``; subclasses by their own name."""
+    kind: Any = array_type
+    name = type(array).__name__
+    try:
+        shape = kind.shape.__get__(array)
+        dtype = kind.dtype.__get__(array).name
+        return f"{name} {tensor_text(Tensor(shape=tuple(shape), dtype=dtype))}"
+    except Exception:
+        return name

@@ -1,0 +1,49 @@
+"""Having the main thread do something in between, as soon as it runs Python code again.
+
+What it runs meanwhile is not disturbed: the interpreter calls in between two instructions, as it
+does for the handler of a signal.
+"""
+
+from __future__ import annotations
+
+import _thread
+import sys
+from collections import deque
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+_waiting: deque[Callable[[FrameType], object]] = deque()
+_entry: Any = None
+"""What the interpreter calls; kept for good, as it may be under way."""
+
+
+def soon_on_main_thread(function: Callable[[FrameType], object]) -> bool:
+    """Have the main thread call a function with the frame it is in; False where that cannot be.
+
+    The function reports its own errors.
+    """
+    global _entry
+    try:
+        import ctypes
+
+        if _entry is None:
+            _entry = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(_call_next)
+        _waiting.append(function)
+        # Zero is what success is; there is room for a few dozens.
+        if ctypes.pythonapi.Py_AddPendingCall(_entry, None) == 0:
+            return True
+        _waiting.remove(function)
+    except (ImportError, AttributeError, ValueError):
+        pass  # a Python without ctypes
+    return False
+
+
+def _call_next(_: int | None) -> int:
+    try:
+        _waiting.popleft()(sys._getframe(1))
+    except KeyboardInterrupt:
+        _thread.interrupt_main()  # It was meant for the program, and would be lost here.
+    except BaseException:
+        pass
+    return 0

@@ -1,0 +1,73 @@
+"""Beginning to watch a program that is in the middle of something: attached to, or just forked.
+
+Its module calls go on without our frames in them. Those of torch say which modules they are of, as
+they do for a ``forward`` that was called directly; what they were called with is not known any
+more, as arguments are mostly given other values.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import FrameType
+from typing import Any, Final
+
+import torch
+
+from shapetrace.recorder.callsite import (
+    BOUNDARY,
+    CALL_IMPL,
+    FORWARD,
+    HANDLER,
+    HIDDEN,
+    TORCH_DIRECTORY,
+    CodeKinds,
+)
+from shapetrace.recorder.frames import forget_locals, read_locals
+from shapetrace.recorder.fused import fused_path_check
+from shapetrace.recorder.modules import is_compiled
+
+_COMPILED_CODE_RUNS: Final = os.path.join(TORCH_DIRECTORY, "_dynamo", "eval_frame.py")
+
+
+def running_forwards(kinds: CodeKinds) -> frozenset[tuple[int, int]]:
+    """The frames of methods called forward, on all threads: each by its identity and its code's."""
+    found: set[tuple[int, int]] = set()
+    for innermost in sys._current_frames().values():
+        frame: FrameType | None = innermost
+        while frame is not None:
+            if kinds.of(frame.f_code) == FORWARD:
+                found.add((id(frame), id(frame.f_code)))
+            frame = frame.f_back
+    return frozenset(found)
+
+
+def can_join(frame: FrameType, kinds: CodeKinds) -> bool:
+    """Whether the modes can be put on this thread's stacks now, where it is in this frame.
+
+    Not while torch or we are at work on them, and not where that would change what runs: within
+    compiled regions and fused paths.
+    """
+    if kinds.of(frame.f_code) in (HIDDEN, BOUNDARY, HANDLER) or kinds.is_torch(frame.f_code):
+        return False
+    if torch.compiler.is_compiling():
+        return False
+    current: FrameType | None = frame
+    while current is not None:
+        code = current.f_code
+        if code.co_filename == _COMPILED_CODE_RUNS:
+            return False
+        if code is CALL_IMPL and _is_closed(current):
+            return False
+        current = current.f_back
+    return True
+
+
+def _is_closed(frame: FrameType) -> bool:
+    """Whether a frame of torch's module call runs a module that is stepped around."""
+    values = read_locals(frame)
+    module: Any = values.get("self")
+    forget_locals(frame, values)
+    if module is None:
+        return False
+    return is_compiled(module) or (not module.training and fused_path_check(module) is not None)

@@ -1,0 +1,305 @@
+"""The trace tree: modules and ops in the order in which they ran, opened bit by bit.
+
+GPT                     f32[8,32,65]
+├─ token_embedding      i64[8,32] → f32[8,32,48]  Embedding
+├─ blocks.0             f32[8,32,48] → f32[8,32,48]  Block
+└─ 140 ops inside torch mul_, add_, sqrt, …
+
+Where there are several processes, they are the outermost nodes. Nothing here is made before it is
+asked for, so that a node of a large trace opens as fast as one of a small one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from shapetrace.events.model import ModuleCall, Op
+from shapetrace.events.tree import Node
+from shapetrace.server.features.tree_search import Search
+from shapetrace.server.protocol import NodeKind, TreeNode
+from shapetrace.server.records import Call, Key
+from shapetrace.server.store import Process, TraceStore
+from shapetrace.views.folding import Entry, Fold, Folding
+from shapetrace.views.outline import module_label, module_row, op_label, op_row
+from shapetrace.views.owners import Told
+from shapetrace.views.places import short_path
+from shapetrace.views.stories import calls_story
+from shapetrace.views.styled import printable
+from shapetrace.views.summary import SEPARATOR
+
+_FEW = 8
+"""So many things in a module may turn out to be nothing that is to be shown."""
+
+
+class _Listed:
+    """What is below one node, as far as anybody has asked."""
+
+    def __init__(self, changes: int, entries: Iterator[Entry]) -> None:
+        self.changes = changes
+        self._entries = entries
+        self._known: list[Entry] = []
+
+    def up_to(self, count: int) -> Sequence[Entry]:
+        """The first entries, made now if they were not before."""
+        while len(self._known) < count:
+            entry = next(self._entries, None)
+            if entry is None:
+                break
+            self._known.append(entry)
+        return self._known
+
+    def index(self, identity: int) -> int | None:
+        """Where a call is among them, by itself or in a fold."""
+        position = 0
+        while position < len(self.up_to(position + 1)):
+            if identity in _calls_in(self._known[position]):
+                return position
+            position += 1
+        return None
+
+
+class _Outline:
+    """The tree of one process."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.search = Search(process)
+        self._folding = Folding(process.frames, verbose=False)
+        self._listed: dict[int | None, _Listed] = {}
+        self._found: dict[int | None, _Listed] = {}
+        self._text = ""
+
+    def below(self, parent: int | None, text: str) -> _Listed:
+        """What is below a call, of what has the text in it."""
+        if text and not self.search.shows_all_below(parent, text):
+            return self._below_found(parent, text)
+        changes = self.process.nesting.changes(parent)
+        known = self._listed.get(parent)
+        if known is None or known.changes != changes:
+            module = None if parent is None else self.process.modules.get(parent)
+            # Further calls may come while only the first have been asked for.
+            children = list(self.process.nesting.children(parent))
+            nodes = (self._node(child) for child in children if self._is_there(child))
+            if parent in self.process.ops:
+                entries: Iterator[Entry] = nodes
+            else:
+                entries = self._folding.stream(nodes, module)
+            known = self._listed[parent] = _Listed(changes, entries)
+        return known
+
+    def _below_found(self, parent: int | None, text: str) -> _Listed:
+        """What is found is shown each by itself, however little it says."""
+        if self._text != text:
+            self._found.clear()
+            self._text = text
+        version = self.process.nesting.version
+        known = self._found.get(parent)
+        if known is None or known.changes != version:
+            shown = self.search.shown(text)
+            children = list(self.process.nesting.children(parent))
+            nodes = (self._node(child) for child in children if child in shown)
+            known = self._found[parent] = _Listed(version, nodes)
+        return known
+
+    def has_children(self, call: Call, text: str) -> bool:
+        """Whether there is anything to show below a call."""
+        inside = self.process.nesting.children(call.id)
+        if not inside:
+            return False
+        if len(inside) > _FEW and not text:
+            return True
+        return bool(self.below(call.id, text).up_to(1))
+
+    def _is_there(self, identity: int) -> bool:
+        # A kernel that turned out to be another call's is counted as none.
+        return self.process.counts.get(identity) != 0
+
+    def _node(self, identity: int) -> Node:
+        call = self.process.call(identity)
+        assert call is not None
+        inside = self.process.nesting.children(identity) if isinstance(call, Op) else ()
+        return Node(call, tuple(self._node(child) for child in inside if self._is_there(child)))
+
+
+class TraceTree:
+    """Answers what is below which node. Nodes are named by the numbers of process and call."""
+
+    def __init__(self, store: TraceStore) -> None:
+        self._store = store
+        self._outlines: dict[int, _Outline] = {}
+
+    def page(
+        self, parent: str | None, text: str, offset: int, limit: int, pinned: Key | None
+    ) -> tuple[list[TreeNode], bool]:
+        """Some of the nodes below one, or the outermost, and whether there are more."""
+        text = text.strip().lower()
+        processes = self._processes()
+        if parent is None and len(processes) != 1:
+            nodes = [self._process_node(each, text, pinned) for each in processes]
+            shown = [node for node in nodes if not text or node.has_children]
+            return shown[offset : offset + limit], len(shown) > offset + limit
+        if parent is None:
+            outline, identity, fold = self._outline(processes[0]), None, None
+        else:
+            found = self._find(parent)
+            if found is None:
+                return [], False
+            outline, identity, fold = found
+        if fold is not None:
+            entries: Sequence[Entry] = [Node(op) for op in fold.ops]
+        else:
+            entries = outline.below(identity, text).up_to(offset + limit + 1)
+        enclosing = None if identity is None else outline.process.modules.get(identity)
+        nodes = [
+            self._node(outline, entry, enclosing, text, pinned)
+            for entry in entries[offset : offset + limit]
+        ]
+        return nodes, len(entries) > offset + limit
+
+    def path(self, key: Key, text: str) -> list[tuple[str, int]] | None:
+        """The nodes from the outermost to a call, each with its position below the one before."""
+        text = text.strip().lower()
+        processes = self._processes()
+        process = self._store.process(key[0])
+        if process is None or process not in processes or key[1] not in process.nesting:
+            return None
+        path: list[tuple[str, int]] = []
+        if len(processes) > 1:
+            path.append((node_id(process, None), processes.index(process)))
+        outline = self._outline(process)
+        chain = [*reversed([*process.nesting.above(key[1])]), key[1]]
+        parent: int | None = None
+        for identity in chain:
+            listed = outline.below(parent, text)
+            position = listed.index(identity)
+            if position is None:
+                # Nothing is shown of it but the node above.
+                return path or None
+            entry = listed.up_to(position + 1)[position]
+            if isinstance(entry, Fold):
+                path.append((fold_id(process, entry), position))
+                position = next(index for index, op in enumerate(entry.ops) if op.id == identity)
+            path.append((node_id(process, identity), position))
+            parent = identity
+        return path
+
+    def call_of(self, node: str) -> Key | None:
+        """The process and the call that a node stands for; 0 for a whole process."""
+        found = self._find(node)
+        if found is None:
+            return None
+        outline, identity, fold = found
+        if fold is not None:
+            identity = fold.ops[0].id
+        return outline.process.number, identity or 0
+
+    def _processes(self) -> list[Process]:
+        processes = self._store.shown_processes()
+        numbers = {process.number for process in processes}
+        for number in [number for number in self._outlines if number not in numbers]:
+            del self._outlines[number]
+        return processes
+
+    def _outline(self, process: Process) -> _Outline:
+        known = self._outlines.get(process.number)
+        if known is None:
+            known = self._outlines[process.number] = _Outline(process)
+        return known
+
+    def _find(self, node: str) -> tuple[_Outline, int | None, Fold | None] | None:
+        number, _, rest = node.partition(".")
+        process = self._store.process(int(number)) if number.isdecimal() else None
+        if process is None:
+            return None
+        outline = self._outline(process)
+        if not rest:
+            return outline, None, None
+        is_fold = rest.startswith("fold")
+        digits = rest.removeprefix("fold")
+        identity = int(digits) if digits.isdecimal() else None
+        if identity is None or identity not in process.nesting:
+            return None
+        if not is_fold:
+            return outline, identity, None
+        parent = next(iter(process.nesting.above(identity)), None)
+        listed = outline.below(parent, "")
+        position = listed.index(identity)
+        entry = None if position is None else listed.up_to(position + 1)[position]
+        return (outline, parent, entry) if isinstance(entry, Fold) else None
+
+    def _process_node(self, process: Process, text: str, pinned: Key | None) -> TreeNode:
+        run = process.run
+        program = short_path(run.argv[0], None).rpartition("/")[2] if run.argv else ""
+        pid = f"process {run.pid}"
+        rank = "" if process.rank is None else f"rank {process.rank}"
+        return TreeNode(
+            id=node_id(process, None),
+            kind="process",
+            label=printable(rank or program or pid),
+            description=SEPARATOR.join(filter(None, [program if rank else "", pid])),
+            has_children=bool(self._outline(process).below(None, text).up_to(1)),
+            is_pinned=pinned == (process.number, 0),
+        )
+
+    def _node(
+        self,
+        outline: _Outline,
+        entry: Entry,
+        enclosing: ModuleCall | None,
+        text: str,
+        pinned: Key | None,
+    ) -> TreeNode:
+        process = outline.process
+        if isinstance(entry, Fold):
+            return TreeNode(
+                id=fold_id(process, entry),
+                kind="fold",
+                label=entry.title,
+                description=entry.names,
+                has_children=True,
+            )
+        call = _counted(entry.event, process)
+        count = process.count(call)
+        if isinstance(call, ModuleCall):
+            kind: NodeKind = "module"
+            label, row = module_label(call, enclosing), module_row(call, enclosing)
+        else:
+            kind = "op" if call.level == "torch" else "kernel"
+            label, row = op_label(call), op_row(call, call.count)
+        module = process.modules.get(call.module or 0) if isinstance(call, Op) else None
+        has_children = outline.has_children(call, text)
+        return TreeNode(
+            id=node_id(process, call.id),
+            kind=kind,
+            label=label,
+            description=row,
+            has_children=has_children,
+            is_expanded=has_children and bool(text) and outline.search.is_above(call.id, text),
+            is_pinned=pinned == (process.number, call.id),
+            is_failed=call.error is not None,
+            tooltip=calls_story([Told(call, count, module)]),
+        )
+
+
+def node_id(process: Process, call: int | None) -> str:
+    """What a node is called between editor and server."""
+    return str(process.number) if call is None else f"{process.number}.{call}"
+
+
+def fold_id(process: Process, fold: Fold) -> str:
+    """The same for ops in a row that are one node."""
+    return f"{process.number}.fold{fold.ops[0].id}"
+
+
+def _counted(call: Call, process: Process) -> Call:
+    """A call with the number of calls that it stands for by now."""
+    count = process.counts.get(call.id)
+    return call if count is None or count == call.count else replace(call, count=count)
+
+
+def _calls_in(entry: Entry) -> Iterator[int]:
+    if isinstance(entry, Fold):
+        yield from (op.id for op in entry.ops)
+    else:
+        yield entry.event.id

@@ -1,0 +1,199 @@
+"""The requests that go from call to call: the trace tree, pins, and what a stack frame is doing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from shapetrace.server import protocol
+from shapetrace.server.calls import calls_at, calls_of, index_in, step
+from shapetrace.server.documents import Documents
+from shapetrace.server.features.pins import module_call_of, nearest, pin_of
+from shapetrace.server.features.tree import TraceTree
+from shapetrace.server.files import file_key
+from shapetrace.server.listener import ProcessKey
+from shapetrace.server.ranges import SourceRange, byte_column, editor_column
+from shapetrace.server.records import Key, call_range
+from shapetrace.server.scope import Scope
+from shapetrace.server.scopes import Scopes
+from shapetrace.server.store import TraceStore
+from shapetrace.server.view import DocumentView
+
+Tell = Callable[[str, dict[str, Any]], None]
+"""Sends a notification to the editor."""
+
+
+class Navigation:
+    """Answers these requests, and says when what is shown has become another call."""
+
+    def __init__(
+        self,
+        store: TraceStore,
+        documents: Documents,
+        scopes: Scopes,
+        view: Callable[[str], DocumentView | None],
+        tell: Tell,
+        refresh: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._documents = documents
+        self._scopes = scopes
+        self._view = view
+        self._tell = tell
+        self._refresh = refresh
+        self._tree = TraceTree(store)
+        self._is_tree_shown = False
+
+    def tree(self, params: object) -> dict[str, Any]:
+        """Some nodes of the trace tree."""
+        given = protocol.read_tree(params)
+        self._is_tree_shown = True
+        nodes, has_more = self._tree.page(
+            given.parent, given.filter, given.offset, given.limit, self._scopes.pinned
+        )
+        return protocol.to_json(protocol.TreePage(tuple(nodes), has_more))
+
+    def tree_path(self, params: object) -> dict[str, Any]:
+        """Where in the tree the call is that was made at a position."""
+        given = protocol.read_tree_path(params)
+        near = None if given.near is None else self._tree.call_of(given.near)
+        key = nearest(self._store, self._made_at(given.position), near)
+        path = None if key is None else self._tree.path(key, given.filter)
+        steps = None if path is None else tuple(protocol.TreeStep(*each) for each in path)
+        return protocol.to_json(protocol.TreePath(steps))
+
+    def place(self, params: object) -> dict[str, Any]:
+        """Where in the source a node's call was made."""
+        node = protocol.read_node(params).node
+        key = None if node is None else self._tree.call_of(node)
+        return protocol.to_json(protocol.Placed(None if key is None else self._place(key)))
+
+    def calls(self, params: object) -> dict[str, Any]:
+        """The calls that a line is about."""
+        keys = self._calls_at(protocol.read_position(params))
+        named = [(key, pin_of(self._store, key)) for key in keys]
+        keys = [key for key, pin in named if pin is not None]
+        scope = self._scopes.shown
+        here: list[int] = []
+        if scope is not None and scope.call is not None:
+            here = index_in(keys, (scope.process, scope.call), self._store)
+        calls = tuple(pin for _, pin in named if pin is not None)
+        return protocol.to_json(protocol.Calls(calls, here[0] if len(here) == 1 else None))
+
+    def pin(self, params: object) -> dict[str, Any]:
+        """Show one call only, or all of them again."""
+        node = protocol.read_node(params).node
+        key = None if node is None else self._tree.call_of(node)
+        return self._set_pin(None if key is None else module_call_of(self._store, key))
+
+    def step_call(self, params: object) -> dict[str, Any]:
+        """Show the call before or behind."""
+        given = protocol.read_step_call(params)
+        scope = self._scopes.shown
+        here = None if scope is None else (scope.process, scope.call or 0)
+        found = step(self._calls_at(given.position), here, given.direction, self._store)
+        return self._set_pin(self._scopes.pinned if found is None else found)
+
+    def focus(self, params: object) -> None:
+        """Show the call that a stack frame belongs to, as far as it has come."""
+        given = protocol.read_focus(params)
+        scope: Scope | None = None
+        if given.process is not None:
+            key = ProcessKey(given.session, given.process)
+            process = self._store.processes(given.session).get(key)
+            if process is not None:
+                scope = Scope(
+                    process=process.number,
+                    call=given.call,
+                    reached=None if given.reached is None else frozenset(given.reached),
+                    function=given.function,
+                    file=given.file,
+                    line=given.line,
+                )
+        if self._scopes.set_focus(scope):
+            self._refresh()
+
+    def changed(self) -> None:
+        """Let go of a pin whose call is no more."""
+        if self._scopes.is_pin_lost():
+            self._set_pin(None)
+
+    def tell_tree(self) -> None:
+        """Say once that the tree has changed, if it has been looked at since the last time."""
+        if self._is_tree_shown:
+            self._is_tree_shown = False
+            self._tell(protocol.TRACE_CHANGED, {})
+
+    def _set_pin(self, key: Key | None) -> dict[str, Any]:
+        pin = None if key is None else pin_of(self._store, key)
+        message = protocol.to_json(protocol.Pinned(pin))
+        self._scopes.set_pin(None if pin is None else key)
+        self._refresh()
+        self._tell(protocol.PIN_CHANGED, message)
+        return message
+
+    def _calls_at(self, position: protocol.Position) -> list[Key]:
+        view = self._view(position.uri)
+        return [] if view is None else calls_at(view, self._store, position.line)
+
+    def _made_at(self, position: protocol.Position) -> list[Key]:
+        """The calls, of those that are shown, that the expression at a position made."""
+        view = self._view(position.uri)
+        line = None if view is None else view.source_line(position.line)
+        if view is None or line is None:
+            return []
+        function = view.structure.function_at(line)
+        if function is not None and line <= function.node.lineno:
+            return list(calls_of(view, self._store, function))
+        statement = view.structure.covering(line)
+        if statement is None:
+            return []
+        where = statement.range
+        made = [
+            each
+            for each in view.records.expressions(where.line, where.end_line)
+            if where.contains(each.range) and each.calls
+        ]
+        text = view.document.lines[position.line]
+        column = byte_column(text, position.character, self._documents.encoding)
+        around = [each for each in made if each.range.touches(line, column)]
+        # The smallest around the position, else the largest in the statement.
+        if around:
+            chosen = max(around, key=lambda each: (each.range.start, _backwards(each.range)))
+        elif made:
+            chosen = min(made, key=lambda each: (each.range.start, _backwards(each.range)))
+        else:
+            return []
+        direct = [key for key, call in chosen.calls.items() if call.direct]
+        return direct or list(chosen.calls)
+
+    def _place(self, key: Key) -> protocol.Place | None:
+        process = self._store.process(key[0])
+        call = None if process is None else process.call(key[1])
+        where = None if call is None else call_range(call)
+        if process is None or call is None or call.file is None or call.line is None:
+            return None
+        where = where or SourceRange(call.line, 0, call.line, 0)
+        records = process.session.files.get(file_key(call.file))
+        document = next((each for each in self._documents if each.key == file_key(call.file)), None)
+        encoding = self._documents.encoding
+        if document is not None and records is not None and records.text is not None:
+            view = DocumentView(document, records, records.text)
+            start = view.editor_position(*where.start, encoding)
+            end = view.editor_position(*where.end, encoding)
+            return None if start is None else protocol.Place(document.uri, start, end or start)
+        path = Path(call.file)
+        if not path.is_absolute():
+            return None
+        lines = [] if records is None or records.text is None else records.text.split("\n")
+
+        def position(line: int, column: int) -> tuple[int, int]:
+            text = lines[line - 1] if line <= len(lines) else ""
+            return line - 1, editor_column(text, column, encoding)
+
+        return protocol.Place(path.as_uri(), position(*where.start), position(*where.end))
+
+
+def _backwards(where: SourceRange) -> tuple[int, int]:
+    return -where.end_line, -where.end_column

@@ -1,0 +1,237 @@
+"""What is known of a file's expressions in one scope, in the form of the records of all calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, TypeAlias, TypeVar
+
+from shapetrace.events.model import ModuleCall, Value, Variable
+from shapetrace.server.files import file_key
+from shapetrace.server.ranges import SourceRange
+from shapetrace.server.records import Expression, FileRecords, Key
+from shapetrace.server.scope import INSIDE, OWN, Reach, module_of
+from shapetrace.server.structure import Function, Structure
+
+Known = TypeVar("Known")
+
+MODULE = "<module>"
+"""What Python calls the function that the code of a file itself is."""
+
+
+class _Sieve:
+    """Which calls count in one function."""
+
+    def __init__(self, reach: Reach, level: int | None, is_focused: bool) -> None:
+        self.level = level
+        """The level of the calls that count; None where all do."""
+        self.is_focused = is_focused
+        self._reach = reach
+
+    def admits(self, process: int, module: int | None) -> bool:
+        """Whether what was made in a module call counts."""
+        if self.level is None:
+            return True
+        if process != self._reach.scope.process:
+            return False
+        level = self._reach.level(module)
+        return level == self.level or (self.level == INSIDE and level == OWN)
+
+
+class ScopedRecords:
+    """The records of a file, as far as they are in a scope."""
+
+    def __init__(self, base: FileRecords, key: str, structure: Structure, reach: Reach) -> None:
+        self.base = base
+        """The records of all calls."""
+        self.reach = reach
+        self._key = key
+        self._structure = structure
+        self._sieves: dict[int, tuple[tuple[int, int], _Sieve]] = {}
+        self._made: dict[Hashable, tuple[int, tuple[int, ...], Any]] = {}
+        self._places: tuple[int, list[tuple[int, int]]] = (-1, [])
+
+    def module_calls(self, function: str) -> dict[Key, ModuleCall]:
+        """The module calls in the scope that began with a function; all, where there are none."""
+        every = self.base.module_calls(function)
+        reach = self.reach
+        levels: dict[Key, int] = {}
+        for key in every:
+            if key[0] == reach.scope.process:
+                level = reach.level(key[1])
+                if level is not None:
+                    levels[key] = level
+        if not levels or (reach.scope.call is None and reach.scope.function is not None):
+            return every
+        nearest = min(levels.values())
+        return {key: every[key] for key, level in levels.items() if level == nearest}
+
+    @property
+    def entered_functions(self) -> Iterable[str]:
+        """The functions that module calls began with."""
+        return self.base.entered_functions
+
+    def cached(
+        self, key: Hashable, first: int, last: int, make: Callable[[], Known], calls: str = ""
+    ) -> Known:
+        """What was made before, if nothing has changed in the function around some lines."""
+        # That is looked at only if anything has changed in the file at all.
+        _ = self.reach.path
+        made = self._made.get(key)
+        changes = self.base.changes
+        if made is not None and made[0] == changes and made[1][0] == self.reach.version:
+            kept: Known = made[2]
+            return kept
+        function = self._structure.function_at(last)
+        first = first if function is None else min(function.first, first)
+        last = last if function is None else max(function.last, last)
+        version = (self.reach.version, self.base.version(first, last, calls))
+        value: Known = made[2] if made is not None and made[1] == version else make()
+        self._made[key] = (changes, version, value)
+        return value
+
+    def expression(self, where: SourceRange) -> Expression | None:
+        """The calls of exactly one expression that count."""
+        found = self.base.expression(where)
+        return None if found is None else self._scoped(found, self._sieve(where.line))
+
+    def expressions(self, first: int, last: int) -> Iterator[Expression]:
+        """The expressions with calls that begin on some lines, in the order of the source."""
+        for found in self.base.expressions(first, last):
+            yield self._scoped(found, self._sieve(found.range.line))
+
+    def stored(self, where: SourceRange) -> Iterator[Value]:
+        """The values that the name at one place was given there."""
+        for _, variable in self.stored_variables(where):
+            yield variable.tensor
+
+    def stored_variables(self, where: SourceRange) -> Iterator[tuple[Key, Variable]]:
+        """The same with all that is known of each."""
+        sieve = self._sieve(where.line)
+        for key, variable in self.base.stored_variables(where):
+            if sieve.admits(key[0], variable.module):
+                yield key, variable
+
+    def passed(self, name: str, function: str, line: int) -> Iterator[Value]:
+        """The values of a parameter of the function that begins on a line."""
+        for _, variable in self.passed_variables(name, function, line):
+            yield variable.tensor
+
+    def passed_variables(
+        self, name: str, function: str, line: int
+    ) -> Iterator[tuple[Key, Variable]]:
+        """The same with all that is known of each."""
+        sieve = self._sieve(line)
+        for key, variable in self.base.passed_variables(name, function, line):
+            if sieve.admits(key[0], variable.module):
+                yield key, variable
+
+    def was_reached(self, where: SourceRange) -> bool:
+        """Whether the focused function has come past a statement, as far as its calls tell.
+
+        It has where a later call has been made, or one in the statement and it is elsewhere now.
+        """
+        if not self._sieve(where.line).is_focused:
+            return True
+        if self._places[0] != self.base.changes:
+            self._places = (self.base.changes, sorted(self._find_places()))
+        places = self._places[1]
+        if places and places[-1] >= where.end:
+            return True
+        line = self.reach.scope.line
+        has_left = line is not None and not where.line <= line <= where.end_line
+        return has_left and any(where.start <= place < where.end for place in places)
+
+    def _find_places(self) -> Iterator[tuple[int, int]]:
+        """Where the focused function made calls, itself or by functions that it called."""
+        scope, process = self.reach.scope, self.reach.process
+        for identity in scope.reached or ():
+            call = process.call(identity)
+            if call is None:
+                continue
+            if call.function == scope.function and file_key(call.file or "") == self._key:
+                yield (call.line or 0, call.column or 0)
+                continue
+            frames = (process.frames.get(each) for each in reversed(call.stack))
+            for frame in frames:
+                if frame is not None and frame.function == scope.function:
+                    yield (frame.line, frame.column or 0)
+                    break
+
+    def _scoped(self, found: Expression, sieve: _Sieve) -> Expression:
+        if sieve.level is None and not sieve.is_focused:
+            return found
+        calls = {
+            key: call for key, call in found.calls.items() if sieve.admits(key[0], module_of(call))
+        }
+        scoped = Expression(found.range)
+        # Of the calls in a loop, the one counts that the scope is, or is in.
+        around = {key: call for key, call in calls.items() if self._is_around(key)}
+        if around:
+            calls, scoped.is_exact = around, True
+        if sieve.is_focused:
+            reached = self.reach.scope.reached or frozenset()
+            done = {key: call for key, call in calls.items() if key[1] in reached}
+            if done:
+                calls, scoped.is_exact = done, True
+            else:
+                calls, scoped.is_before = calls or found.calls, True
+        for key, call in calls.items():
+            scoped.add(key, call)
+        return scoped
+
+    def _is_around(self, key: Key) -> bool:
+        return key[0] == self.reach.scope.process and key[1] in self.reach.path
+
+    def _sieve(self, line: int) -> _Sieve:
+        function = self._structure.function_at(line)
+        first = 0 if function is None else function.first
+        _ = self.reach.path
+        made_at = (self.base.changes, self.reach.version)
+        known = self._sieves.get(first)
+        if known is None or known[0] != made_at:
+            known = self._sieves[first] = (made_at, self._make_sieve(function))
+        return known[1]
+
+    def _make_sieve(self, function: Function | None) -> _Sieve:
+        name = MODULE if function is None else function.qualified_name
+        reach = self.reach
+        is_focused = reach.is_focused_on(self._key, name)
+        if function is None:
+            # Its code runs once: what counts are the calls that lead to the scope.
+            is_around = reach.is_called_from(self._key, name) or reach.scope.function is None
+            return _Sieve(reach, reach.level(None) if is_around else None, is_focused)
+        levels: set[int] = set()
+        for module in self._modules(function):
+            level = reach.level(module)
+            if level is not None:
+                levels.add(level)
+        if reach.began_with() != (self._key, name) and OWN in levels:
+            levels.add(INSIDE)
+            levels.discard(OWN)
+        outermost = reach.level(None)
+        if outermost in levels and not self._counts_outside(name):
+            levels.discard(outermost)
+        return _Sieve(reach, min(levels, default=None), is_focused)
+
+    def _counts_outside(self, name: str) -> bool:
+        """Whether what a function made in no module belongs to the scope."""
+        scope = self.reach.scope
+        is_pinned_process = scope.call is None and scope.function is None
+        return is_pinned_process or self.reach.is_called_from(self._key, name)
+
+    def _modules(self, function: Function) -> set[int | None]:
+        """The module calls of the process in which anything was made in a function."""
+        process = self.reach.scope.process
+        found: set[int | None] = set()
+        for expression in self.base.expressions(function.first, function.last):
+            for key, call in expression.calls.items():
+                if key[0] == process:
+                    found.add(module_of(call))
+        for key, variable in self.base.variables(function.first, function.last):
+            if key[0] == process:
+                found.add(variable.module)
+        return found
+
+
+Records: TypeAlias = FileRecords | ScopedRecords
+"""What is known of a file: of all calls, or of those in a scope."""

@@ -1,0 +1,89 @@
+"""What is pinned and what is focused, and which records are shown of a file because of that."""
+
+from __future__ import annotations
+
+from shapetrace.server.records import FileRecords, Key
+from shapetrace.server.scope import Reach, Scope
+from shapetrace.server.scoped import Records, ScopedRecords
+from shapetrace.server.store import TraceStore
+from shapetrace.server.view import structure_of
+
+
+class Scopes:
+    """The pin, the focus, and what follows from them. The later of the two is shown."""
+
+    def __init__(self, store: TraceStore) -> None:
+        self._store = store
+        self._pin: Scope | None = None
+        self._focus: Scope | None = None
+        self._is_pin_later = False
+        self._reach: Reach | None = None
+        self._files: dict[str, tuple[FileRecords, str | None, ScopedRecords]] = {}
+
+    @property
+    def pinned(self) -> Key | None:
+        """The number of the process and of the call that is pinned; 0 for a whole process."""
+        return None if self._pin is None else (self._pin.process, self._pin.call or 0)
+
+    @property
+    def shown(self) -> Scope | None:
+        """What is looked at; None for all calls."""
+        if self._focus is None or (self._is_pin_later and self._pin is not None):
+            return self._pin
+        return self._focus
+
+    @property
+    def is_pin_shown(self) -> bool:
+        """Whether what is looked at is what is pinned."""
+        return self._pin is not None and self.shown is self._pin
+
+    @property
+    def reach(self) -> Reach | None:
+        """What is looked at, and its process."""
+        scope = self.shown
+        process = None if scope is None else self._store.process(scope.process)
+        if scope is None or process is None:
+            return None
+        if self._reach is None or self._reach.scope != scope or self._reach.process is not process:
+            self._reach = Reach(scope, process)
+            self._files.clear()
+        return self._reach
+
+    def set_pin(self, pin: Key | None) -> None:
+        """Pin a call, or a whole process with 0 for the call, or nothing."""
+        self._pin = None if pin is None else Scope(pin[0], pin[1] or None)
+        self._is_pin_later = True
+
+    def set_focus(self, focus: Scope | None) -> bool:
+        """Look at a stack frame, or at none; say whether that is something else than before."""
+        if focus == self._focus:
+            return False
+        self._focus = focus
+        self._is_pin_later = focus is None
+        return True
+
+    def is_pin_lost(self) -> bool:
+        """Whether what is pinned is no more, or something newer has taken its place."""
+        if self._pin is None:
+            return False
+        process = self._store.process(self._pin.process)
+        if process is None:
+            return True
+        if not process.is_running and process.session is not self._store.newest_session():
+            return True
+        return self._pin.call is not None and self._pin.call not in process.nesting
+
+    def records(self, key: str) -> Records | None:
+        """What is shown of a file, by its key."""
+        reach = self.reach
+        if reach is None:
+            return self._store.records(key)
+        own = reach.process.session.files.get(key)
+        base = self._store.records(key) if own is None or own.is_empty else own
+        if base is None or base.text is None:
+            return base
+        known = self._files.get(key)
+        if known is None or known[0] is not base or known[1] != base.text:
+            scoped = ScopedRecords(base, key, structure_of(base.text), reach)
+            known = self._files[key] = (base, base.text, scoped)
+        return known[2]

@@ -1,0 +1,16 @@
+"""What to do about what was not looked at."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_REMEDIES: Final = {
+    "torch.compile region": "to see inside, run with TORCH_COMPILE_DISABLE=1",
+    "fused fast path": "to see inside, call torch.backends.mha.set_fastpath_enabled(False)",
+}
+
+
+def with_remedy(reason: str) -> str:
+    """``torch.compile region (to see inside, ...)``, where anything can be done."""
+    remedy = _REMEDIES.get(reason)
+    return reason if remedy is None else f"{reason} ({remedy})"

@@ -1,0 +1,103 @@
+import type { Locator, Page } from "playwright-core";
+
+import { eventually } from "./waiting";
+
+/** The trace tree in the Run and Debug side bar. */
+export class TraceView {
+  readonly #page: Page;
+  readonly #pane: Locator;
+
+  constructor(page: Page) {
+    this.#page = page;
+    this.#pane = page.locator(".pane", {
+      has: page.locator(".pane-header[aria-label^='Trace']"),
+    });
+  }
+
+  /** Brings the side bar to the front, opens the tree, and closes what would leave it no room. */
+  async show(): Promise<void> {
+    if (!(await this.#pane.isVisible())) {
+      await this.#page.keyboard.press("Control+Shift+D");
+      await this.#pane.waitFor();
+    }
+    for (const header of await this.#page.locator(".part.sidebar .pane-header").all()) {
+      const label = (await header.getAttribute("aria-label")) ?? "";
+      const isOpen = (await header.getAttribute("aria-expanded")) === "true";
+      if (label.startsWith("Trace") ? !isOpen : isOpen && !label.startsWith("Call Stack")) {
+        await header.click({ position: { x: 60, y: 10 } });
+      }
+    }
+  }
+
+  /** The nodes on the screen: `  blocks.0: f32[2,8] → f32[2,8]`, deeper ones further right. */
+  async rows(): Promise<string[]> {
+    // Functions with names would not survive the way into the page.
+    const rows = await this.#rows().evaluateAll((found) =>
+      found.map((row) => ({
+        top: Number.parseFloat(row.style.top),
+        level: Number(row.getAttribute("aria-level") ?? "1"),
+        label: row.querySelector(".label-name")?.textContent ?? "",
+        more: row.querySelector(".label-description")?.textContent ?? "",
+        isSelected: row.classList.contains("selected"),
+        isPinned: row.querySelector(".codicon-pinned") !== null,
+      })),
+    );
+    return rows
+      .sort((one, other) => one.top - other.top)
+      .map(({ level, label, more, isSelected, isPinned }) => {
+        const marks = `${isSelected ? "> " : ""}${label}${isPinned ? " (pinned)" : ""}`;
+        return `${"  ".repeat(level - 1)}${marks}${more === "" ? "" : `: ${more}`}`;
+      });
+  }
+
+  /** Waits until a node is there, and returns all that are. */
+  async waitFor(row: string | RegExp): Promise<string[]> {
+    return eventually(
+      `the tree shows ${String(row)}`,
+      () => this.rows(),
+      (rows) => rows.some((it) => (typeof row === "string" ? it.trim() === row : row.test(it))),
+    );
+  }
+
+  async expand(label: string): Promise<void> {
+    await this.#row(label).locator(".monaco-tl-twistie").click();
+  }
+
+  async click(label: string): Promise<void> {
+    await this.#row(label).locator(".label-name").click();
+  }
+
+  /** Presses a button that appears at the end of a node. */
+  async press(label: string, action: string): Promise<void> {
+    const row = this.#row(label);
+    await row.hover();
+    // Behind its name may stand a key.
+    await row.locator(`.action-label[aria-label^='${action}']`).click();
+  }
+
+  /** Presses a button above the tree. */
+  async pressAbove(action: string): Promise<void> {
+    await this.#pane.locator(".pane-header").hover();
+    await this.#pane.locator(`.pane-header .action-label[aria-label^='${action}']`).click();
+  }
+
+  /** What is said in place of a tree. */
+  async welcome(): Promise<string> {
+    const shown = this.#pane.locator(".welcome-view-content:visible, .message:visible");
+    return (await shown.allInnerTexts()).join("\n").trim();
+  }
+
+  /** Presses a button of what is said in place of a tree. */
+  async pressInWelcome(button: string): Promise<void> {
+    await this.#pane.locator(".monaco-button", { hasText: button }).click();
+  }
+
+  #rows(): Locator {
+    return this.#pane.locator(".monaco-list-row[role='treeitem']");
+  }
+
+  #row(label: string): Locator {
+    const name = this.#page.locator(".label-name").getByText(label, { exact: true });
+    return this.#rows().filter({ has: name }).first();
+  }
+}

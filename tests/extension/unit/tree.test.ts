@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+
+import {
+  type Element,
+  type Loaded,
+  LoadedTree,
+  type Page,
+} from "../../../extension/src/model/tree";
+
+interface Item {
+  readonly id: string;
+}
+
+/** Ten nodes, ten below each, and so on. */
+function pageOf(parent: string | null, offset: number, limit: number): Page<Item> {
+  const ids = Array.from({ length: 10 }, (_, index) => `${parent ?? ""}${index}`);
+  const nodes = ids.slice(offset, offset + limit).map((id) => ({ id }));
+  return { nodes, hasMore: offset + limit < ids.length };
+}
+
+function treeOf(pageSize: number) {
+  const asked: string[] = [];
+  const tree = new LoadedTree<Item>((parent, offset, limit) => {
+    asked.push(`${parent ?? "root"} ${offset}+${limit}`);
+    return Promise.resolve(pageOf(parent, offset, limit));
+  }, pageSize);
+  return { tree, asked };
+}
+
+function shown(elements: readonly Element<Item>[]): string {
+  return elements.map((each) => (each.kind === "node" ? each.item.id : "more")).join(" ");
+}
+
+async function nodeOf(
+  tree: LoadedTree<Item>,
+  id: string,
+  parent?: Loaded<Item>,
+): Promise<Loaded<Item>> {
+  const found = (await tree.children(parent)).find(
+    (each): each is Loaded<Item> => each.kind === "node" && each.item.id === id,
+  );
+  assert.ok(found);
+  return found;
+}
+
+describe("a tree that is loaded page by page", () => {
+  test("shows the first page, and that there is more", async () => {
+    const { tree } = treeOf(3);
+    assert.equal(shown(await tree.children(undefined)), "0 1 2 more");
+    tree.showMore(undefined);
+    assert.equal(shown(await tree.children(undefined)), "0 1 2 3 4 5 more");
+    const node = await nodeOf(tree, "4");
+    assert.equal(shown(await tree.children(node)), "40 41 42 more");
+  });
+
+  test("shows all there is where that is no more than a page", async () => {
+    const { tree } = treeOf(10);
+    assert.equal(shown(await tree.children(undefined)), "0 1 2 3 4 5 6 7 8 9");
+  });
+
+  test("keeps an element though it is loaded again", async () => {
+    const { tree } = treeOf(3);
+    const node = await nodeOf(tree, "1");
+    const below = await nodeOf(tree, "12", node);
+    assert.equal(await nodeOf(tree, "1"), node);
+    assert.equal(await nodeOf(tree, "12", node), below);
+    assert.equal(below.parent, node);
+    tree.forget();
+    assert.notEqual(await nodeOf(tree, "1"), node);
+  });
+
+  test("finds the end of a path, with as many pages as it takes", async () => {
+    const { tree, asked } = treeOf(3);
+    const widened: (string | undefined)[] = [];
+    const path = [
+      { id: "1", position: 1 },
+      { id: "17", position: 7 },
+    ];
+    const found = await tree.find(path, (parent) => widened.push(parent?.item.id));
+    assert.equal(found?.item.id, "17");
+    assert.equal(found.parent?.item.id, "1");
+    assert.deepEqual(widened, ["1"]);
+    assert.deepEqual(asked, ["root 0+3", "1 0+9"]);
+    assert.equal(shown(await tree.children(found.parent)), "10 11 12 13 14 15 16 17 18 more");
+  });
+
+  test("finds nothing at the end of a path that is no more", async () => {
+    const { tree } = treeOf(3);
+    const nothing = () => undefined;
+    assert.equal(await tree.find([{ id: "x", position: 0 }], nothing), undefined);
+    assert.equal(await tree.find([], nothing), undefined);
+  });
+});

@@ -1,0 +1,313 @@
+"""Programs that run without us, and are attached to: the agent comes in late, and leaves again."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from shapetrace.events.model import Tensor
+from tests.support.debug_adapter import Adapter, installed_debugpy
+from tests.support.debug_client import DebugSession, RequestFailed, Script
+from tests.support.running import enter, running
+from tests.support.session_server import HIDING_RULE, Heard, SessionServer
+
+pytestmark = pytest.mark.e2e
+
+TRAINING = """
+import os, sys, threading, time, torch
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(3, 3)
+    def forward(self, x):
+        h = self.inner(x)
+        x = h.relu()  # @inside
+        return x + 1
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(Block() for _ in range(2))
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x * 2
+net = Net()
+def surroundings():
+    import threading, torch
+    return repr((
+        torch._C._len_torch_function_stack(), torch.nn.Module.__call__.__qualname__,
+        torch.nn.Module.__call__.__code__.co_filename.endswith("nn/modules/module.py"),
+        os._exit.__module__, type(os._exit).__name__, [type(it).__name__ for it in sys.meta_path],
+        threading.Thread._bootstrap_inner.__code__.co_filename.endswith("threading.py"),
+        [path for path in sys.path if "python_backend" in path], sorted(os.environ),
+        torch.set_default_device.__module__, torch.autograd._engine_run_backward.__module__,
+    ))
+print("before", surroundings())
+print("ready", flush=True)
+passes = 0
+while not os.path.exists("stop"):
+    batch = torch.ones(2, 3)
+    loss = net(batch).sum()  # @loss
+    loss.backward()
+    passes += 1
+    time.sleep(0.01)
+print("after", surroundings())
+"""
+
+PLACES = {"ones(2, 3)", "relu()", "+", "*", "sum()", "backward()"}
+"""What the program calls itself in each pass."""
+
+
+def write(directory: Path, text: str = TRAINING) -> Script:
+    return Script.write(text, directory)
+
+
+def labels(heard: Heard) -> set[str]:
+    """The ops that the program called itself."""
+    return {op.label for op in heard.ops.values() if op.direct}
+
+
+def is_complete(heard: Heard) -> bool:
+    return labels(heard) >= PLACES
+
+
+def same_surroundings(output: str) -> None:
+    """The program found everything after we left as it was before we came."""
+    lines = dict(line.split(" ", 1) for line in output.splitlines() if line[:6] in BOTH)
+    assert lines["before"] == lines["after"]
+
+
+BOTH = ("before", "after ")
+
+
+def test_the_agent_comes_in_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    script = write(tmp_path)
+    with running(script) as program, SessionServer() as server:
+        program.wait_for("ready")
+        with program.attached() as session:
+            enter(session, server)
+            heard = server.process()
+            heard.wait_for(is_complete)
+            enter(session, server)  # It is there already.
+            server.send(heard, {"type": "stop"})
+            heard.wait_for_end()
+        (tmp_path / "stop").touch()
+        assert program.wait_for_end() == 0
+    assert heard.hellos == 1
+    assert heard.bye == "the debugger has left"
+    assert heard.coverage == ()
+    paths = {(module.path, module.class_name) for module in heard.modules.values()}
+    assert {("", "Net"), ("blocks.0", "Block"), ("blocks.1.inner", "Linear")} <= paths
+    same_surroundings(program.output)
+
+
+def test_attaching_again(tmp_path: Path) -> None:
+    script = write(tmp_path)
+    with running(script) as program:
+        program.wait_for("ready")
+        for _ in range(2):
+            with SessionServer() as server, program.attached() as session:
+                enter(session, server)
+                heard = server.process()
+                heard.wait_for(is_complete)
+                server.send(heard, {"type": "stop"})
+                heard.wait_for_end()
+        one, two = SessionServer(session="one"), SessionServer(session="two")
+        with one as first, two as second, program.attached() as session:
+            enter(session, first)
+            first.process().wait_for(is_complete)
+            # As when the window went away in which it was debugged before.
+            enter(session, second)
+            second.process().wait_for(is_complete)
+            first.process().wait_for_end()
+        (tmp_path / "stop").touch()
+        program.wait_for("after")
+
+
+def test_stopped_in_the_middle_of_a_forward(tmp_path: Path) -> None:
+    """The rest of it is seen at once; what its calls were given when they began is not known."""
+    script = write(tmp_path)
+    with running(script) as program, SessionServer() as server:
+        program.wait_for("ready")
+        with program.attached() as session:
+            session.break_at("inside")
+            stop = session.stop()
+            if session.evaluate("self is net.blocks[1]", stop.top) == "True":
+                # The program was past the first one when the breakpoint was set.
+                session.resume(stop.thread)
+                stop = session.stop()
+            enter(session, server)
+            heard = server.process()
+            heard.wait_for(lambda it: "recording" in it.states)
+            session.clear_breakpoints()
+            assert str(session.step("next", stop.thread)) != ""
+            session.step("next", stop.thread)
+            heard.wait_for(lambda it: labels(it) >= {"relu()", "+"})
+            first, *_ = heard.ops.values()
+            block = heard.modules[first.module or 0]
+            net = heard.modules[block.parent or 0]
+            assert (block.path, block.inputs, block.count) == ("blocks.0", (), None)
+            assert (net.path, net.inputs, net.parent) == ("", (), None)
+            session.resume(stop.thread)
+            heard.wait_for(is_complete)
+        (tmp_path / "stop").touch()
+        program.wait_for("after")
+    entered = [module for module in heard.modules.values() if module.path == "blocks.1"]
+    assert all(isinstance(module.inputs[0], Tensor) for module in entered)
+    assert {module.path for module in heard.modules.values()} >= {"blocks.1.inner"}
+
+
+def test_at_a_stop_it_is_known_where_a_frame_stands(tmp_path: Path) -> None:
+    script = write(tmp_path)
+    ask = "__import__('sys').modules['shapetrace.agent.here'].here({})"
+    with running(script) as program, SessionServer() as server:
+        program.wait_for("ready")
+        with program.attached() as session:
+            enter(session, server)
+            heard = server.process()
+            heard.wait_for(is_complete)
+            session.break_at("inside")
+            top = session.stop().top
+            answer = json.loads(session.evaluate(ask.format(top.number)))
+            heard.wait_for(lambda it: {answer["call"], *answer["reached"]} <= {*it.modules})
+            block = heard.modules[answer["call"]].path
+            assert (answer["function"], block[:7]) == ("Block.forward", "blocks.")
+            assert [heard.modules[it].path for it in answer["reached"]] == [f"{block}.inner"]
+            # Once we have left there is nobody to ask.
+            server.send(heard, {"type": "stop"})
+            heard.wait_for_end()
+            assert json.loads(session.evaluate(ask.format(top.number))) is None
+            session.clear_breakpoints()
+            session.resume()
+        (tmp_path / "stop").touch()
+        program.wait_for("after")
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_only_what_was_there_when_the_program_began_is_its_source(
+    tmp_path: Path, is_changed: bool
+) -> None:
+    script = write(tmp_path)
+    with running(script) as program, SessionServer() as server:
+        program.wait_for("ready")
+        if is_changed:
+            script.path.write_text(f"{script.path.read_text()}# changed\n")
+        with program.attached() as session:
+            enter(session, server)
+            heard = server.process()
+            heard.wait_for(is_complete)
+        (tmp_path / "stop").touch()
+        program.wait_for("after")
+    if sys.platform == "linux":  # elsewhere it is not known when that was
+        assert (heard.sources[str(script.path)] is None) == is_changed
+
+
+def test_before_torch_is_imported(tmp_path: Path) -> None:
+    script = write(tmp_path, "print('ready', flush=True); input()\n" + TRAINING)
+    with running(script) as program, SessionServer() as server:
+        program.wait_for("ready")
+        with program.attached() as session:
+            enter(session, server)
+            heard = server.process()
+            heard.wait_for(lambda it: it.states == ["waiting"])
+            program.say("go on")
+            heard.wait_for(is_complete)
+        (tmp_path / "stop").touch()
+        program.wait_for("after")
+
+
+def test_a_debugger_that_leaves(tmp_path: Path) -> None:
+    """The program goes on, and what it does from then on is nobody's business."""
+    script = write(tmp_path)
+    with running(script) as program, SessionServer() as server:
+        program.wait_for("ready")
+        with program.attached() as session:
+            enter(session, server)
+            server.process().wait_for(is_complete)
+        with program.attached() as session:
+            before = int(session.evaluate("__import__('sys').modules['__main__'].passes"))
+            session.break_at("loss")
+            stop = session.stop()
+            assert int(session.evaluate("passes", stop.top)) >= before
+            session.clear_breakpoints()
+            session.resume()
+        (tmp_path / "stop").touch()
+        assert program.wait_for_end() == 0
+
+
+def test_a_program_on_another_machine(tmp_path: Path) -> None:
+    """Its files are not those that we know; what is told is what the extension puts into words."""
+    script = write(tmp_path, "print('ready', flush=True)\ninput()\nprint('over')\n")
+    with running(script) as program, SessionServer() as server:
+        program.wait_for("ready")
+        elsewhere = pytest.raises(RequestFailed, match="RuntimeError: shapetrace: elsewhere")
+        with program.attached() as session, elsewhere:
+            enter(session, server, backend=tmp_path / "not" / "here")
+        program.say("go on")
+        program.wait_for("over")
+    assert server.all == {}
+
+
+def test_attaching_by_process_id(tmp_path: Path) -> None:
+    script = write(tmp_path)
+    with running(script, listening=False) as program, SessionServer() as server:
+        program.wait_for("ready")
+        if not can_trace(program.process.pid):
+            # What cannot be tested here is that it works; that it is told is.
+            return
+        adapter = Adapter(installed_debugpy())
+        session = DebugSession(adapter.connection, script)
+        try:
+            session.start(
+                "attach",
+                {"processId": program.process.pid, "rules": [HIDING_RULE], "justMyCode": True},
+            )
+            session.go()
+            enter(session, server)
+            server.process().wait_for(is_complete)
+            session.disconnect(terminate=False)
+        finally:
+            adapter.close()
+        (tmp_path / "stop").touch()
+        program.wait_for("after")
+        assert program.wait_for_end() == 0
+
+
+def can_trace(pid: int) -> bool:
+    """Whether this machine lets one process look into another, and has a debugger for it."""
+    try:
+        ran = subprocess.run(
+            ["gdb", "--nx", "--batch", "--pid", str(pid), "-ex", "info threads"],
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return b"Operation not permitted" not in ran.stderr and ran.returncode == 0
+
+
+def test_a_program_that_is_started_by_us_and_attached_to(tmp_path: Path) -> None:
+    """The agent is there already: it does not come in twice."""
+    script = write(tmp_path)
+    with SessionServer() as server:
+        environment = server.environment()
+        program_environment = {**os.environ, **environment}
+        assert json.loads(environment["SHAPETRACE_SESSION"])["session"] == server.session
+        with running(script, environment=program_environment) as program:
+            program.wait_for("ready")
+            with program.attached() as session:
+                enter(session, server)
+                heard = server.process()
+                heard.wait_for(is_complete)
+            (tmp_path / "stop").touch()
+            program.wait_for("after")
+        heard.wait_for_end()
+    assert heard.hellos == 1
+    assert list(server.all) == [heard.hello.process.pid]
+    assert sys.executable == heard.hello.process.executable

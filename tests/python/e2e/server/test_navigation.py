@@ -1,0 +1,219 @@
+"""The trace tree, pins and stack frames, asked of the real server by a real client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pygls.exceptions import JsonRpcException
+
+from tests.support.language_client import Client, FakeAgent, running
+from tests.support.rows import recorded
+
+pytestmark = pytest.mark.e2e
+
+PROGRAM = """\
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def forward(self, x):
+        "😀"; y = x.relu()  # größe
+        return y[1:]
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block(), Block()])
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+
+
+out = Net()(torch.ones(5))
+"""
+
+LOOP = PROGRAM.split("\n").index("            x = block(x)")
+RELU = next(number for number, line in enumerate(PROGRAM.split("\n")) if "relu" in line)
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    """An editor with its server."""
+    with running(tmp_path / "storage") as running_client:
+        yield running_client
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A program in a folder that is not easy to name."""
+    folder = tmp_path / "größe 2 #%"
+    folder.mkdir()
+    file = folder / "mödel.py"
+    file.write_text(PROGRAM, encoding="utf-8")
+    return file
+
+
+def traced(client: Client, path: Path, session: str = "session-1") -> FakeAgent:
+    agent = FakeAgent(client, session)
+    agent.send_all(recorded(path))
+    return agent
+
+
+def nodes(client: Client, parent: str | None = None, text: str = "") -> list[dict[str, Any]]:
+    params = {"parent": parent, "filter": text, "offset": 0, "limit": 100}
+    found: list[dict[str, Any]] = client.request("shapetrace/tree", params)["nodes"]
+    return found
+
+
+def below(client: Client, *labels: str) -> dict[str, str]:
+    """The labels and ids of what is below a node, which is named from the outermost on."""
+    parent = None
+    for label in labels:
+        parent = next(node["id"] for node in nodes(client, parent) if node["label"] == label)
+    return {node["label"]: node["id"] for node in nodes(client, parent)}
+
+
+def hint_of_relu(client: Client, uri: str) -> str:
+    return next(text for line, _, text in client.places(uri) if line == RELU)
+
+
+def test_the_tree_is_told_of_once_it_has_been_asked_for(client: Client, path: Path) -> None:
+    assert nodes(client) == []
+    traced(client, path)
+    client.wait(lambda: client.tree_changes)
+    client.wait(lambda: [node["label"] for node in nodes(client)] == ["ones(5)", "Net"])
+    assert list(below(client, "Net", "blocks.0")) == ["relu()", "[1:]"]
+    (found,) = nodes(client, None, "blocks.1")
+    assert (found["label"], found["isExpanded"], found["kind"]) == ("Net", True, "module")
+
+
+def test_a_node_knows_its_place_in_the_document(client: Client, path: Path) -> None:
+    traced(client, path)
+    client.wait(lambda: len(nodes(client)) == 2)
+    relu = below(client, "Net", "blocks.1")["relu()"]
+    closed = {"uri": path.as_uri(), "start": [RELU, 18], "end": [RELU, 26]}
+    assert client.request("shapetrace/place", {"node": relu}) == {"place": closed}
+    uri = client.open(path)
+    client.edit(uri, ((0, 0), (0, 0), "# one\n# two\n"))
+    moved = {"uri": uri, "start": [RELU + 2, 18], "end": [RELU + 2, 26]}
+    assert client.request("shapetrace/place", {"node": relu}) == {"place": moved}
+    client.edit(uri, ((RELU + 2, 0), (RELU + 3, 0), ""))
+    assert client.request("shapetrace/place", {"node": relu}) == {"place": None}
+    assert client.request("shapetrace/place", {"node": "77.1"}) == {"place": None}
+
+
+def test_a_place_in_the_document_knows_its_node(client: Client, path: Path) -> None:
+    uri = client.open(path)
+    traced(client, path)
+    client.wait(lambda: len(nodes(client)) == 2)
+    net = below(client)["Net"]
+    second = below(client, "Net")["blocks.1"]
+
+    def found(line: int, near: str | None = None) -> list[str] | None:
+        params = {"uri": uri, "line": line, "character": 20, "near": near, "filter": ""}
+        steps = client.request("shapetrace/treePath", params)["path"]
+        return None if steps is None else [step["id"] for step in steps]
+
+    assert found(RELU) == [
+        *(net, below(client, "Net")["blocks.0"]),
+        below(client, "Net", "blocks.0")["relu()"],
+    ]
+    assert found(RELU, second) == [net, second, below(client, "Net", "blocks.1")["relu()"]]
+    assert found(0) is None
+    assert found(4000) is None
+    client.request("shapetrace/pin", {"node": second})
+    assert found(RELU) == found(RELU, second)
+
+
+def test_calls_are_pinned_and_gone_through(client: Client, path: Path) -> None:
+    uri = client.open(path)
+    traced(client, path)
+    client.wait(lambda: client.places(uri) and hint_of_relu(client, uri) == "f32[4|5]")
+    position = {"uri": uri, "line": LOOP, "character": 0}
+    choice = client.request("shapetrace/calls", position)
+    assert [call["label"] for call in choice["calls"]] == ["blocks.0", "blocks.1"]
+    assert choice["current"] is None
+
+    client.refreshes.clear()
+    pinned = client.request("shapetrace/pin", {"node": choice["calls"][1]["node"]})["pin"]
+    assert pinned["label"] == "blocks.1"
+    assert hint_of_relu(client, uri) == "f32[4]"
+    client.wait(lambda: {kind for _, kind in client.refreshes} == {"hints", "lenses"})
+    assert client.request("shapetrace/calls", position)["current"] == 1
+    texts = [text for _, text in client.lenses(uri)]
+    assert "blocks.1 · 2 of 2 · (f32[4]) → f32[3]" in texts
+
+    for direction, label in ((1, "blocks.1"), (-1, "blocks.0"), (-1, "blocks.0"), (1, "blocks.1")):
+        params = {**position, "direction": direction}
+        assert client.request("shapetrace/stepCall", params)["pin"]["label"] == label
+    assert client.request("shapetrace/pin", {"node": None}) == {"pin": None}
+    assert hint_of_relu(client, uri) == "f32[4|5]"
+    client.wait(lambda: client.pins[-1:] == [None])
+    nowhere = {"uri": uri, "line": 0, "character": 0}
+    assert client.request("shapetrace/calls", nowhere) == {"calls": [], "current": None}
+    assert client.request("shapetrace/stepCall", {**nowhere, "direction": 1}) == {"pin": None}
+
+
+def test_a_pin_is_lost_with_the_trace(client: Client, path: Path) -> None:
+    uri = client.open(path)
+    agent = traced(client, path)
+    client.wait(lambda: len(nodes(client)) == 2)
+    for lose in (
+        lambda: client.request("shapetrace/clear", {}),
+        lambda: traced(client, path, "session-2"),
+    ):
+        pin = client.request("shapetrace/pin", {"node": below(client)["Net"]})["pin"]
+        assert pin is not None
+        agent.close()
+        client.wait(lambda: client.statuses[-1]["state"] == "gone")
+        lose()
+        client.wait(lambda: client.pins[-1:] == [None])
+        agent = traced(client, path, "session-3")
+        client.wait(lambda: client.places(uri))
+
+
+def test_a_frame_shows_what_its_call_has_come_to(client: Client, path: Path) -> None:
+    uri = client.open(path)
+    agent = traced(client, path)
+    client.wait(lambda: client.places(uri) and hint_of_relu(client, uri) == "f32[4|5]")
+    second = below(client, "Net")["blocks.1"]
+    relu = below(client, "Net", "blocks.1")["relu()"]
+    frame = {
+        "session": "session-1",
+        "process": agent.process,
+        "call": int(second.partition(".")[2]),
+        "reached": [],
+        "file": str(path),
+        "function": "Block.forward",
+        "line": RELU + 1,
+    }
+    assert client.request("shapetrace/focus", frame) is None
+    assert hint_of_relu(client, uri) == "~ f32[4]"
+    reached = [int(relu.partition(".")[2])]
+    client.request("shapetrace/focus", {**frame, "reached": reached})
+    assert hint_of_relu(client, uri) == "f32[4]"
+    client.request("shapetrace/focus", {**frame, "process": None})
+    assert hint_of_relu(client, uri) == "f32[4|5]"
+    client.request("shapetrace/focus", {**frame, "process": 1})
+    assert hint_of_relu(client, uri) == "f32[4|5]"
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tree", {"parent": 3}),
+        ("treePath", {}),
+        ("stepCall", {"uri": "file:///a.py", "line": 1, "direction": 2}),
+        ("focus", {"process": 1}),
+    ],
+)
+def test_what_makes_no_sense_is_refused(client: Client, method: str, params: Any) -> None:
+    with pytest.raises(JsonRpcException, match="must"):
+        client.request(f"shapetrace/{method}", params)

@@ -1,0 +1,136 @@
+"""The text of every kind of value, for which nothing is read, called or noticed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from shapetrace.panes import presentation
+from shapetrace.views.shapes import dtype_text
+from tests.python.unit.panes.values import HOLDERS, MODULES, NOT_OURS, TENSORS, made
+from tests.python.unit.panes.watching import unnoticed
+
+BACKEND = Path(__file__).parents[4] / "python_backend"
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
+@pytest.mark.parametrize(("expression", "text"), (TENSORS | MODULES | HOLDERS).items())
+def test_a_value_is_shown_and_nothing_notices(expression: str, text: str) -> None:
+    value = made(expression)
+    with unnoticed(value):
+        found = presentation(value)
+    assert found == text
+
+
+@pytest.mark.parametrize("expression", NOT_OURS)
+def test_what_is_not_ours_is_left_alone(expression: str) -> None:
+    assert presentation(made(expression)) is None
+
+
+DTYPES = [value for value in vars(torch).values() if isinstance(value, torch.dtype)]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("dtype", sorted(set(DTYPES), key=str), ids=str)
+def test_every_dtype_has_a_short_name(dtype: torch.dtype) -> None:
+    try:
+        value = torch.empty(2, 3, dtype=dtype)
+    except (RuntimeError, NotImplementedError):
+        value = torch.empty(2, 3, dtype=dtype, device="meta")
+    with unnoticed(value):
+        text = presentation(value)
+    assert str(text).partition("@")[0] == f"{dtype_text(str(dtype))}[2,3]"
+
+
+def test_tensors_within_a_function_transform() -> None:
+    seen: list[str | None] = []
+
+    def look(x: torch.Tensor) -> torch.Tensor:
+        seen.append(presentation(x))
+        return x
+
+    torch.vmap(look)(torch.ones(3, 4))
+    torch.func.grad(lambda x: look(x).sum())(torch.ones(3))
+    assert seen == ["f32[4]", "f32[3] · requires grad"]
+
+
+def test_symbolic_sizes_are_not_forced() -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    environment = ShapeEnv()
+    mode = FakeTensorMode(shape_env=environment)
+    tensor = mode.from_tensor(torch.ones(5, 4))
+    names = ",".join(map(str, tensor.shape))
+    assert not names.isdecimal()
+    assert presentation(tensor) == f"f32[{names}] · FakeTensor"
+    assert environment.guards == []
+
+
+@pytest.fixture
+def single_process_group() -> Iterator[None]:
+    """A process group of one, which talks to nobody."""
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    hook = sys.excepthook
+    torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+    yield
+    torch.distributed.destroy_process_group()
+    sys.excepthook = hook  # which torch puts its own in front of, for good
+
+
+@pytest.mark.usefixtures("single_process_group")
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
+def test_a_distributed_tensor_says_what_is_here() -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Shard, distribute_tensor
+
+    mesh = init_device_mesh("cpu", (2,))
+    spread = distribute_tensor(torch.ones(4, 2), mesh, [Shard(0)])
+    with unnoticed():
+        text = presentation(spread)
+    assert text == "f32[4,2] · DTensor · S(0) · local f32[2,2]"
+
+
+def test_what_claims_to_be_a_tensor_is_not_taken_for_one() -> None:
+    class Proxy:
+        __class__ = torch.Tensor  # type: ignore[assignment]
+
+    assert presentation(Proxy()) is None
+
+
+def test_a_model_with_many_modules_is_counted_up_to_a_point() -> None:
+    model = nn.ModuleList([nn.ReLU() for _ in range(20_001)])
+    model.append(nn.Linear(2, 3))
+    assert str(presentation(model)).startswith("ModuleList(ReLU ×64, …) ≥ ")
+
+
+def test_without_torch_nothing_is_ours_and_nothing_is_imported() -> None:
+    program = (
+        "import sys; from shapetrace.panes import children, opens, presentation\n"
+        "values = [[1], {'a': 2}, object(), print, 'x']\n"
+        "print([presentation(value) for value in values], [children(value) for value in values])\n"
+        "print(opens(list), 'torch' in sys.modules, 'numpy' in sys.modules)\n"
+        "import torch\n"
+        "print(presentation([torch.ones(2)]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(BACKEND), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.splitlines() == [
+        "[None, None, None, None, None] [[], [], [], [], []]",
+        "False False False",
+        "[f32[2]]",
+    ]
+    assert done.stderr == ""

@@ -1,0 +1,119 @@
+"""Beginning to record from another thread, in the middle of a program."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from shapetrace.process.main_thread import soon_on_main_thread
+from shapetrace.recorder import ranks
+from shapetrace.recorder.session import Recorder, RecorderOptions
+from tests.support.recorder import names_of, paths_of
+
+
+class Net(nn.Module):
+    """Calls something in the middle of its forward."""
+
+    def __init__(self, between: Callable[[], None]) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 4)
+        self.between = between
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.inner(x)
+        self.between()
+        x = x.relu()
+        return self.inner(torch.ones(5, 3)) + x[:1]
+
+
+def begun_beside(recorder: Recorder) -> None:
+    """Begin as the agent does: from a thread of its own, and then on the main thread."""
+    answered = threading.Semaphore(0)
+    joined: list[bool] = []
+
+    def answer(frame: FrameType) -> None:
+        joined.append(recorder.join(frame))
+        answered.release()
+
+    def ask() -> None:
+        recorder.start_beside()
+        while not any(joined):
+            assert soon_on_main_thread(answer)
+            assert answered.acquire(timeout=30)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    while thread.is_alive():
+        pass
+
+
+def test_in_the_middle_of_a_forward() -> None:
+    recorder = Recorder(RecorderOptions())
+    net = Net(lambda: begun_beside(recorder))
+    net(torch.ones(2, 3))
+    net.between = lambda: None
+    net(torch.ones(2, 3))
+    recorder.stop()
+    trace = recorder.snapshot()
+    assert names_of(trace)[0] == "relu"
+    assert paths_of(trace)[:2] == ["", "inner"]
+    first, inner, second, *_ = trace.modules
+    assert (first.inputs, first.count) == ((), None)
+    assert inner.parent == first.id
+    assert [len(second.inputs), second.count] == [1, 1]
+    assert torch._C._len_torch_function_stack() == 0
+
+
+def test_not_while_torch_or_compiled_code_is_running() -> None:
+    recorder = Recorder(RecorderOptions())
+    recorder.start_beside()
+    inside: list[bool] = []
+
+    def ask(*_: Any) -> None:
+        inside.append(recorder.join(sys._getframe()))
+
+    encoder = nn.TransformerEncoderLayer(4, 2, batch_first=True).eval()
+    encoder.register_forward_pre_hook(ask)
+    handle = nn.Linear(3, 4)
+    handle.register_forward_pre_hook(ask)
+    encoder(torch.ones(1, 2, 4))
+    torch_frame: FrameType = frame_in_torch()
+    assert not recorder.join(torch_frame)
+    handle(torch.ones(2, 3))
+    recorder.stop()
+    assert inside == [False, True]
+    assert torch._C._len_torch_function_stack() == 0
+
+
+def frame_in_torch() -> FrameType:
+    found: list[FrameType] = []
+
+    class Seen(nn.Identity):
+        def forward(self, input: torch.Tensor) -> torch.Tensor:
+            caller = sys._getframe(1)
+            found.append(caller)
+            return input
+
+    Seen()(torch.ones(1))
+    return found[0]
+
+
+def test_a_rank_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS"):
+        monkeypatch.delenv(name, raising=False)
+    assert ranks.rank_and_world_size() == (None, None)
+    monkeypatch.setenv("SLURM_PROCID", "0")
+    monkeypatch.setenv("SLURM_NTASKS", "1")
+    assert ranks.rank_and_world_size() == (None, None)  # as in a shell on a cluster
+    monkeypatch.setenv("SLURM_NTASKS", "4")
+    assert ranks.rank_and_world_size() == (0, 4)
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    assert ranks.rank_and_world_size() == (3, 8)
