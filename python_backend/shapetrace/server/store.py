@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TypeAlias
 
 from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Trace, Variable
@@ -272,8 +273,10 @@ class TraceStore:
 
     def label(self, process: Process) -> str:
         """``rank 1`` or ``process 4711``, where a session has several processes with calls."""
-        others = [each for each in process.session.processes.values() if each.ops or each.modules]
-        return process.label if len(others) > 1 else ""
+        # There may be thousands of them, and this is asked for each call.
+        processes = process.session.processes.values()
+        with_calls = (each for each in processes if each.ops or each.modules)
+        return process.label if len(tuple(islice(with_calls, 2))) > 1 else ""
 
     def process(self, number: int) -> Process | None:
         """The process that a call's key begins with."""
