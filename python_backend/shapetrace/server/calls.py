@@ -33,7 +33,8 @@ def calls_at(view: DocumentView, store: TraceStore, line: int) -> list[Key]:
         expressions = [each for each in found if where.contains(each.range)]
     for expression in expressions:
         if _is_loop(expression):
-            return sorted(key for key, call in expression.calls.items() if call.direct)
+            # What is called in turn with modules, as ``torch.relu`` may be, is none to choose.
+            return _modules_called_by(expression)
     around = _around(expressions)
     if not around and not expressions and function is not None:
         around = every_call_of(view, store, function) or _around(
@@ -41,12 +42,7 @@ def calls_at(view: DocumentView, store: TraceStore, line: int) -> list[Key]:
         )
     if around:
         return around
-    return sorted(
-        key
-        for expression in expressions
-        for key, call in expression.calls.items()
-        if isinstance(call, ModuleCall) and call.direct
-    )
+    return sorted(key for each in expressions for key in _modules_called_by(each))
 
 
 def calls_of(view: DocumentView, store: TraceStore, function: Function) -> dict[Key, ModuleCall]:
@@ -107,6 +103,14 @@ def _began_in(key: Key, view: DocumentView, store: TraceStore, function: Functio
     if entry is None:
         return False
     return function.first <= entry.line <= function.last
+
+
+def _modules_called_by(expression: Expression) -> list[Key]:
+    return sorted(
+        key
+        for key, call in expression.calls.items()
+        if isinstance(call, ModuleCall) and call.direct
+    )
 
 
 def _is_loop(expression: Expression) -> bool:

@@ -17,7 +17,7 @@ from shapetrace.server.ranges import SourceRange, byte_column, editor_column
 from shapetrace.server.records import Key, call_range
 from shapetrace.server.scope import Scope
 from shapetrace.server.scopes import Scopes
-from shapetrace.server.store import TraceStore
+from shapetrace.server.store import Process, TraceStore
 from shapetrace.server.view import DocumentView
 
 Tell = Callable[[str, dict[str, Any]], None]
@@ -44,6 +44,9 @@ class Navigation:
         self._refresh = refresh
         self._tree = TraceTree(store)
         self._is_tree_shown = False
+        self._focus: protocol.Focus | None = None
+        self._focused: Process | None = None
+        """What the focus was found to be in; a server that was started anew hears of it later."""
 
     def tree(self, params: object) -> dict[str, Any]:
         """Some nodes of the trace tree."""
@@ -72,13 +75,12 @@ class Navigation:
     def calls(self, params: object) -> dict[str, Any]:
         """The calls that a line is about."""
         keys = self._calls_at(protocol.read_position(params))
-        named = [(key, pin_of(self._store, key)) for key in keys]
-        keys = [key for key, pin in named if pin is not None]
         scope = self._scopes.shown
         here: list[int] = []
         if scope is not None and scope.call is not None:
             here = index_in(keys, (scope.process, scope.call), self._store)
-        calls = tuple(pin for _, pin in named if pin is not None)
+        named = (pin_of(self._store, key) for key in keys)
+        calls = tuple(pin for pin in named if pin is not None)
         return protocol.to_json(protocol.Calls(calls, here[0] if len(here) == 1 else None))
 
     def pin(self, params: object) -> dict[str, Any]:
@@ -88,42 +90,55 @@ class Navigation:
         return self._set_pin(None if key is None else module_call_of(self._store, key))
 
     def step_call(self, params: object) -> dict[str, Any]:
-        """Show the call before or behind."""
+        """Show the call before or behind. Where there is none, all stays as it is."""
         given = protocol.read_step_call(params)
         scope = self._scopes.shown
         here = None if scope is None else (scope.process, scope.call or 0)
         found = step(self._calls_at(given.position), here, given.direction, self._store)
-        return self._set_pin(self._scopes.pinned if found is None else found)
+        return protocol.to_json(protocol.Pinned(None)) if found is None else self._set_pin(found)
 
     def focus(self, params: object) -> None:
         """Show the call that a stack frame belongs to, as far as it has come."""
-        given = protocol.read_focus(params)
-        scope: Scope | None = None
-        if given.process is not None:
-            key = ProcessKey(given.session, given.process)
-            process = self._store.processes(given.session).get(key)
-            if process is not None:
-                scope = Scope(
-                    process=process.number,
-                    call=given.call,
-                    reached=None if given.reached is None else frozenset(given.reached),
-                    function=given.function,
-                    file=given.file,
-                    line=given.line,
-                )
-        if self._scopes.set_focus(scope):
-            self._refresh()
+        self._focus = protocol.read_focus(params)
+        self._focused = self._find_focused()
+        self._show_focus()
 
     def changed(self) -> None:
-        """Let go of a pin whose call is no more."""
+        """Let go of a pin whose call is no more, and find the process of the focus if it is new."""
         if self._scopes.is_pin_lost():
             self._set_pin(None)
+        process = self._find_focused()
+        if process is not self._focused:
+            self._focused = process
+            self._show_focus()
 
     def tell_tree(self) -> None:
         """Say once that the tree has changed, if it has been looked at since the last time."""
         if self._is_tree_shown:
             self._is_tree_shown = False
             self._tell(protocol.TRACE_CHANGED, {})
+
+    def _find_focused(self) -> Process | None:
+        given = self._focus
+        if given is None or given.process is None:
+            return None
+        key = ProcessKey(given.session, given.process)
+        return self._store.processes(given.session).get(key)
+
+    def _show_focus(self) -> None:
+        given, process = self._focus, self._focused
+        scope: Scope | None = None
+        if given is not None and process is not None:
+            scope = Scope(
+                process=process.number,
+                call=given.call,
+                reached=None if given.reached is None else frozenset(given.reached),
+                function=given.function,
+                file=given.file,
+                line=given.line,
+            )
+        if self._scopes.set_focus(scope):
+            self._refresh()
 
     def _set_pin(self, key: Key | None) -> dict[str, Any]:
         pin = None if key is None else pin_of(self._store, key)
@@ -134,8 +149,10 @@ class Navigation:
         return message
 
     def _calls_at(self, position: protocol.Position) -> list[Key]:
+        """The module calls that a line is about, of those that have been told of."""
         view = self._view(position.uri)
-        return [] if view is None else calls_at(view, self._store, position.line)
+        found = [] if view is None else calls_at(view, self._store, position.line)
+        return [key for key in found if module_call_of(self._store, key) == key]
 
     def _made_at(self, position: protocol.Position) -> list[Key]:
         """The calls, of those that are shown, that the expression at a position made."""

@@ -80,6 +80,19 @@ def below(client: Client, *labels: str) -> dict[str, str]:
     return {node["label"]: node["id"] for node in nodes(client, parent)}
 
 
+def frame_of_block(agent: FakeAgent, path: Path, node: str) -> dict[str, Any]:
+    """A frame that runs in the call of a node, and has not reached anything yet."""
+    return {
+        "session": "session-1",
+        "process": agent.process,
+        "call": int(node.partition(".")[2]),
+        "reached": [],
+        "file": str(path),
+        "function": "Block.forward",
+        "line": RELU + 1,
+    }
+
+
 def hint_of_relu(client: Client, uri: str) -> str:
     return next(text for line, _, text in client.places(uri) if line == RELU)
 
@@ -161,6 +174,33 @@ def test_calls_are_pinned_and_gone_through(client: Client, path: Path) -> None:
     assert client.request("shapetrace/stepCall", {**nowhere, "direction": 1}) == {"pin": None}
 
 
+def test_steps_pass_over_what_is_no_module(client: Client, tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    text = PROGRAM.replace("in self.blocks:", "in (*self.blocks, torch.relu, Block()):")
+    path.write_text(text, "utf-8")
+    uri = client.open(path)
+    traced(client, path)
+    client.wait(lambda: len(nodes(client)) == 2)
+    position = {"uri": uri, "line": LOOP, "character": 0}
+    for direction, label in ((1, "blocks.0"), (1, "blocks.1"), (1, "<Block>"), (-1, "blocks.1")):
+        params = {**position, "direction": direction}
+        assert client.request("shapetrace/stepCall", params)["pin"]["label"] == label
+
+
+def test_a_step_to_nowhere_leaves_all_as_it_is(client: Client, path: Path) -> None:
+    uri = client.open(path)
+    agent = traced(client, path)
+    client.wait(lambda: client.places(uri) and hint_of_relu(client, uri) == "f32[4|5]")
+    first, second = list(below(client, "Net").values())[:2]
+    client.request("shapetrace/pin", {"node": first})
+    client.request("shapetrace/focus", frame_of_block(agent, path, second))
+    assert hint_of_relu(client, uri) == "~ f32[4]"
+    nowhere = {"uri": uri, "line": 0, "character": 0, "direction": 1}
+    assert client.request("shapetrace/stepCall", nowhere) == {"pin": None}
+    assert hint_of_relu(client, uri) == "~ f32[4]"
+    assert [pin and pin["label"] for pin in client.pins] == ["blocks.0"]
+
+
 def test_a_pin_is_lost_with_the_trace(client: Client, path: Path) -> None:
     uri = client.open(path)
     agent = traced(client, path)
@@ -185,15 +225,7 @@ def test_a_frame_shows_what_its_call_has_come_to(client: Client, path: Path) -> 
     client.wait(lambda: client.places(uri) and hint_of_relu(client, uri) == "f32[4|5]")
     second = below(client, "Net")["blocks.1"]
     relu = below(client, "Net", "blocks.1")["relu()"]
-    frame = {
-        "session": "session-1",
-        "process": agent.process,
-        "call": int(second.partition(".")[2]),
-        "reached": [],
-        "file": str(path),
-        "function": "Block.forward",
-        "line": RELU + 1,
-    }
+    frame = frame_of_block(agent, path, second)
     assert client.request("shapetrace/focus", frame) is None
     assert hint_of_relu(client, uri) == "~ f32[4]"
     reached = [int(relu.partition(".")[2])]
@@ -203,6 +235,18 @@ def test_a_frame_shows_what_its_call_has_come_to(client: Client, path: Path) -> 
     assert hint_of_relu(client, uri) == "f32[4|5]"
     client.request("shapetrace/focus", {**frame, "process": 1})
     assert hint_of_relu(client, uri) == "f32[4|5]"
+
+
+def test_a_frame_may_be_told_of_before_its_process(client: Client, path: Path) -> None:
+    uri = client.open(path)
+    recorder = recorded(path)
+    agent = traced(client, path)
+    client.wait(lambda: client.places(uri) and hint_of_relu(client, uri) == "f32[4|5]")
+    frame = frame_of_block(agent, path, below(client, "Net")["blocks.1"])
+    client.request("shapetrace/focus", {**frame, "session": "session-2"})
+    assert hint_of_relu(client, uri) == "f32[4|5]"
+    FakeAgent(client, "session-2").send_all(recorder)
+    client.wait(lambda: hint_of_relu(client, uri) == "~ f32[4]")
 
 
 @pytest.mark.parametrize(
