@@ -66,26 +66,29 @@ def _facts(
     statement: Statement, structure: Structure, function: Function | None, records: Records
 ) -> Facts:
     errors: dict[ErrorInfo, None] = {}
+    errors_before: dict[ErrorInfo, None] = {}
     where = statement.range
     for expression in records.expressions(where.line, where.end_line):
         if where.contains(expression.range):
-            errors.update(dict.fromkeys(expression.errors))
+            its = errors_before if expression.is_before else errors
+            its.update(dict.fromkeys(expression.errors))
     values = tuple(_known(statement, part, records) for part in statement.parts)
     if function is not None:
         values = _with_returned_names(statement, structure, function, records, values)
     named = tuple(_known(statement, part, records) for part in statement.named)
     told = zip((*statement.parts, *statement.named), (*values, *named), strict=True)
-    return Facts(
-        values=values,
-        named=named,
-        errors=tuple(errors),
-        is_before=any(known and _is_before(statement, part, records) for part, known in told),
-    )
+    known = [part for part, its_values in told if its_values]
+    is_before = any(_is_before(statement, part, records) for part in known)
+    if is_before or not (known or errors):
+        # Where nothing is known of the call that is looked at, it is told how others ended.
+        errors |= errors_before
+        is_before = is_before or bool(errors_before)
+    return Facts(values=values, named=named, errors=tuple(errors), is_before=is_before)
 
 
 def _is_before(statement: Statement, part: Part, records: Records) -> bool:
     if statement.kind == "parameters" and part in statement.parts:
-        return False
+        return not records.was_entered(statement.range.line)
     expression = None if part.value is None else records.expression(part.value)
     if expression is not None and any(expression.values):
         return expression.is_before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
 from shapetrace.events.model import Container, ErrorInfo, ModuleCall, Op, Value, Variable
@@ -203,6 +204,13 @@ class FileRecords:
                 found = self._lines[number].expressions
                 yield from (found[where] for where in sorted(found))
 
+    def lines_of(self, process: int) -> Iterator[int]:
+        """The lines on which anything of one process began."""
+        for number, line in self._lines.items():
+            calls = (key for each in line.expressions.values() for key in each.calls)
+            if any(key[0] == process for key in chain(calls, line.variables)):
+                yield number
+
     def variables(self, first: int, last: int) -> Iterator[tuple[Key, Variable]]:
         """What names held, of those stored or declared on some lines."""
         for number in range(first, last + 1):
@@ -237,6 +245,10 @@ class FileRecords:
 
     def was_reached(self, where: SourceRange) -> bool:
         """Whether a statement has run; where all calls count, they all have been made."""
+        return True
+
+    def was_entered(self, line: int) -> bool:
+        """Whether anything is known of the call that is looked at of the function on a line."""
         return True
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from shapetrace.events.model import ModuleCall, Value, Variable
@@ -125,6 +125,11 @@ class ScopedRecords:
             if sieve.admits(key[0], variable.module):
                 yield key, variable
 
+    def was_entered(self, line: int) -> bool:
+        """Whether what is shown of the focused function is of its own call, and not of others."""
+        sieve = self._sieve(line)
+        return not sieve.is_focused or sieve.level is not None
+
     def was_reached(self, where: SourceRange) -> bool:
         """Whether the focused function has come past a statement, as far as its calls tell.
 
@@ -136,10 +141,34 @@ class ScopedRecords:
             self._places = (self.base.changes, sorted(self._find_places()))
         places = self._places[1]
         if places and places[-1] >= where.end:
-            return True
+            return self._was_begun(where, places)
         line = self.reach.scope.line
         has_left = line is not None and not where.line <= line <= where.end_line
-        return has_left and any(where.start <= place < where.end for place in places)
+        return has_left and _has_one(where, places)
+
+    def _was_begun(self, where: SourceRange, places: Sequence[tuple[int, int]]) -> bool:
+        """Whether nothing tells that the blocks around a statement were passed by."""
+        here = self.reach.scope.line
+        for block in self._structure.blocks_around(*where.start):
+            if here is not None and block.range.line <= here <= block.range.end_line:
+                return True
+            if _has_one(block.range, places):
+                return True
+            if any(_has_one(other, places) for other in block.others):
+                return False
+            if any(self._makes_calls(each) for each in block.simple):
+                return False
+        return True
+
+    def _makes_calls(self, where: SourceRange) -> bool:
+        """Whether calls like the one that is looked at have made any call in a statement."""
+        sieve = self._sieve(where.line)
+        return any(
+            call.direct and sieve.admits(key[0], module_of(call))
+            for expression in self.base.expressions(where.line, where.end_line)
+            if where.contains(expression.range)
+            for key, call in expression.calls.items()
+        )
 
     def _find_places(self) -> Iterator[tuple[int, int]]:
         """Where the focused function made calls, itself or by functions that it called."""
@@ -199,7 +228,8 @@ class ScopedRecords:
         if function is None:
             # Its code runs once: what counts are the calls that lead to the scope.
             is_around = reach.is_called_from(self._key, name) or reach.scope.function is None
-            return _Sieve(reach, reach.level(None) if is_around else None, is_focused)
+            counts = is_around and self._has_own_outside()
+            return _Sieve(reach, reach.level(None) if counts else None, is_focused)
         levels: set[int] = set()
         for module in self._modules(function):
             level = reach.level(module)
@@ -219,6 +249,11 @@ class ScopedRecords:
         is_pinned_process = scope.call is None and scope.function is None
         return is_pinned_process or self.reach.is_called_from(self._key, name)
 
+    def _has_own_outside(self) -> bool:
+        """Whether the process of the scope made anything in this file outside of functions."""
+        lines = self.base.lines_of(self.reach.scope.process)
+        return any(not self._structure.is_in_function(line) for line in lines)
+
     def _modules(self, function: Function) -> set[int | None]:
         """The module calls of the process in which anything was made in a function."""
         process = self.reach.scope.process
@@ -231,6 +266,10 @@ class ScopedRecords:
             if key[0] == process:
                 found.add(variable.module)
         return found
+
+
+def _has_one(where: SourceRange, places: Sequence[tuple[int, int]]) -> bool:
+    return any(where.start <= place < where.end for place in places)
 
 
 Records: TypeAlias = FileRecords | ScopedRecords

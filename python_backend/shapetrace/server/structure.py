@@ -63,6 +63,17 @@ class Function:
         )
 
 
+@dataclass(frozen=True)
+class Block:
+    """What is done under a condition, in a loop or with something: the statements below a head."""
+
+    range: SourceRange
+    simple: tuple[SourceRange, ...]
+    """Those of its own statements that are no heads of further blocks: all run where one does."""
+    others: tuple[SourceRange, ...]
+    """The blocks of which none is run where this one is."""
+
+
 class Structure:
     """The statements of one source text, which is read when it is asked for."""
 
@@ -132,6 +143,11 @@ class Structure:
         around = (each for each in self.functions if each.first <= line <= each.last)
         return max(around, key=lambda each: each.first, default=None)
 
+    def is_in_function(self, line: int) -> bool:
+        """The same, if it only matters whether there is one."""
+        index = bisect_right(self._outermost, (line, 1 << 30)) - 1
+        return index >= 0 and line <= self._outermost[index][1]
+
     def function_name(self, node: Scope) -> SourceRange:
         """Where the name of a function stands in its head."""
         line = self.lines[node.lineno - 1].encode("utf-8", "surrogatepass")
@@ -150,6 +166,32 @@ class Structure:
             path.append(inner)
             inner = _child_at(inner, (line, column))
         return path
+
+    def blocks_around(self, line: int, column: int) -> Iterator[Block]:
+        """The blocks of a function that a position is in, from the inside out, without its body."""
+        for node in reversed(self.path(line, column)):
+            if isinstance(node, _FUNCTIONS):
+                return
+            blocks = list(_bodies_of(node))
+            own = [each for each in blocks if _range_of(each).touches(line, column)]
+            if own:
+                is_choice = isinstance(node, (ast.If, ast.Match))
+                others = [each for each in blocks if each is not own[0]] if is_choice else []
+                simple = (each for each in own[0] if not isinstance(each, _COMPOUND))
+                yield Block(
+                    range=_range_of(own[0]),
+                    simple=tuple(map(range_of, simple)),
+                    others=tuple(map(_range_of, others)),
+                )
+
+    @cached_property
+    def _outermost(self) -> list[tuple[int, int]]:
+        """The first and last lines of the functions that are in no other."""
+        found: list[tuple[int, int]] = []
+        for first, last in sorted((each.first, each.last) for each in self.functions):
+            if not found or first > found[-1][1]:
+                found.append((first, last))
+        return found
 
     @cached_property
     def _starts(self) -> list[tuple[int, int]]:
@@ -242,6 +284,21 @@ def _blocks_of(node: ast.AST) -> list[ast.AST]:
         return []
     names = ("body", "handlers", "orelse", "finalbody", "cases")
     return [child for name in names for child in getattr(node, name, None) or ()]
+
+
+def _bodies_of(node: ast.AST) -> Iterator[Sequence[ast.stmt]]:
+    """The blocks right below a node; each case of a choice has one of its own."""
+    if not isinstance(node, _COMPOUND):
+        return
+    for owner in (node, *getattr(node, "cases", ()), *getattr(node, "handlers", ())):
+        for name in ("body", "orelse", "finalbody"):
+            body: list[ast.stmt] = getattr(owner, name, None) or []
+            if body:
+                yield body
+
+
+def _range_of(body: Sequence[ast.stmt]) -> SourceRange:
+    return SourceRange(*_beginning(body[0]), *_end(body[-1]))
 
 
 def _beginning(node: ast.AST) -> tuple[int, int]:

@@ -48,6 +48,8 @@ _TRANSPARENT = (
 
 _NOT_REACHED = "Not reached yet in this call: that was before."
 
+_NOT_ENTERED = "Nothing is known of this call yet: that was before."
+
 
 @dataclass(frozen=True, slots=True)
 class Story:
@@ -133,6 +135,8 @@ class _Teller:
     def whole(self) -> str:
         """All that the statement's hint is made of."""
         facts = self._view.facts(self._statement)
+        is_head = self._statement.kind == "parameters"
+        note = "" if not facts.is_before else _NOT_ENTERED if is_head else _NOT_REACHED
         parts: list[str] = []
         lines: list[str] = []
         values: list[Value] = []
@@ -150,7 +154,6 @@ class _Teller:
                 values.extend(known)
         if lines:
             details = details_text(values, is_of_one=len(lines) == 1)
-            note = _NOT_REACHED if facts.is_before else ""
             parts.insert(0, paragraphs([code(lines), details, note]))
         if facts.errors:
             failed = (
@@ -159,7 +162,7 @@ class _Teller:
                 for key, call in expression.calls.items()
                 if call.error in facts.errors and call.direct
             )
-            parts.append(calls_story(self._told(failed)))
+            parts.append(calls_story(self._told(failed), [note]))
         return "\n\n---\n\n".join(dict.fromkeys(parts))
 
     def _expressions(self) -> Iterator[Expression]:
@@ -214,7 +217,8 @@ class _Teller:
             inputs = list(_inputs_named(expression, node.id))
             if inputs:
                 origin = "" if binding is None else self._origin(binding)
-                return self._named(where, node.id, inputs, origin)
+                note = _NOT_REACHED if expression.is_before else ""
+                return self._named(where, node.id, inputs, origin, note)
         if binding is None:
             return None
         origin = self._origin(binding)
@@ -251,7 +255,8 @@ class _Teller:
                 return None
             found.append((process, owned.pop()))
         paths = ", ".join(dict.fromkeys(quoted(tensor.name or "") for _, tensor in found))
-        return self._named(where, ast.unparse(node), found, paths)
+        note = _NOT_REACHED if around[0].is_before else ""
+        return self._named(where, ast.unparse(node), found, paths, note)
 
     def _function(
         self, node: ast.FunctionDef | ast.AsyncFunctionDef, line: int, column: int
@@ -265,7 +270,12 @@ class _Teller:
         return (name, calls_story(told, named=False)) if told else None
 
     def _named(
-        self, where: SourceRange, name: str, found: Iterable[tuple[int, Value]], origin: str
+        self,
+        where: SourceRange,
+        name: str,
+        found: Iterable[tuple[int, Value]],
+        origin: str,
+        note: str,
     ) -> tuple[SourceRange, str] | None:
         """A name with the values that it had where it was used, and in which processes."""
         had = list(dict.fromkeys(found))
@@ -278,23 +288,36 @@ class _Teller:
             for process, value in processes
             if process is not None
         ]
-        return where, name_story(name, values, origin, held)
+        return where, paragraphs([name_story(name, values, origin, held), note])
 
     def _bound(
         self, where: SourceRange, name: str, binding: Binding, origin: str
     ) -> tuple[SourceRange, str] | None:
         """A name with the values that it was given, those that are looked at before all others."""
+        note = self._note_on(binding)
+        every = dict(bound_variables(binding, self._view.records.base))
         bound = dict(bound_variables(binding, self._view.records))
+        if note and not bound:
+            bound = every  # As the hint does, which marks them.
         hinted = {value_text(value) for value in self._hinted(where)}
         if hinted:
             # In a loop only what the call that is looked at has stored.
             bound = {key: each for key, each in bound.items() if value_text(each.tensor) in hinted}
-        every = dict(bound_variables(binding, self._view.records.base))
         rest = {key: variable for key, variable in every.items() if key not in bound}
         values = tuple(dict.fromkeys(each.tensor for each in bound.values()))
         if not any(map(holds_tensor, values)):
             return None
-        return where, name_story(name, values, origin, self._held(bound), self._held(rest))
+        story = name_story(name, values, origin, self._held(bound), self._held(rest))
+        return where, paragraphs([story, note])
+
+    def _note_on(self, binding: Binding) -> str:
+        """Where the assignment or the parameter says what was before, that it does."""
+        if binding.function is not None:
+            return "" if self._view.records.was_entered(binding.declared) else _NOT_ENTERED
+        assignment = self._view.structure.at(binding.target.line, binding.target.column)
+        if assignment is None or not self._view.facts(assignment).is_before:
+            return ""
+        return _NOT_REACHED
 
     def _hinted(self, target: SourceRange) -> tuple[Value, ...]:
         """The values that the hint tells of a name that is stored; empty for other names."""

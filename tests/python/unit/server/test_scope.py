@@ -450,3 +450,14 @@ def test_a_hover_over_a_name_tells_what_it_was_in_which_call(layers: Scoped) -> 
           f32[9,3]  # Net call 2
         """
     )
+
+
+def test_what_the_process_of_a_pin_has_not_run_is_shown_as_ever(tmp_path: Path) -> None:
+    scoped = Scoped(show("a = torch.ones(3)\nb = a + 1\n", tmp_path / "program.py"))
+    before = scoped.hints()
+    assert len(before) == 2
+    scoped.shown.store.open_process("another session", "another")
+    scoped.scopes.set_pin((2, 0))
+    assert scoped.hints() == before
+    scoped.scopes.set_pin((1, 0))
+    assert scoped.hints() == before
