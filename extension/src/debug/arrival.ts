@@ -38,7 +38,9 @@ export class ArrivalTracker implements DebugAdapterTrackerFactory, Disposable {
   ) {
     this.#source = readFileSync(join(folders.launcher, "enter.py"), "utf8");
     this.#subscription = debug.onDidReceiveDebugSessionCustomEvent((event) => {
-      void this.#debugChild(event);
+      this.#debugChild(event).catch((error: unknown) => {
+        log.error(`${event.session.name}: a process of it is not debugged: ${messageOf(error)}`);
+      });
     });
   }
 
@@ -48,6 +50,7 @@ export class ArrivalTracker implements DebugAdapterTrackerFactory, Disposable {
       return undefined;
     }
     let isIn = false;
+    let isAttached = false;
     const enter = async (isLast: boolean) => {
       const obstacle = isIn ? undefined : await this.#enter(debugged, session);
       isIn ||= obstacle === undefined;
@@ -62,8 +65,10 @@ export class ArrivalTracker implements DebugAdapterTrackerFactory, Disposable {
           // The program may wait for the debugger to be ready, and then go on at once.
           void enter(false);
         } else if (type === "response" && command === "attach" && success === true) {
+          isAttached = true;
           void enter(true);
-        } else if (type === "event" && event === "output") {
+        } else if (type === "event" && event === "output" && !isIn && !isAttached) {
+          // Later it is the program that writes.
           const output = String(objectOf(body)["output"]);
           const isByProcess = debugged.configuration["processId"] !== undefined;
           if (isByProcess && (isForbidden(output) || lacksInjector(output))) {

@@ -16,8 +16,8 @@ import { type Log, messageOf } from "../log";
 import { property } from "../model/interpreters";
 import { questionFor, readStanding, type Standing } from "../model/standing";
 import { FOCUS, type Focus as FocusMessage } from "../protocol";
-import { objectOf } from "./launchEnvironment";
 import type { Sessions } from "./sessions";
+import { Stops } from "./stops";
 
 /** Of several changes of focus in a row only the last matters. */
 const SETTLING_MILLISECONDS = 15;
@@ -28,17 +28,9 @@ const STEP_MILLISECONDS = 300;
 /** An inline value waits so long for the focus that it is to be told by. */
 const PATIENCE_MILLISECONDS = 1_500;
 
-const RESUMING: ReadonlySet<unknown> = new Set([
-  ...["continue", "next", "stepIn", "stepOut", "stepBack", "reverseContinue", "goto"],
-  ...["restart", "restartFrame", "disconnect", "terminate"],
-]);
-
-const OVER: ReadonlySet<unknown> = new Set(["continued", "terminated", "exited"]);
-
 export class Focus implements DebugAdapterTrackerFactory, Disposable {
   readonly #disposables: Disposable[];
-  /** Debug sessions that stand still. */
-  readonly #stopped = new Set<string>();
+  readonly #stops = new Stops();
   #timer: NodeJS.Timeout | undefined;
   #generation = 0;
   /** Of the watched session that the server was told of last, if it was told of a frame. */
@@ -57,7 +49,7 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
         this.#look(item instanceof DebugStackFrame ? SETTLING_MILLISECONDS : STEP_MILLISECONDS);
       }),
       debug.onDidTerminateDebugSession(({ id }) => {
-        this.#stopped.delete(id);
+        this.#stops.forget(id);
         this.#look(SETTLING_MILLISECONDS);
       }),
       server.onDidRestart(() => {
@@ -74,24 +66,18 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
     const { id } = debugged;
     return {
       onWillReceiveMessage: (message: unknown) => {
-        const { type, command } = objectOf(message);
-        if (type === "request" && RESUMING.has(command)) {
-          this.#stopped.delete(id);
+        if (this.#stops.sent(id, message)) {
           this.#look(STEP_MILLISECONDS);
         }
       },
       onDidSendMessage: (message: unknown) => {
-        const { type, event } = objectOf(message);
-        if (type === "event" && event === "stopped") {
-          this.#stopped.add(id);
+        if (this.#stops.received(id, message)) {
           // The editor asks for the stack first, and tells when it has chosen a frame.
-          this.#look(STEP_MILLISECONDS);
-        } else if (type === "event" && OVER.has(event) && this.#stopped.delete(id)) {
           this.#look(STEP_MILLISECONDS);
         }
       },
       onWillStopSession: () => {
-        this.#stopped.delete(id);
+        this.#stops.forget(id);
         this.#look(SETTLING_MILLISECONDS);
       },
     };
@@ -147,7 +133,7 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
     if (
       !(item instanceof DebugStackFrame) ||
       session?.isOpen !== true ||
-      !this.#stopped.has(item.session.id)
+      !this.#stops.has(item.session.id)
     ) {
       return undefined;
     }
