@@ -67,8 +67,9 @@ function endOfExpression(tokens: readonly Token[], at: number): number | undefin
   }
   // Within an index it is the item; the innermost one, where there are several around.
   const open = token.text === "[" ? at : openBracketOf(tokens, at);
-  const isIndex = open !== undefined && tokens[open]?.text === "[" && isPrimary(tokens, open - 1);
-  return isIndex ? closingOf(tokens, open) : undefined;
+  return open !== undefined && tokens[open]?.text === "[" && isIndex(tokens, open)
+    ? closingOf(tokens, open)
+    : undefined;
 }
 
 /** The first token of what ends with a name or an index; undefined if there is a call in it. */
@@ -81,7 +82,7 @@ function beginningOf(tokens: readonly Token[], last: number): number | undefined
       if (open === undefined || !isPlainIndex(tokens.slice(open + 1, at))) {
         return undefined;
       }
-      if (!isPrimary(tokens, open - 1)) {
+      if (!isIndex(tokens, open)) {
         return undefined;
       }
       at = open - 1;
@@ -94,6 +95,13 @@ function beginningOf(tokens: readonly Token[], last: number): number | undefined
       return undefined;
     }
   }
+}
+
+/** Whether a bracket is that of an index, and not of a list; one of the next line may be either. */
+function isIndex(tokens: readonly Token[], open: number): boolean {
+  const isOfNextLine =
+    tokens[open]?.beginsLine === true && openBracketOf(tokens, open) === undefined;
+  return !isOfNextLine && isPrimary(tokens, open - 1);
 }
 
 /** Whether an index may follow: it is a name, or the end of another index or of a call. */

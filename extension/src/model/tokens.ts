@@ -8,6 +8,8 @@ export interface Token {
   /** Where it begins in the source. */
   readonly start: number;
   readonly end: number;
+  /** Whether a line has ended before it. */
+  readonly beginsLine: boolean;
 }
 
 const PARTS: readonly (readonly [TokenKind, RegExp])[] = [
@@ -23,6 +25,7 @@ const PARTS: readonly (readonly [TokenKind, RegExp])[] = [
 ];
 
 const SPACE = /(?:\s|\\\r?\n)+/y;
+const CONTINUED = /\\\r?\n/g;
 
 /** The tokens of a source text, in order. */
 export function tokensOf(source: string): Token[] {
@@ -30,11 +33,13 @@ export function tokensOf(source: string): Token[] {
   let position = 0;
   while (position < source.length) {
     SPACE.lastIndex = position;
-    position += SPACE.exec(source)?.[0].length ?? 0;
+    const space = SPACE.exec(source)?.[0] ?? "";
+    position += space.length;
     if (position >= source.length) {
       break;
     }
-    const token = tokenAt(source, position);
+    const beginsLine = space.includes("\n") && space.replaceAll(CONTINUED, "").includes("\n");
+    const token = tokenAt(source, position, beginsLine);
     if (token === undefined) {
       position += 1; // a lone backslash
     } else {
@@ -45,12 +50,12 @@ export function tokensOf(source: string): Token[] {
   return tokens;
 }
 
-function tokenAt(source: string, start: number): Token | undefined {
+function tokenAt(source: string, start: number, beginsLine: boolean): Token | undefined {
   for (const [kind, part] of PARTS) {
     part.lastIndex = start;
     const [text] = part.exec(source) ?? [];
     if (text !== undefined && text !== "") {
-      return { kind, text, start, end: start + text.length };
+      return { kind, text, start, end: start + text.length, beginsLine };
     }
   }
   return undefined;

@@ -32,6 +32,9 @@ export type Load<Item> = (
   limit: number,
 ) => Promise<Page<Item>>;
 
+/** So many pages are opened at the most to show what is on a path. */
+const MOST_PAGES = 10;
+
 /** The element of a node stays the same however often it is loaded. */
 export class LoadedTree<Item extends Identified> {
   #elements = new Map<string, Loaded<Item>>();
@@ -55,23 +58,28 @@ export class LoadedTree<Item extends Identified> {
   }
 
   /**
-   * The element at the end of a path. `widened` is told of elements of which more has to be shown
-   * than before, so that what is on the path is shown.
+   * The element at the end of a path, or the one around it that it is too far below. `widened` is
+   * told of elements of which more has to be shown than before, so that what is on the path is
+   * shown. Ends where it is not wanted any more.
    */
   async find(
     path: readonly { readonly id: string; readonly position: number }[],
     widened: (parent: Loaded<Item> | undefined) => void,
+    isWanted: () => boolean = () => true,
   ): Promise<Loaded<Item> | undefined> {
     let parent: Loaded<Item> | undefined;
     for (const { id, position } of path) {
       if (position >= this.#limit(parent)) {
         const pages = Math.floor(position / this.pageSize) + 1;
+        if (pages > MOST_PAGES) {
+          return parent; // All of them would be loaded again with each change.
+        }
         this.#limits.set(idOf(parent), pages * this.pageSize);
         widened(parent);
       }
       const children = await this.children(parent);
       const found = children.find((child) => child.kind === "node" && child.item.id === id);
-      if (found?.kind !== "node") {
+      if (found?.kind !== "node" || !isWanted()) {
         return undefined;
       }
       parent = found;

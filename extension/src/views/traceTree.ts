@@ -43,6 +43,8 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   readonly #view: TreeView<TraceElement>;
   readonly #disposables: Disposable[];
   #filter = "";
+  /** Grows with each place that is to be shown: only the last one counts. */
+  #revealed = 0;
 
   readonly onDidChangeTreeData: Event<TraceElement | undefined> = this.#changed.event;
   /** Whether something is filtered out has changed, or whether the view can be seen. */
@@ -106,17 +108,20 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
 
   /** Selects the call that was made at a place, of several the one nearest to the selected one. */
   async revealCallAt(uri: string, line: number, character: number): Promise<void> {
+    const turn = ++this.#revealed;
+    const isWanted = () => turn === this.#revealed && this.isVisible;
     const [selected] = this.#view.selection;
     const near = selected?.kind === "node" ? selected.item.id : null;
     const question = { uri, line, character, near, filter: this.#filter };
     const found = await this.server.requestIfRunning(TREE_PATH, question);
     const path = found?.path ?? [];
-    if (path.at(-1)?.id === near || !this.isVisible) {
+    if (path.at(-1)?.id === near || !isWanted()) {
       return;
     }
-    const element = await this.#tree.find(path, (parent) => {
+    const widened = (parent: TraceElement | undefined) => {
       this.#changed.fire(parent);
-    });
+    };
+    const element = await this.#tree.find(path, widened, isWanted);
     if (element !== undefined) {
       await this.#view.reveal(element, { select: true, focus: false });
     }

@@ -56,6 +56,8 @@ const FOUND: readonly (readonly [string, string])[] = [
   // Over several lines.
   ["y = (\n    self\n    .fc|\n)", "self.fc"],
   ["y = self \\\n    .fc|", "self.fc"],
+  ["y = self \\\n    [|0]", "self[0]"],
+  ["y = (\n    self\n    [|0]\n)", "self[0]"],
   // Parameters and targets.
   ["def forward(self, x|):", "x"],
   ["def forward(self, ma|sk=None):", "mask"],
@@ -116,6 +118,9 @@ const NOT_FOUND: readonly string[] = [
   "y = [x][|0]",
   "return [|1]",
   "y = {'a'|: 1}",
+  "y = x\n|[a, b] = z",
+  "y = x  # of the line before\n[0|].w",
+  "y = x\r\n[0].w|",
 ];
 
 describe("the expression at a place", () => {

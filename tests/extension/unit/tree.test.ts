@@ -85,6 +85,29 @@ describe("a tree that is loaded page by page", () => {
     assert.equal(shown(await tree.children(found.parent)), "10 11 12 13 14 15 16 17 18 more");
   });
 
+  test("finds what is around the end of a path that is too far below", async () => {
+    const { tree, asked } = treeOf(3);
+    const path = [
+      { id: "1", position: 1 },
+      { id: "1x", position: 30 },
+    ];
+    const fail = () => assert.fail("nothing more is to be shown");
+    assert.equal((await tree.find(path, fail))?.item.id, "1");
+    assert.deepEqual(asked, ["root 0+3"]);
+    assert.equal(await tree.find([{ id: "x", position: 30 }], fail), undefined);
+  });
+
+  test("looks no further for what is not wanted any more", async () => {
+    const { tree, asked } = treeOf(10);
+    const path = [
+      { id: "1", position: 1 },
+      { id: "17", position: 7 },
+    ];
+    const nothing = () => undefined;
+    assert.equal(await tree.find(path, nothing, () => false), undefined);
+    assert.deepEqual(asked, ["root 0+10"]);
+  });
+
   test("finds nothing at the end of a path that is no more", async () => {
     const { tree } = treeOf(3);
     const nothing = () => undefined;
