@@ -43,6 +43,9 @@ class Scopes:
         scope = self.shown
         process = None if scope is None else self._store.process(scope.process)
         if scope is None or process is None:
+            # What is kept of it would keep the whole session.
+            self._reach = None
+            self._files.clear()
             return None
         if self._reach is None or self._reach.scope != scope or self._reach.process is not process:
             self._reach = Reach(scope, process)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from shapetrace.server.options import HintOptions
 from shapetrace.server.records import Key
 from shapetrace.server.scope import Scope
 from shapetrace.server.scopes import Scopes
+from shapetrace.server.store import Process
 from shapetrace.server.view import DocumentView
 from tests.python.unit.server.annotated import Shown, plain, show, with_hints
 from tests.support.recorder import PRELUDE
@@ -461,3 +463,17 @@ def test_what_the_process_of_a_pin_has_not_run_is_shown_as_ever(tmp_path: Path) 
     assert scoped.hints() == before
     scoped.scopes.set_pin((1, 0))
     assert scoped.hints() == before
+
+
+def test_a_session_that_is_gone_is_not_kept_by_what_was_pinned(layers: Scoped) -> None:
+    store, scopes, key = layers.shown.store, layers.scopes, layers.shown.document.key
+    session = store.newest_session()
+    scopes.set_pin(layers.call("blocks.1"))
+    layers.text()
+    store.close_process("process")
+    store.close_session("session")
+    store.open_session("session")
+    assert scopes.records(key) is None
+    gc.collect()
+    kept = [each for each in gc.get_objects() if type(each) is Process]
+    assert [each for each in kept if each.session is session] == []
