@@ -185,14 +185,13 @@ inEditors("Processes", {}, (test) => {
         await workbench.debug.start();
         await workbench.choose(String(program.id));
         // Where the system forbids it, that is said, with what to do.
-        const shown = await eventually(
+        await eventually(
           "shapes, or why there are none",
           async () => [await workbench.code.text(), ...(await workbench.notifications())],
           ([text, ...messages]) =>
             text === SERVING || messages.some((message) => /ptrace_scope|gdb/.test(message)),
           { seconds: 90 },
         );
-        assert.ok(shown[0] === SERVING || shown.length > 1);
       } finally {
         program.end();
       }

@@ -9,12 +9,17 @@ import {
   CALLS,
   CLEAR,
   CLOSE_SESSION,
+  type DocumentPosition,
   EXPORT,
+  type Export,
   EXPORT_FORMATS,
   FOCUS,
+  type Focus,
   NODE_KINDS,
   INLINE_VALUES,
+  type Lines,
   OPEN_SESSION,
+  type OpenSession,
   PIN,
   PIN_CHANGED,
   pinned,
@@ -25,9 +30,12 @@ import {
   STATUS,
   status,
   STEP_CALL,
+  type StepCall,
   TRACE_CHANGED,
   TREE,
   TREE_PATH,
+  type TreePathQuestion,
+  type TreeQuestion,
   WAKE,
 } from "../../../extension/src/protocol";
 
@@ -61,6 +69,29 @@ const REQUESTS: readonly Pick<Request<never, unknown>, "method" | "result">[] = 
   FOCUS,
   INLINE_VALUES,
 ];
+
+/** The keys of parameters; the compiler sees that none is missing and none is too many. */
+function keysOf<Parameters>(keys: Readonly<Record<keyof Parameters, true>>): readonly string[] {
+  return Object.keys(keys);
+}
+
+const POSITION = { uri: true, line: true, character: true } as const;
+
+const SENT: Readonly<Record<string, readonly string[]>> = {
+  [OPEN_SESSION.method]: keysOf<OpenSession>({
+    ...{ session: true, name: true, mode: true, token: true, port: true },
+  }),
+  [EXPORT.method]: keysOf<Export>({ path: true, session: true, format: true }),
+  [TREE.method]: keysOf<TreeQuestion>({ parent: true, filter: true, offset: true, limit: true }),
+  [TREE_PATH.method]: keysOf<TreePathQuestion>({ ...POSITION, near: true, filter: true }),
+  [CALLS.method]: keysOf<DocumentPosition>(POSITION),
+  [STEP_CALL.method]: keysOf<StepCall>({ ...POSITION, direction: true }),
+  [FOCUS.method]: keysOf<Focus>({
+    ...{ session: true, process: true, call: true, reached: true },
+    ...{ file: true, function: true, line: true },
+  }),
+  [INLINE_VALUES.method]: keysOf<Lines>({ uri: true, first: true, last: true }),
+};
 
 function of(method: string): readonly Sample[] {
   return samples.filter((sample) => sample.method === method);
@@ -104,6 +135,15 @@ describe("requests", () => {
     });
     assert.throws(() => CLEAR.result.read({}), Mismatch);
   });
+});
+
+describe("parameters", () => {
+  for (const [method, keys] of Object.entries(SENT)) {
+    test(`of ${method} have the keys of the samples`, () => {
+      const found = new Set(of(method).flatMap(({ params }) => Object.keys(params)));
+      assert.deepEqual([...found].sort(), [...keys].sort());
+    });
+  }
 });
 
 describe("statuses", () => {
