@@ -152,11 +152,13 @@ class ScopedRecords:
         for block in self._structure.blocks_around(*where.start):
             if here is not None and block.range.line <= here <= block.range.end_line:
                 return True
+            if any(_has_one(each, places) for each in block.handlers):
+                return _has_one(SourceRange(*where.end, *block.range.end), places)
             if _has_one(block.range, places):
                 return True
             if any(_has_one(other, places) for other in block.others):
                 return False
-            if any(self._makes_calls(each) for each in block.simple):
+            if any(self._makes_calls(each) for each in block.certain):
                 return False
         return True
 

@@ -68,10 +68,12 @@ class Block:
     """What is done under a condition, in a loop or with something: the statements below a head."""
 
     range: SourceRange
-    simple: tuple[SourceRange, ...]
-    """Those of its own statements that are no heads of further blocks: all run where one does."""
+    certain: tuple[SourceRange, ...]
+    """What of it runs whenever it runs to its end."""
     others: tuple[SourceRange, ...]
     """The blocks of which none is run where this one is."""
+    handlers: tuple[SourceRange, ...]
+    """The blocks that are run where this one ends with an error."""
 
 
 class Structure:
@@ -177,12 +179,25 @@ class Structure:
             if own:
                 is_choice = isinstance(node, (ast.If, ast.Match))
                 others = [each for each in blocks if each is not own[0]] if is_choice else []
-                simple = (each for each in own[0] if not isinstance(each, _COMPOUND))
+                handlers: list[Sequence[ast.stmt]] = []
+                if isinstance(node, (ast.Try, ast.TryStar)) and own[0] is node.body:
+                    handlers = [each.body for each in node.handlers]
                 yield Block(
                     range=_range_of(own[0]),
-                    simple=tuple(map(range_of, simple)),
+                    certain=tuple(self._certain(own[0])),
                     others=tuple(map(_range_of, others)),
+                    handlers=tuple(map(_range_of, handlers)),
                 )
+
+    def _certain(self, body: Sequence[ast.stmt]) -> Iterator[SourceRange]:
+        """The statements and heads that run whenever a block runs to its end."""
+        for node in body:
+            if isinstance(node, _COMPOUND):
+                yield self._head(node, range_of(node))
+            else:
+                yield range_of(node)
+            if isinstance(node, (ast.With, ast.AsyncWith)):
+                yield from self._certain(node.body)
 
     @cached_property
     def _outermost(self) -> list[tuple[int, int]]:

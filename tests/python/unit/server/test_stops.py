@@ -205,3 +205,34 @@ def test_what_stands_in_a_branch_that_was_passed_by_is_marked(
     found = [line.partition("«~")[0].strip() for line in lines if "«~" in line]
     assert found == [*marked, "return x - 1"]
     assert sum("«f32" in line and "            " in line for line in lines) == 8 - len(marked)
+
+
+def test_what_an_error_kept_from_running_is_marked(tmp_path: Path) -> None:
+    program = """
+        def plain(n):
+            return torch.ones(n)
+        class Net(nn.Module):
+            def forward(self, x, n):
+                try:
+                    first = plain(3)
+                    x = x * 3
+                    if n:
+                        raise ValueError
+                    second = plain(4)
+                    last = x * 2
+                except ValueError:
+                    x = x + 1
+                for _ in range(1 - n):
+                    v = plain(5)
+                    with torch.no_grad():
+                        w = x - 1
+                stop()
+                return x
+        net = Net()
+        for n in (0, 1, 0):
+            net(torch.ones(2), n)
+    """
+    shown = [each.text().split("\n") for each in stops(program, tmp_path / "program.py")]
+    marked = [[line.partition("«~")[0].strip() for line in each if "«~" in line] for each in shown]
+    passed_by = ["second = plain(4)", "last = x * 2", "v = plain(5)", "w = x - 1"]
+    assert marked[1:] == [passed_by, ["x = x + 1"]]
