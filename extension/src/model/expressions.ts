@@ -9,6 +9,8 @@ export interface FoundExpression {
   /** Where it stands in the source. */
   readonly start: number;
   readonly end: number;
+  /** Whether items are asked for, which may be code of the program's. */
+  readonly hasItems: boolean;
 }
 
 const KEYWORDS: ReadonlySet<string> = new Set(
@@ -43,7 +45,7 @@ export function expressionAt(source: string, offset: number): FoundExpression | 
   }
   const [start, end] = [tokens[first]?.start ?? 0, tokens[last]?.end ?? 0];
   const parts = tokens.slice(first, last + 1).map(({ text }) => text);
-  return { text: parts.join(""), start, end };
+  return { text: parts.join(""), start, end, hasItems: parts.includes("[") };
 }
 
 /** The token at a place; a name also has the place right behind it. */

@@ -1,4 +1,4 @@
-/** What the agent says of a stack frame: which recorded call it belongs to. */
+/** What the agent is asked of a stack frame, and says of it. */
 import { type Form, integer, type JsonObject, listOf, nullable, record, text } from "./json";
 
 export interface Standing {
@@ -29,6 +29,16 @@ const standing: Form<Standing> = record<Standing>({
  */
 export function questionFor(frame: number): string {
   return `__import__("sys").modules["shapetrace.agent.here"].here(${frame})`;
+}
+
+/**
+ * Asks whether the items in an expression are only looked up: a `defaultdict` makes those that it
+ * has not, and a dataset loads them. Answered by `true` or something else.
+ */
+export function harmlessQuestionFor(frame: number, expression: string): string {
+  const agent = `__import__("sys").modules["shapetrace.agent.here"]`;
+  // What JSON writes as text is a text of Python's too.
+  return `${agent}.harmless(${frame}, ${JSON.stringify(expression)})`;
 }
 
 /** The agent's answer; undefined where it does not know. */

@@ -41,7 +41,7 @@ export class StoppedEditor implements Disposable {
       this.#providers = undefined;
     } else {
       this.#providers ??= Disposable.from(
-        languages.registerEvaluatableExpressionProvider(PYTHON, new EvaluatableExpressions()),
+        languages.registerEvaluatableExpressionProvider(PYTHON, new EvaluatableExpressions(log)),
         languages.registerInlineValuesProvider(PYTHON, new InlineValues(server, focus, log)),
       );
     }

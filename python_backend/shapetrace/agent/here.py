@@ -15,6 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from shapetrace.agent import debugger
+from shapetrace.agent.lookups import only_looks_up
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
@@ -48,6 +49,12 @@ def here(number: int) -> str:
         return json.dumps(_here(number))
     except Exception:
         return "null"
+
+
+def harmless(number: int, expression: str) -> str:
+    """Whether the program takes no notice of an expression with items in it, as JSON."""
+    found = debugger.frame_numbered(number)
+    return json.dumps(found is not None and only_looks_up(expression, found[0]))
 
 
 def _here(number: int) -> dict[str, Any] | None:

@@ -158,3 +158,13 @@ test("a long text is read in a moment", () => {
   assert.equal(expressionAt(source, source.length - line.length + 8)?.text, "hidden");
   assert.ok(performance.now() - before < 3_000);
 });
+
+test("items are told from attributes", () => {
+  for (const [source, hasItems] of [
+    ["self.blocks", false],
+    ["self.blocks[2].attn", true],
+    ["[x]", false],
+  ] as const) {
+    assert.equal(expressionAt(source, source.lastIndexOf(".") + 2)?.hasItems, hasItems, source);
+  }
+});
