@@ -67,9 +67,11 @@ def _facts(
 ) -> Facts:
     errors: dict[ErrorInfo, None] = {}
     where = statement.range
+    is_before = False
     for expression in records.expressions(where.line, where.end_line):
-        if where.contains(expression.range):
+        if where.contains(expression.range) and any(expression.errors):
             errors.update(dict.fromkeys(expression.errors))
+            is_before |= expression.is_before
     values = tuple(_known(statement, part, records) for part in statement.parts)
     if function is not None:
         values = _with_returned_names(statement, structure, function, records, values)
@@ -79,7 +81,8 @@ def _facts(
         values=values,
         named=named,
         errors=tuple(errors),
-        is_before=any(known and _is_before(statement, part, records) for part, known in told),
+        is_before=is_before
+        or any(known and _is_before(statement, part, records) for part, known in told),
     )
 
 

@@ -1,0 +1,256 @@
+"""The hints of a program that stands still are of the call and the iteration that it is in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.python.unit.server.annotated import plain
+from tests.python.unit.server.stops import Stops
+
+
+def shown(text: str, tmp_path: Path) -> list[str]:
+    """What each stop of a program shows."""
+    return Stops(text, tmp_path / "program.py").run().shown
+
+
+def test_a_line_whose_call_still_runs_tells_of_calls_before(tmp_path: Path) -> None:
+    text = """
+        class Layer(nn.Module):
+            def forward(self, x):
+                y = x + 1
+                stop(1)
+                return y
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList([Layer(), Layer()])
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return x.sum()
+        net = Net()
+        for size in (2, 3):
+            net(torch.ones(size))
+    """
+    first, second, third, _ = shown(text, tmp_path)
+    assert first == ""
+    assert second == "x = layer(x) «~ f32[2]»"
+    # In this call of the model no layer is done yet.
+    assert third.endswith("x = layer(x) «~ f32[2]»\nreturn x.sum() «~ f32[]»")
+
+
+def test_functions_that_wait_are_in_the_middle_of_a_call_too(tmp_path: Path) -> None:
+    text = """
+        class Layer(nn.Module):
+            def forward(self, x):
+                stop(0, int(where))
+                return x + 1
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.ModuleList([Layer(), Layer()])
+            def forward(self, x):
+                x = x * 2
+                for layer in self.layers:
+                    x = layer(x)
+                    y = x - 1
+                return y.sum()
+        net = Net()
+        for size in (2, 3):
+            where = size - 1
+            inputs = torch.ones(size)
+            out = net(inputs)
+            loss = out * 2
+    """
+    _, _, first, second = shown(text, tmp_path)
+    assert first == second
+    assert first == plain(
+        """
+        inputs = torch.ones(size) «f32[3]»
+        out = net(inputs) «~ f32[]»
+        loss = out * 2 «~ f32[]»"""
+    )
+    *_, first, second = shown(text.replace("size - 1", "1"), tmp_path)
+    around = plain(
+        """
+        def forward(self, x): «x f32[3]»
+        x = x * 2 «f32[3]»"""
+    )
+    assert first == plain(
+        f"""
+        {around.replace(chr(10), chr(10) + " " * 8)}
+        x = layer(x) «~ f32[2]»
+        y = x - 1 «~ f32[2]»
+        return y.sum() «~ f32[]»"""
+    )
+    assert "x = layer(x) «~ f32[3]»\ny = x - 1 «~ f32[3]»" in second
+
+
+def test_a_branch_is_of_the_iteration_that_took_it(tmp_path: Path) -> None:
+    text = """
+        for size in (2, 3, 4, 5):
+            x = torch.ones(size)
+            if size % 2:
+                odd = x + 1
+            if size:
+                each = x * 2
+            stop()
+            after = x - 1
+        stop()
+    """
+    first, second, third, fourth, end = shown(text, tmp_path)
+    assert first == plain(
+        """
+        x = torch.ones(size) «f32[2]»
+        each = x * 2 «f32[2]»"""
+    )
+    assert second == plain(
+        """
+        x = torch.ones(size) «f32[3]»
+        odd = x + 1 «f32[3]»
+        each = x * 2 «f32[3]»
+        after = x - 1 «~ f32[2]»"""
+    )
+    assert third == plain(
+        """
+        x = torch.ones(size) «f32[4]»
+        odd = x + 1 «~ f32[3]»
+        each = x * 2 «f32[4]»
+        after = x - 1 «~ f32[2|3]»"""
+    )
+    assert "odd = x + 1 «f32[5]»" in fourth
+    assert end == plain(
+        """
+        x = torch.ones(size) «f32[5]»
+        odd = x + 1 «f32[5]»
+        each = x * 2 «f32[5]»
+        after = x - 1 «f32[5]»"""
+    )
+
+
+def test_what_cannot_be_told_is_not_said_to_be_of_this_iteration(tmp_path: Path) -> None:
+    text = """
+        for size in (2, 3, 4, 5):
+            x = torch.ones(size)
+            if size % 2:
+                odd = x + 1
+            if size == 5:
+                stop()
+    """
+    (only,) = shown(text, tmp_path)
+    # It was taken in this iteration, but nothing tells: there was no stop before.
+    assert only == plain(
+        """
+        x = torch.ones(size) «f32[5]»
+        odd = x + 1 «~ f32[3|5]»"""
+    )
+
+
+def test_loops_with_handlers_in_them(tmp_path: Path) -> None:
+    text = """
+        class Net(nn.Module):
+            def forward(self, x):
+                for size in (2, 3):
+                    x = torch.ones(size)
+                    stop()
+                    with torch.no_grad():
+                        y = x + 1
+                    try:
+                        z = y @ torch.ones(2)
+                    except RuntimeError:
+                        z = y.sum()
+                    stop()
+                return z
+        net = Net()
+        net(torch.ones(1))
+    """
+    first, second, third, fourth = shown(text, tmp_path)
+    assert first == "x = torch.ones(size) «f32[2]»"
+    assert "y = x + 1 «f32[2]»\nz = y @ torch.ones(2) «f32[]»" in second
+    assert "x = torch.ones(size) «f32[3]»\ny = x + 1 «~ f32[2]»" in third
+    assert "z = y @ torch.ones(2) «~ f32[]»" in third
+    assert "y = x + 1 «f32[3]»" in fourth
+    assert "z = y.sum() «f32[]»" in fourth
+    assert "«~" not in fourth
+
+
+def test_an_error_of_an_earlier_iteration_is_marked(tmp_path: Path) -> None:
+    text = """
+        for size in (3, 4):
+            x = torch.ones(2, size)
+            stop()
+            try:
+                y = x @ x
+            except RuntimeError:
+                pass
+            z = x * 2
+            stop()
+    """
+    _, at_end, again, _ = shown(text, tmp_path)
+    assert "y = x @ x «✗" in at_end
+    assert "y = x @ x «~ ✗" in again
+
+
+def test_inner_loops_belong_to_the_outer_iteration(tmp_path: Path) -> None:
+    text = """
+        class Net(nn.Module):
+            def forward(self, x):
+                for size in (2, 3):
+                    y = torch.ones(size)
+                    for _ in range(size):
+                        if size > 2:
+                            y = y + 1
+                        z = y * 2
+                        stop()
+                    stop()
+                return z
+        net = Net()
+        net(torch.ones(1))
+        net(torch.ones(1))
+    """
+    stops = shown(text, tmp_path)
+    assert len(stops) == 14
+    for number in range(14):
+        size = 2 if number % 7 < 3 else 3
+        assert f"y = torch.ones(size) «f32[{size}]»" in stops[number]
+        assert f"z = y * 2 «f32[{size}]»" in stops[number]
+        if size == 3:
+            assert "y = y + 1 «f32[3]»" in stops[number]
+
+
+def test_a_function_that_is_called_again_begins_anew(tmp_path: Path) -> None:
+    text = """
+        def step(x, is_first):
+            y = x + 1
+            if is_first:
+                z = y * 2
+            stop()
+            return y - 1
+        for size in (2, 3):
+            out = step(torch.ones(size), size == 2)
+    """
+    first, second = shown(text, tmp_path)
+    assert "y = x + 1 «f32[2]»\nz = y * 2 «f32[2]»" in first
+    assert "y = x + 1 «f32[3]»\nz = y * 2 «~ f32[2]»\nreturn y - 1 «~ f32[2]»" in second
+
+
+def test_a_forward_that_is_called_directly(tmp_path: Path) -> None:
+    text = """
+        class Part(nn.Module):
+            def forward(self, x):
+                y = x + 1
+                stop()
+                return y * 2
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.part = Part()
+            def forward(self, x):
+                return self.part.forward(x).sum()
+        net = Net()
+        for size in (2, 3):
+            net(torch.ones(size))
+    """
+    first, second = shown(text, tmp_path)
+    assert first.endswith("y = x + 1 «f32[2]»")
+    assert second.endswith("y = x + 1 «f32[3]»\nreturn y * 2 «~ f32[2]»")
