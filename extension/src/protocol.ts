@@ -220,6 +220,16 @@ export interface Focus {
   readonly file: string | null;
   readonly function: string | null;
   readonly line: number | null;
+  /** The functions that wait for it, from the inside out. */
+  readonly outer: readonly FocusOutside[];
+}
+
+/** How far a function has come that waits for the one that is looked at. */
+export interface FocusOutside {
+  readonly reached: readonly number[];
+  readonly file: string;
+  readonly function: string;
+  readonly line: number;
 }
 
 /** Lines of a document, counted from 0, the last one included. */

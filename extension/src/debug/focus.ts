@@ -14,8 +14,8 @@ import {
 import type { Server } from "../client/server";
 import { type Log, messageOf } from "../log";
 import { property } from "../model/interpreters";
-import { questionFor, readStanding, type Standing } from "../model/standing";
-import { FOCUS, type Focus as FocusMessage } from "../protocol";
+import { questionFor, readStanding, type Stand, type Standing } from "../model/standing";
+import { FOCUS, type Focus as FocusMessage, type FocusOutside } from "../protocol";
 import type { Sessions } from "./sessions";
 import { Stops } from "./stops";
 
@@ -141,9 +141,13 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
     if (standing === undefined) {
       return undefined;
     }
-    const { process, call, reached, file, line } = standing;
-    const place = { file, function: standing.function, line };
-    return { session: session.id, process, call, reached, ...place };
+    return {
+      session: session.id,
+      process: standing.process,
+      call: standing.call,
+      ...plain(standing),
+      outer: standing.outer.map(plain),
+    };
   }
 
   async #ask({ session, frameId }: DebugStackFrame): Promise<Standing | undefined> {
@@ -160,6 +164,10 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
       return undefined;
     }
   }
+}
+
+function plain({ reached, file, function: name, line }: Stand): FocusOutside {
+  return { reached, file, function: name, line };
 }
 
 interface Pending {
@@ -186,6 +194,7 @@ function nothingOf(told: FocusMessage | undefined): FocusMessage | undefined {
       file: null,
       function: null,
       line: null,
+      outer: [],
     }
   );
 }

@@ -1,12 +1,9 @@
 /** What the agent is asked of a stack frame, and says of it. */
 import { type Form, integer, type JsonObject, listOf, nullable, record, text } from "./json";
 
-export interface Standing {
-  /** The process id. */
-  readonly process: number;
-  /** The module call that the frame runs in; null outside of any. */
-  readonly call: number | null;
-  /** The calls that the frame's function has made so far. */
+/** How far a function has come. */
+export interface Stand {
+  /** The calls that it has made so far. */
   readonly reached: readonly number[];
   readonly file: string;
   readonly function: string;
@@ -14,13 +11,27 @@ export interface Standing {
   readonly extra: JsonObject;
 }
 
-const standing: Form<Standing> = record<Standing>({
-  process: { key: "process", form: integer },
-  call: { key: "call", form: nullable(integer) },
+export interface Standing extends Stand {
+  /** The process id. */
+  readonly process: number;
+  /** The module call that the frame runs in; null outside of any. */
+  readonly call: number | null;
+  /** The functions that wait for the frame's, from the inside out. */
+  readonly outer: readonly Stand[];
+}
+
+const STAND = {
   reached: { key: "reached", form: listOf(integer) },
   file: { key: "file", form: text },
   function: { key: "function", form: text },
   line: { key: "line", form: integer },
+} as const;
+
+const standing: Form<Standing> = record<Standing>({
+  process: { key: "process", form: integer },
+  call: { key: "call", form: nullable(integer) },
+  ...STAND,
+  outer: { key: "outer", form: listOf(record<Stand>(STAND)) },
 });
 
 /**

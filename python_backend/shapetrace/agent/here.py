@@ -11,6 +11,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import asdict
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,8 @@ def here(number: int) -> str:
     """What a frame belongs to, as JSON; ``null`` where that is not known.
 
     {"process": 4711, "call": 12, "reached": [13, 14],
-     "file": "/models/gpt.py", "function": "Block.forward", "line": 42}
+     "file": "/models/gpt.py", "function": "Block.forward", "line": 42,
+     "outer": [{"reached": [9], "file": "/models/gpt.py", "function": "GPT.forward", "line": 71}]}
     """
     try:
         return json.dumps(_here(number))
@@ -76,10 +78,8 @@ def _told(recorder: Recorder, frame: FrameType, thread: str | None) -> dict[str,
     return {
         "process": os.getpid(),
         "call": standing.call,
-        "reached": standing.reached,
-        "file": standing.file,
-        "function": standing.function,
-        "line": standing.line,
+        **asdict(standing.own),
+        "outer": [asdict(each) for each in standing.outer],
     }
 
 

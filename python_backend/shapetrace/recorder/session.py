@@ -39,6 +39,7 @@ from shapetrace.recorder.stacks import (
 from shapetrace.recorder.stand_ins import remove_left_over_modes
 from shapetrace.recorder.thread_state import ThreadState, thread_name
 from shapetrace.recorder.trampolines import Trampolines
+from shapetrace.recorder.turns import Turns
 from shapetrace.recorder.watch_importlib_bootstrap import (
     DispatchMode,
     FunctionMode,
@@ -99,6 +100,7 @@ class Recorder:
         self.book = ModuleBook(model)
         self.worth = Worth()
         self.rest = Rest(options.settle_after)
+        self.turns = Turns()
         self.states: dict[int, ThreadState] = {}
         """By the identity of the thread."""
         self.ops: list[OpVariant] = []

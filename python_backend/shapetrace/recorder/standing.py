@@ -1,6 +1,7 @@
 """Where a frame of the program stands: the module call it runs in, and what its call has done.
 
-For a debugger that has stopped the program. Nothing is recorded by asking, and nothing is kept.
+For a debugger that has stopped the program. Nothing is recorded by asking. What is kept for the
+next time is how often a function's places have been at work.
 """
 
 from __future__ import annotations
@@ -13,11 +14,19 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from shapetrace.recorder.call_finder import LiveCall
-from shapetrace.recorder.callsite import BOUNDARY, DEBUGGER, FORWARD, HIDDEN, Activation, Site
+from shapetrace.recorder.callsite import (
+    BOUNDARY,
+    DEBUGGER,
+    FORWARD,
+    HIDDEN,
+    PROGRAM,
+    Activation,
+    Site,
+)
 from shapetrace.recorder.frames import forget_locals, read_locals
 from shapetrace.recorder.marks import Mark, Marks, module_since, op_since
-from shapetrace.recorder.order import Order
 from shapetrace.recorder.records import ERROR, ModuleVariant
+from shapetrace.recorder.turns import Turns, total_of
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
@@ -32,16 +41,25 @@ _MOST_ACTIVATIONS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What a frame belongs to."""
+class Stand:
+    """How far a function has come."""
 
-    call: int | None
-    """The module call it runs in; None outside of any."""
     reached: tuple[int, ...]
     """The ops and module calls that the function itself has made in this call so far."""
     file: str
     function: str
     line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a frame belongs to."""
+
+    call: int | None
+    """The module call it runs in; None outside of any."""
+    own: Stand
+    outer: tuple[Stand, ...]
+    """The functions that wait for it, from the inside out; of several frames of one the inner."""
 
 
 class _Way(NamedTuple):
@@ -57,28 +75,50 @@ class _Way(NamedTuple):
 class _Search:
     """Collects what one function has reached."""
 
+    turns: Turns
     marks: Marks | None
     """None where only the order of the instructions can tell."""
+    begins: Site | None
+    """The place of the module call that the marks are of."""
     running: frozenset[int]
     found: dict[int, None] = field(default_factory=dict)
 
     def take(self, activation: Activation, here: int | None, inline: frozenset[int]) -> None:
         """Note what was reached from the sites of a function that is at an instruction."""
-        order = None if here is None else Order(activation.code)
         noted = [] if self.marks is None else self.marks.get(activation, [])
         marks = self.marks if noted is not None else None
-        for index, site in enumerate(activation.sites.values()):
-            mark: Mark = noted[index] if noted is not None and index < len(noted) else None
+        sites = [
+            (site, noted[index] if noted is not None and index < len(noted) else None)
+            for index, site in enumerate(activation.sites.values())
+        ]
+        taken: frozenset[int] | None = None
+        if here is not None:
+            may_repeat = self._may_repeat(activation, marks is not None)
+            taken = self.turns.taken(activation, here, may_repeat, dict(_counts(sites)))
+        for site, mark in sites:
             is_here = here == site.offset
-            if not (here is None or order is None or is_here):
-                is_ahead = not order.may_be_before(site.offset, here)
-                if is_ahead:
-                    continue
+            if not is_here and taken is not None and site.offset not in taken:
+                continue
             is_in_doubt = is_here and marks is None
             self._take_site(site, mark, is_in_doubt)
             for callee in () if is_in_doubt else (site.callees or {}).values():
                 if callee.in_torch or id(callee.code) in inline:
                     self.take(callee, None, inline)
+
+    def _may_repeat(self, activation: Activation, is_marked: bool) -> bool:
+        """Whether a function may have run several times, as far as nothing is marked."""
+        if activation.code.co_flags & _RESUMED:
+            return False  # not from its beginning
+        while activation.code.co_name != "<module>":
+            caller = activation.caller
+            if caller is None or (caller is self.begins and not is_marked):
+                return True
+            if caller is self.begins:
+                return False
+            activation = caller.activation
+            if self.turns.order_of(activation.code).is_in_loop(caller.offset):
+                return True
+        return False
 
     def _take_site(self, site: Site, mark: Mark, is_in_doubt: bool) -> None:
         op = op_since(site, mark)
@@ -103,24 +143,47 @@ def standing_of(recorder: Recorder, frame: FrameType, thread: int | None) -> Sta
     if not recorder.active or recorder.kinds.of(frame.f_code) in (HIDDEN, BOUNDARY, DEBUGGER):
         return None
     frames = list(_with_those_around(recorder, frame))
-    outer = frames[-1]
-    way = _way_to(recorder, state, outer)
+    waiting = list(_outwards(frames[-1].f_back))
+    boundaries = (each for each in (*inner, *waiting) if recorder.kinds.of(each.f_code) == BOUNDARY)
+    running = frozenset(call.variant.id for call in map(_call_of, boundaries) if call is not None)
+    way = _way_to(recorder, state, frames[-1])
+    own = _stand(recorder, state, way, frames, running)
+    if way is None or own is None:
+        return None
+    outer: dict[int, Stand | None] = {id(frames[-1].f_code): None}
+    for each in waiting:
+        if recorder.kinds.of(each.f_code) in (PROGRAM, FORWARD) and id(each.f_code) not in outer:
+            around = list(_with_those_around(recorder, each))
+            its_way = _way_to(recorder, state, around[-1])
+            if id(around[-1].f_code) not in outer:
+                stand = _stand(recorder, state, its_way, around, running)
+                outer[id(around[-1].f_code)] = stand
+    return Standing(
+        call=None if way.module is None else way.module.id,
+        own=own,
+        outer=tuple(stand for stand in outer.values() if stand is not None),
+    )
+
+
+def _stand(
+    recorder: Recorder,
+    state: ThreadState | None,
+    way: _Way | None,
+    frames: list[FrameType],
+    running: frozenset[int],
+) -> Stand | None:
+    """How far a function has come, whose frame is the last, with those of its expressions."""
     if way is None or (way.call is not None and way.call.variant.note is not None):
         return None  # stepped around: nothing was recorded there
     if way.call is None and (state is None or not state.entered or state.aside):
         return None
-    running = frozenset(
-        call.variant.id for call in map(_call_of, _boundaries(recorder, inner)) if call is not None
-    )
-    reached = _reached(recorder, state, way, frames, running)
-    code = outer.f_code
+    code = frames[-1].f_code
     name = code.co_filename
-    return Standing(
-        call=None if way.module is None else way.module.id,
-        reached=tuple(sorted(reached)),
+    return Stand(
+        reached=tuple(sorted(_reached(recorder, state, way, frames, running))),
         file=name if name.startswith("<") else os.path.abspath(name),
         function=code.co_qualname,
-        line=frame.f_lineno or code.co_firstlineno,
+        line=frames[0].f_lineno or code.co_firstlineno,
     )
 
 
@@ -131,7 +194,8 @@ def _reached(
     frames: list[FrameType],
     running: frozenset[int],
 ) -> dict[int, None]:
-    search = _Search(None if way.call is None else way.call.marks, running)
+    marks, begins = (None, None) if way.call is None else (way.call.marks, way.call.variant.site)
+    search = _Search(recorder.turns, marks, begins, running)
     if way.call is not None and way.call.marks is None:
         return {}  # no call has been made yet
     outer = frames[-1]
@@ -149,6 +213,19 @@ def _reached(
         if own is not None and own.activation is not None:
             search.take(own.activation, frame.f_lasti, _codes_inside(frame.f_code))
     return search.found
+
+
+def _counts(sites: list[tuple[Site, Mark]]) -> Iterator[tuple[int, int]]:
+    """How often places have been at work since they were marked, where that is known."""
+    for site, mark in sites:
+        total = total_of(site)
+        if mark is None or total == 1:
+            yield site.offset, total
+            continue
+        only, count, module, _ = mark
+        is_only = module is None and site.variants is None and site.last is only
+        if is_only and only is not None and only.next is None:
+            yield site.offset, only.count - count
 
 
 def _stack_above(frame: FrameType, thread: int | None) -> tuple[int | None, list[FrameType]]:
@@ -259,8 +336,10 @@ def _implicit_call(frame: FrameType, site: Site) -> ModuleVariant | None:
         forget_locals(frame, values)
 
 
-def _boundaries(recorder: Recorder, frames: list[FrameType]) -> Iterator[FrameType]:
-    return (frame for frame in frames if recorder.kinds.of(frame.f_code) == BOUNDARY)
+def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def _call_of(boundary: FrameType) -> LiveCall | None:

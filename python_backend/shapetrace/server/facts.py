@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from shapetrace.events.model import ErrorInfo, Value, Variable
 from shapetrace.server.bindings import Binding, binding_of
 from shapetrace.server.ranges import range_of
-from shapetrace.server.records import Key, is_finished, item_at, picked
+from shapetrace.server.records import Expression, Key, is_finished, item_at, picked
 from shapetrace.server.scoped import Records
 from shapetrace.server.statements import Part, Statement
 from shapetrace.server.structure import Function, Structure
@@ -105,6 +105,8 @@ def _values(statement: Statement, part: Part, records: Records) -> Iterator[Valu
         yield from records.passed(part.name or "", statement.function, statement.declared)
         return
     expression = None if part.value is None else records.expression(part.value)
+    if expression is not None and _has_failed(expression):
+        return  # What is known of the targets is of other calls.
     if expression is None or not expression.is_exact or not any(expression.values):
         for target in part.targets:
             yield from records.stored(target)
@@ -118,6 +120,12 @@ def _values(statement: Statement, part: Part, records: Records) -> Iterator[Valu
             item = picked(value, part.item.key, part.item.is_attribute)
             if item is not None:
                 yield item
+
+
+def _has_failed(expression: Expression) -> bool:
+    """Whether all that is known of the one call that is looked at is its error."""
+    is_own = expression.is_exact and not expression.is_before
+    return is_own and any(expression.errors) and not any(expression.values)
 
 
 def bound_values(binding: Binding, records: Records) -> tuple[Value, ...]:

@@ -15,7 +15,7 @@ from shapetrace.server.files import file_key
 from shapetrace.server.listener import ProcessKey
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column
 from shapetrace.server.records import Key, call_range
-from shapetrace.server.scope import Scope
+from shapetrace.server.scope import Scope, Stand
 from shapetrace.server.scopes import Scopes
 from shapetrace.server.store import Process, TraceStore
 from shapetrace.server.view import DocumentView
@@ -136,6 +136,10 @@ class Navigation:
                 function=given.function,
                 file=given.file,
                 line=given.line,
+                outer=tuple(
+                    Stand(frozenset(each.reached), each.function, each.file, each.line)
+                    for each in given.outer
+                ),
             )
         if self._scopes.set_focus(scope):
             self._refresh()

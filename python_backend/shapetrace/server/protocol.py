@@ -251,6 +251,16 @@ class StepCall:
 
 
 @dataclass(frozen=True, slots=True)
+class FocusOutside:
+    """How far a function has come that waits for the one that is looked at."""
+
+    reached: tuple[int, ...]
+    file: str
+    function: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Focus:
     """The stack frame that is looked at; without a process there is none."""
 
@@ -261,6 +271,8 @@ class Focus:
     file: str | None
     function: str | None
     line: int | None = None
+    outer: tuple[FocusOutside, ...] = ()
+    """The functions that wait for it, from the inside out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,19 +383,28 @@ def read_step_call(params: object) -> StepCall:
 def read_focus(params: object) -> Focus:
     """The parameters of ``shapetrace/focus``."""
     given = _object(params)
-    reached = given.get("reached")
-    if reached is not None and not (
-        isinstance(reached, list) and all(type(each) is int for each in reached)
-    ):
-        raise MessageError("reached must be a list of whole numbers")
+    outer = given.get("outer") or []
+    if not isinstance(outer, list):
+        raise MessageError("outer must be a list")
     return Focus(
         session=_text(given, "session"),
         process=_optional_number(given, "process"),
         call=_optional_number(given, "call"),
-        reached=None if reached is None else tuple(reached),
+        reached=None if given.get("reached") is None else _numbers(given, "reached"),
         file=_optional_text(given, "file"),
         function=_optional_text(given, "function"),
         line=_optional_number(given, "line"),
+        outer=tuple(map(_focus_outside, outer)),
+    )
+
+
+def _focus_outside(params: object) -> FocusOutside:
+    given = _object(params)
+    return FocusOutside(
+        reached=_numbers(given, "reached"),
+        file=_text(given, "file"),
+        function=_text(given, "function"),
+        line=_number(given, "line"),
     )
 
 
@@ -445,6 +466,13 @@ def _number(given: Mapping[str, Any], key: str) -> int:
     if value < 0:
         raise MessageError(f"{key} must not be negative")
     return value
+
+
+def _numbers(given: Mapping[str, Any], key: str) -> tuple[int, ...]:
+    value = given.get(key)
+    if not isinstance(value, list) or not all(type(each) is int for each in value):
+        raise MessageError(f"{key} must be a list of whole numbers")
+    return tuple(value)
 
 
 def _optional_text(given: Mapping[str, Any], key: str) -> str | None:

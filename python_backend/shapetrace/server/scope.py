@@ -22,6 +22,16 @@ INSIDE = 1
 
 
 @dataclass(frozen=True, slots=True)
+class Stand:
+    """How far a function has come that waits for the focused one."""
+
+    reached: frozenset[int]
+    function: str
+    file: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """One call, of all that were recorded."""
 
@@ -36,6 +46,15 @@ class Scope:
     file: str | None = None
     line: int | None = None
     """Where the focused function stands."""
+    outer: tuple[Stand, ...] = ()
+    """The functions that wait for the focused one, from the inside out."""
+
+    @property
+    def stands(self) -> tuple[Stand, ...]:
+        """How far each function has come that is running: the focused one, and those around."""
+        if self.reached is None or self.function is None or self.file is None:
+            return ()
+        return (Stand(self.reached, self.function, self.file, self.line), *self.outer)
 
 
 class Reach:
@@ -46,6 +65,9 @@ class Reach:
         self.process = process
         self.version = 0
         """Grows when more is known of what the module call is in."""
+        self._stands: dict[tuple[str, str], Stand] = {}
+        for stand in scope.stands:
+            self._stands.setdefault((file_key(stand.file), stand.function), stand)
         self._path: tuple[int, ...] = ()
         self._is_whole = False
         self._levels: dict[int, int | None] = {}
@@ -87,6 +109,8 @@ class Reach:
         scope = self.scope
         if scope.file is not None and (file_key(scope.file), scope.function) == (key, function):
             return True
+        if (key, function) in self._stands:
+            return True
         module = None if scope.call is None else self.process.modules.get(scope.call)
         frames = (
             self.process.frames.get(each) for each in (() if module is None else module.stack)
@@ -101,6 +125,10 @@ class Reach:
         scope = self.scope
         is_followed = scope.reached is not None and scope.file is not None
         return is_followed and (file_key(scope.file or ""), scope.function) == (key, function)
+
+    def stand_of(self, key: str, function: str) -> Stand | None:
+        """How far a function has come, where it is running and followed on its way."""
+        return self._stands.get((key, function))
 
     def _find_path(self) -> tuple[tuple[int, ...], bool]:
         path: list[int] = []

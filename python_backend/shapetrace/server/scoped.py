@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from shapetrace.events.model import ModuleCall, Value, Variable
 from shapetrace.server.files import file_key
 from shapetrace.server.ranges import SourceRange
-from shapetrace.server.records import Expression, FileRecords, Key
-from shapetrace.server.scope import INSIDE, OWN, Reach, module_of
+from shapetrace.server.records import Call, Expression, FileRecords, Key, is_finished
+from shapetrace.server.scope import INSIDE, OWN, Reach, Stand, module_of
 from shapetrace.server.structure import Function, Structure
 
 Known = TypeVar("Known")
+
+_Place: TypeAlias = tuple[int, int]
 
 MODULE = "<module>"
 """What Python calls the function that the code of a file itself is."""
@@ -21,10 +23,11 @@ MODULE = "<module>"
 class _Sieve:
     """Which calls count in one function."""
 
-    def __init__(self, reach: Reach, level: int | None, is_focused: bool) -> None:
+    def __init__(self, reach: Reach, level: int | None, stand: Stand | None) -> None:
         self.level = level
         """The level of the calls that count; None where all do."""
-        self.is_focused = is_focused
+        self.stand = stand
+        """How far it has come, where it is running and followed on its way."""
         self._reach = reach
 
     def admits(self, process: int, module: int | None) -> bool:
@@ -48,7 +51,7 @@ class ScopedRecords:
         self._structure = structure
         self._sieves: dict[int, tuple[tuple[int, int], _Sieve]] = {}
         self._made: dict[Hashable, tuple[int, tuple[int, ...], Any]] = {}
-        self._places: tuple[int, list[tuple[int, int]]] = (-1, [])
+        self._places: dict[str, tuple[int, list[_Place]]] = {}
 
     def module_calls(self, function: str) -> dict[Key, ModuleCall]:
         """The module calls in the scope that began with a function; all, where there are none."""
@@ -128,27 +131,30 @@ class ScopedRecords:
     def was_entered(self, line: int) -> bool:
         """Whether what is shown of the focused function is of its own call, and not of others."""
         sieve = self._sieve(line)
-        return not sieve.is_focused or sieve.level is not None
+        return sieve.stand is None or sieve.level is not None
 
     def was_reached(self, where: SourceRange) -> bool:
-        """Whether the focused function has come past a statement, as far as its calls tell.
+        """Whether a function that is running has come past a statement, as far as its calls tell.
 
         It has where a later call has been made, or one in the statement and it is elsewhere now.
         """
-        if not self._sieve(where.line).is_focused:
+        stand = self._sieve(where.line).stand
+        if stand is None:
             return True
-        if self._places[0] != self.base.changes:
-            self._places = (self.base.changes, sorted(self._find_places()))
-        places = self._places[1]
+        known = self._places.get(stand.function)
+        if known is None or known[0] != self.base.changes:
+            found = sorted(self._find_places(stand))
+            known = self._places[stand.function] = (self.base.changes, found)
+        places = known[1]
         if places and places[-1] >= where.end:
-            return self._was_begun(where, places)
-        line = self.reach.scope.line
+            return self._was_begun(where, places, stand)
+        line = stand.line
         has_left = line is not None and not where.line <= line <= where.end_line
         return has_left and _has_one(where, places)
 
-    def _was_begun(self, where: SourceRange, places: Sequence[tuple[int, int]]) -> bool:
+    def _was_begun(self, where: SourceRange, places: Sequence[_Place], stand: Stand) -> bool:
         """Whether nothing tells that the blocks around a statement were passed by."""
-        here = self.reach.scope.line
+        here = stand.line
         for block in self._structure.blocks_around(*where.start):
             if here is not None and block.range.line <= here <= block.range.end_line:
                 return True
@@ -172,24 +178,24 @@ class ScopedRecords:
             for key, call in expression.calls.items()
         )
 
-    def _find_places(self) -> Iterator[tuple[int, int]]:
-        """Where the focused function made calls, itself or by functions that it called."""
-        scope, process = self.reach.scope, self.reach.process
-        for identity in scope.reached or ():
+    def _find_places(self, stand: Stand) -> Iterator[_Place]:
+        """Where a function made calls, itself or by functions that it called."""
+        process = self.reach.process
+        for identity in stand.reached:
             call = process.call(identity)
             if call is None:
                 continue
-            if call.function == scope.function and file_key(call.file or "") == self._key:
+            if call.function == stand.function and file_key(call.file or "") == self._key:
                 yield (call.line or 0, call.column or 0)
                 continue
             frames = (process.frames.get(each) for each in reversed(call.stack))
             for frame in frames:
-                if frame is not None and frame.function == scope.function:
+                if frame is not None and frame.function == stand.function:
                     yield (frame.line, frame.column or 0)
                     break
 
     def _scoped(self, found: Expression, sieve: _Sieve) -> Expression:
-        if sieve.level is None and not sieve.is_focused:
+        if sieve.level is None and sieve.stand is None:
             return found
         calls = {
             key: call for key, call in found.calls.items() if sieve.admits(key[0], module_of(call))
@@ -197,16 +203,17 @@ class ScopedRecords:
         scoped = Expression(found.range)
         # Of the calls in a loop, the one counts that the scope is, or is in.
         around = {key: call for key, call in calls.items() if self._is_around(key)}
-        if around:
-            calls, scoped.is_exact = around, True
-        if sieve.is_focused:
-            reached = self.reach.scope.reached or frozenset()
+        if sieve.stand is not None:
+            reached = sieve.stand.reached
             done = {key: call for key, call in calls.items() if key[1] in reached}
-            if done:
-                calls, scoped.is_exact = done, True
-            else:
-                calls, scoped.is_before = calls or found.calls, True
-        for key, call in calls.items():
+            before = (_over(each) for each in (around, calls, found.calls))
+            chosen = done or next(filter(None, before), calls)
+            scoped.is_exact, scoped.is_before = True, not done
+        elif around:
+            chosen, scoped.is_exact = around, True
+        else:
+            chosen = calls
+        for key, call in chosen.items():
             scoped.add(key, call)
         return scoped
 
@@ -226,12 +233,12 @@ class ScopedRecords:
     def _make_sieve(self, function: Function | None) -> _Sieve:
         name = MODULE if function is None else function.qualified_name
         reach = self.reach
-        is_focused = reach.is_focused_on(self._key, name)
+        stand = reach.stand_of(self._key, name)
         if function is None:
             # Its code runs once: what counts are the calls that lead to the scope.
             is_around = reach.is_called_from(self._key, name) or reach.scope.function is None
             counts = is_around and self._has_own_outside()
-            return _Sieve(reach, reach.level(None) if counts else None, is_focused)
+            return _Sieve(reach, reach.level(None) if counts else None, stand)
         levels: set[int] = set()
         for module in self._modules(function):
             level = reach.level(module)
@@ -243,7 +250,7 @@ class ScopedRecords:
         outermost = reach.level(None)
         if outermost in levels and not self._counts_outside(name):
             levels.discard(outermost)
-        return _Sieve(reach, min(levels, default=None), is_focused)
+        return _Sieve(reach, min(levels, default=None), stand)
 
     def _counts_outside(self, name: str) -> bool:
         """Whether what a function made in no module belongs to the scope."""
@@ -270,8 +277,13 @@ class ScopedRecords:
         return found
 
 
-def _has_one(where: SourceRange, places: Sequence[tuple[int, int]]) -> bool:
+def _has_one(where: SourceRange, places: Sequence[_Place]) -> bool:
     return any(where.start <= place < where.end for place in places)
+
+
+def _over(calls: Mapping[Key, Call]) -> dict[Key, Call]:
+    """Those of some calls that are over, and so have a value or an error."""
+    return {key: call for key, call in calls.items() if is_finished(call) or call.error is not None}
 
 
 Records: TypeAlias = FileRecords | ScopedRecords

@@ -88,7 +88,7 @@ const SENT: Readonly<Record<string, readonly string[]>> = {
   [STEP_CALL.method]: keysOf<StepCall>({ ...POSITION, direction: true }),
   [FOCUS.method]: keysOf<Focus>({
     ...{ session: true, process: true, call: true, reached: true },
-    ...{ file: true, function: true, line: true },
+    ...{ file: true, function: true, line: true, outer: true },
   }),
   [INLINE_VALUES.method]: keysOf<Lines>({ uri: true, first: true, last: true }),
 };

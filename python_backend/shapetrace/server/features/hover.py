@@ -46,7 +46,7 @@ _TRANSPARENT = (
 """Who points at one of these may mean what it is part of."""
 
 
-_NOT_REACHED = "Not reached yet in this call: that was before."
+_NOT_REACHED = "From before: not known to be reached in this call."
 
 _NOT_ENTERED = "Nothing is known of this call yet: that was before."
 

@@ -51,6 +51,9 @@ STACK = """
         y = y * 2  # @after
 """
 
+OWN = ("reached", "file", "function", "line")
+"""What is told of each function that is running."""
+
 
 class Debugged:
     """A debugged program whose frames are asked about."""
@@ -120,6 +123,9 @@ def test_a_stop_in_layer_seven_and_the_frames_around(tmp_path: Path) -> None:
             "Stack.forward in root(f32[3,4]): * f32[3,4]",
             "<module>: ones(3, 4) f32[3,4]",
         ]
+        told = [program.here(place) or {} for place in stop.frames]
+        own = [{key: each[key] for key in OWN} for each in told]
+        assert [each["outer"] for each in told] == [own[1:], own[2:], []]
 
 
 def test_two_calls_of_one_line_with_different_shapes(tmp_path: Path) -> None:

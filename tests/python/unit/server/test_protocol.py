@@ -129,6 +129,8 @@ def test_every_message_has_a_sample() -> None:
         (protocol.read_step_call, {"uri": "file:///a.py", "line": 3, "direction": 0}),
         (protocol.read_focus, {"session": "s", "process": 1, "call": 1, "reached": ["1"]}),
         (protocol.read_focus, {"process": None}),
+        (protocol.read_focus, {"session": "s", "outer": [{"reached": []}]}),
+        (protocol.read_focus, {"session": "s", "outer": 1}),
     ],
 )
 def test_parameters_that_are_wrong_are_refused(reader: Any, params: object) -> None:

@@ -273,10 +273,10 @@ def test_hovers_say_that_something_was_not_reached(layers: Scoped) -> None:
     column = layers.shown.document.lines[line].index(" + b") + 1
     story = hover(layers.view(), layers.shown.store, line, column)
     assert story is not None
-    assert story.markdown.endswith("Not reached yet in this call: that was before.")
+    assert story.markdown.endswith("From before: not known to be reached in this call.")
     hints = inlay_hints(layers.view(), line - 1, line, HintOptions())
     stories = [statement_story(layers.view(), layers.shown.store, hint.statement) for hint in hints]
-    assert all("Not reached yet" in each for each in stories)
+    assert all("From before" in each for each in stories)
 
 
 def test_a_frame_outside_of_all_modules_has_a_scope(layers: Scoped) -> None:

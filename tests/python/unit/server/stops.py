@@ -1,0 +1,104 @@
+"""What the editor shows while a program stands still, as text in, text out.
+
+A program says where it stops: ``stop()``, or ``stop(1)`` with the function around looked at.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import FrameType
+
+from shapetrace.events.rows import RowReader
+from shapetrace.recorder.debuggers import Debugger
+from shapetrace.recorder.rows import RowWriter
+from shapetrace.recorder.session import Recorder, RecorderOptions
+from shapetrace.recorder.standing import Standing, standing_of
+from shapetrace.server.documents import Documents
+from shapetrace.server.features.inlay_hints import inlay_hints
+from shapetrace.server.options import HintOptions
+from shapetrace.server.scope import Scope, Stand
+from shapetrace.server.scopes import Scopes
+from shapetrace.server.store import TraceStore
+from shapetrace.server.view import DocumentView
+from tests.python.unit.server.annotated import plain, with_hints
+from tests.support.recorder import PRELUDE
+
+
+def scope_of(standing: Standing) -> Scope:
+    """What the editor tells the server of a frame of the first process."""
+    own, *outer = (
+        Stand(frozenset(each.reached), each.function, each.file, each.line)
+        for each in (standing.own, *standing.outer)
+    )
+    place = (own.reached, own.function, own.file, own.line)
+    return Scope(1, standing.call, *place, outer=tuple(outer))
+
+
+class Stops:
+    """A program that runs, and what was shown at each of its stops."""
+
+    def __init__(self, text: str, path: Path) -> None:
+        path.write_text(PRELUDE + plain(text), encoding="utf-8")
+        self.path = path
+        self.shown: list[str] = []
+        """At each stop the lines of the function that was looked at with their hints."""
+        self.recorder = Recorder(RecorderOptions(debugger=Debugger((), frozenset())))
+        self._writer, self._reader = RowWriter(self.recorder), RowReader()
+        self._store = TraceStore()
+        self._store.open_process("session", "process")
+        self._scopes = Scopes(self._store)
+        document = Documents().open(path.as_uri(), path.read_text("utf-8"), 1)
+        assert document is not None
+        self._document = document
+
+    def run(self) -> Stops:
+        """Run it to its end."""
+        code = compile(self.path.read_bytes(), str(self.path), "exec")
+        names = {"__name__": "__main__", "__file__": str(self.path), "stop": self.stop}
+        self.recorder.start(sys._getframe())
+        try:
+            exec(code, names)
+        finally:
+            self.recorder.stop()
+        assert [note for note in self.recorder.notes if "fault" in note[0]] == []
+        return self
+
+    def stop(self, outwards: int = 0, shown: int = 0) -> int:
+        """Look at the function that calls this, or one around it; show that or one around it."""
+        frame = self._frame(sys._getframe(1), outwards)
+        self.hear()
+        standing = standing_of(self.recorder, frame, None)
+        focus = None if standing is None else scope_of(standing)
+        self._scopes.set_focus(focus)
+        self.shown.append(self._text(self._frame(frame, shown)))
+        return 1
+
+    def _frame(self, frame: FrameType | None, outwards: int) -> FrameType:
+        while frame is not None and (outwards or frame.f_code.co_filename != str(self.path)):
+            outwards -= frame.f_code.co_filename == str(self.path)
+            frame = frame.f_back
+        assert frame is not None
+        return frame
+
+    def hear(self) -> None:
+        """Take what the recorder has seen, as the editor does every few milliseconds."""
+        messages = iter(self._writer.write, None)
+        for message in (*messages, self._writer.write_changes()):
+            if message is not None:
+                self._store.apply("process", self._reader.read({"type": "rows", **message}))
+
+    def _text(self, frame: FrameType) -> str:
+        records = self._scopes.records(self._document.key)
+        assert records is not None
+        assert records.base.text is not None
+        view = DocumentView(self._document, records, records.base.text)
+        hints = inlay_hints(view, 0, 1_000_000, HintOptions())
+        lines = with_hints(self._document.lines, hints).split("\n")
+        function = view.structure.function_at(frame.f_lineno)
+        shown = [
+            line.strip()
+            for number, line in enumerate(lines, 1)
+            if "«" in line and view.structure.function_at(number) is function
+        ]
+        return "\n".join(shown)
