@@ -7,7 +7,7 @@ does not begin the loop anew. A place in a loop that has been left lies before a
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import CodeType
 from typing import Final, NamedTuple
 
@@ -15,13 +15,10 @@ from shapetrace.recorder.steps import Listing
 
 
 class _Loop(NamedTuple):
-    """The instructions from the head of a loop to the jump back there."""
+    """A loop, by the instruction that begins it anew and all from which that is come back to."""
 
     head: int
-    end: int
-
-    def __contains__(self, offset: object) -> bool:
-        return isinstance(offset, int) and self.head <= offset <= self.end
+    body: frozenset[int]
 
 
 class Order:
@@ -29,13 +26,17 @@ class Order:
 
     def __init__(self, code: CodeType) -> None:
         self._listing: Final = Listing(code)
-        # The compiler puts handlers at the end, with jumps back to where the program goes on.
-        self._handlers_begin: Final = min(
-            (each.target for each in self._listing.handlers), default=len(code.co_code)
-        )
+        self._following: Final = {each: self._ways_on(each) for each in self._listing.offsets}
+        self._preceding: Final = _turned_around(self._following)
         self._loops: Final = tuple(sorted(self._find_loops()))
-        self._heads: Final = frozenset(loop.head for loop in self._loops)
-        self._reached: Final[dict[int, frozenset[int]]] = {}
+        heads = frozenset(loop.head for loop in self._loops)
+        self._within_iteration: Final = _turned_around(
+            {
+                source: tuple(each for each in targets if each > source or each not in heads)
+                for source, targets in self._following.items()
+            }
+        )
+        self._behind: Final[dict[int, frozenset[int]]] = {}
 
     def may_be_before(self, place: int, here: int) -> bool:
         """Whether the program may have come from one instruction to another in one iteration."""
@@ -43,43 +44,61 @@ class Order:
         if place == here:
             return False
         for loop in self._loops:
-            if place in loop and here not in loop:
+            if place in loop.body and here not in loop.body:
                 if loop.head == here:
                     return False
                 place = loop.head
                 break
-        return here in self._ahead(place)
+        known = self._behind.get(here)
+        if known is None:
+            known = self._behind[here] = _reached_from(here, self._within_iteration)
+        return place in known
 
     def _align(self, offset: int) -> int:
         """Where the instruction begins that an offset lies in."""
         return self._listing.offsets[max(bisect_right(self._listing.offsets, offset) - 1, 0)]
 
     def _find_loops(self) -> Iterator[_Loop]:
-        ends: dict[int, int] = {}
+        sources: dict[int, list[int]] = {}
         for source, targets in self._listing.following.items():
             for target in targets:
-                if target <= source < self._handlers_begin:
-                    ends[target] = max(source, ends.get(target, 0))
-        for head, end in ends.items():
-            yield _Loop(head, end)
+                if target <= source:
+                    sources.setdefault(target, []).append(source)
+        first = self._listing.offsets[0]
+        for head, jumps in sources.items():
+            # Handlers jump back as well to where the program goes on, but not only from there.
+            outside = _reached_from(first, self._following, but=head) if head != first else ()
+            back = [each for each in jumps if each not in outside]
+            if back:
+                body = {head, *back}
+                for each in body - {head}:
+                    body |= _reached_from(each, self._preceding, but=head)
+                yield _Loop(head, frozenset(body))
 
-    def _ahead(self, start: int) -> frozenset[int]:
-        known = self._reached.get(start)
-        if known is None:
-            found: set[int] = set()
-            waiting = [start]
-            while waiting:
-                for target in self._following(waiting.pop()):
-                    if target not in found:
-                        found.add(target)
-                        waiting.append(target)
-            known = self._reached[start] = frozenset(found)
-        return known
+    def _ways_on(self, offset: int) -> tuple[int, ...]:
+        """Where the program can go on after an instruction, by an error too."""
+        handlers = self._listing.handlers
+        failed = [each.target for each in handlers if each.start <= offset < each.end]
+        return (*self._listing.following[offset], *failed)
 
-    def _following(self, offset: int) -> Iterator[int]:
-        for target in self._listing.following[offset]:
-            if target > offset or target not in self._heads:
-                yield target
-        for handler in self._listing.handlers:
-            if handler.start <= offset < handler.end:
-                yield handler.target
+
+def _turned_around(ways: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+    sources: dict[int, list[int]] = {}
+    for source, targets in ways.items():
+        for target in targets:
+            sources.setdefault(target, []).append(source)
+    return {target: tuple(each) for target, each in sources.items()}
+
+
+def _reached_from(
+    start: int, ways: Mapping[int, tuple[int, ...]], but: int | None = None
+) -> frozenset[int]:
+    """All that there is a way to, which may not lead through one place."""
+    found: set[int] = set()
+    waiting = [start]
+    while waiting:
+        for target in ways.get(waiting.pop(), ()):
+            if target != but and target not in found:
+                found.add(target)
+                waiting.append(target)
+    return frozenset(found)
