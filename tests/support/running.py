@@ -37,11 +37,17 @@ def enter(session: DebugSession, server: SessionServer, backend: Path = BACKEND)
 
 @contextmanager
 def running(
-    script: Script, *, listening: bool = True, environment: Mapping[str, str] | None = None
+    script: Script,
+    *,
+    listening: bool = True,
+    environment: Mapping[str, str] | None = None,
+    follows_children: bool = True,
 ) -> Iterator[Running]:
     """Run a program without us, which listens for a debugger or knows nothing of one."""
     port = free_port()
     debugpy = ["-m", "debugpy", "--listen", f"127.0.0.1:{port}"] if listening else []
+    if listening and not follows_children:
+        debugpy += ["--configure-subProcess", "False"]
     given = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     given |= {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", **(environment or {})}
     process = subprocess.Popen(

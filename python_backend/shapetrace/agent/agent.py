@@ -22,6 +22,7 @@ from shapetrace.agent import debugger, here
 from shapetrace.agent.hiding import hide_code, hide_skips, unseen
 from shapetrace.process.ending import Ending
 from shapetrace.process.exits import WatchedExits
+from shapetrace.process.forks import undivided
 from shapetrace.process.main_thread import soon_on_main_thread
 from shapetrace.recorder.arrival import when_torch_is_imported
 from shapetrace.recorder.ranks import rank_and_world_size
@@ -279,7 +280,8 @@ class Agent:
     def _run(self) -> None:
         if self._beginning == "attach":
             # Here, as it takes a while, and the debugger is not to wait for it.
-            self._await_torch()
+            with undivided():
+                self._await_torch()
         before = time.monotonic()
         while not self._is_leaving:
             if self._sender.is_over and self.address.mode == "debug":

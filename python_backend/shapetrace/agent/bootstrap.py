@@ -9,6 +9,7 @@ from shapetrace.agent.agent import Agent
 from shapetrace.agent.hiding import unseen
 from shapetrace.agent.panes import show_shapes
 from shapetrace.process.beginning import process_began_at
+from shapetrace.process.forks import watch_forks
 from shapetrace.transport.session import VARIABLE, read_address
 
 _agent: Agent | None = None
@@ -43,23 +44,23 @@ def enter(session: str) -> None:
 def _start(agent: Agent) -> None:
     global _agent, _follows_forks
     _agent = agent
-    if not _follows_forks and hasattr(os, "register_at_fork"):
+    if not _follows_forks:
         # Once for all, as it cannot be undone.
         _follows_forks = True
         # Unseen: tracing it would take longer than what it does.
-        os.register_at_fork(after_in_child=unseen(_after_fork_in_child))
+        watch_forks(unseen(_after_fork_in_child))
     agent.begin()
     show_shapes()
 
 
-def _after_fork_in_child() -> None:
+def _after_fork_in_child(can_begin: bool) -> None:
     global _agent
     if _agent is None:
         return
     try:
         former, _agent = _agent, None
         agent = former.after_fork_in_child()
-        if agent is not None:
+        if agent is not None and can_begin:
             _start(agent)
     except Exception:
         # The child is to run as without us.

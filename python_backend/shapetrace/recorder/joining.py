@@ -20,14 +20,14 @@ from shapetrace.recorder.callsite import (
     FORWARD,
     HANDLER,
     HIDDEN,
-    TORCH_DIRECTORY,
     CodeKinds,
 )
 from shapetrace.recorder.frames import forget_locals, read_locals
 from shapetrace.recorder.fused import fused_path_check
 from shapetrace.recorder.modules import is_compiled
 
-_COMPILED_CODE_RUNS: Final = os.path.join(TORCH_DIRECTORY, "_dynamo", "eval_frame.py")
+_COMPILED_CODE_RUNS: Final = os.path.join(os.sep, "_dynamo", "eval_frame.py")
+"""The end of its path: torch may lie behind a symbolic link."""
 
 
 def running_forwards(kinds: CodeKinds) -> frozenset[tuple[int, int]]:
@@ -46,16 +46,19 @@ def can_join(frame: FrameType, kinds: CodeKinds) -> bool:
     """Whether the modes can be put on this thread's stacks now, where it is in this frame.
 
     Not while torch or we are at work on them, and not where that would change what runs: within
-    compiled regions and fused paths.
+    compiled regions, fused paths and what torch.jit traces. Nor within a backward pass, at whose
+    end torch puts the stacks back as they were.
     """
     if kinds.of(frame.f_code) in (HIDDEN, BOUNDARY, HANDLER) or kinds.is_torch(frame.f_code):
         return False
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
+        return False
+    if torch._C._current_graph_task_id() != -1:
         return False
     current: FrameType | None = frame
     while current is not None:
         code = current.f_code
-        if code.co_filename == _COMPILED_CODE_RUNS:
+        if code.co_filename.endswith(_COMPILED_CODE_RUNS) and kinds.is_torch(code):
             return False
         if code is CALL_IMPL and _is_closed(current):
             return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterable, Iterator
 from types import CodeType
 from typing import Final, NamedTuple, TypeAlias
@@ -41,11 +42,16 @@ class Order:
         )
         self._loops: Final = tuple(sorted(self._find_loops(), key=lambda loop: loop.head))
         self._heads: Final = frozenset(loop.head for loop in self._loops)
-        self._ahead: Final[dict[int, set[int]]] = {}
+        self._before: Final = _turned_around(self._every, self._heads)
+        self._behind: Final[dict[int, set[int]]] = {}
+
+    def __len__(self) -> int:
+        """How many instructions there are: each question but the first two walks over them."""
+        return len(self._offsets)
 
     def may_be_before(self, place: int, here: int) -> bool:
         """Whether the program may have come from one instruction to another in one iteration."""
-        place, here = self._align(place), self._align(here)
+        place, here = self.align(place), self.align(here)
         if place == here:
             return False
         for loop in self._loops:
@@ -54,31 +60,53 @@ class Order:
                     return False
                 place = loop.head
                 break
-        if place not in self._ahead:
-            self._ahead[place] = _come_to(self._every, place, heads=self._heads)
-        return here in self._ahead[place]
+        # There are as many places as calls, but few that somebody stands at.
+        if here not in self._behind:
+            self._behind[here] = _come_to(self._before, here)
+        return place in self._behind[here]
 
     def beginning_around(self, place: int, here: int) -> int | None:
         """Where the innermost loop begins that both are in; None where they are in none."""
-        place, here = self._align(place), self._align(here)
+        place, here = self.align(place), self.align(here)
         around = [each for each in self._loops if place in each.inside and here in each.inside]
         innermost = min(around, key=lambda loop: len(loop.inside), default=None)
         return None if innermost is None else innermost.head
 
     def is_in_loop(self, place: int) -> bool:
         """Whether a place may be come to more than once in one call."""
-        place = self._align(place)
+        place = self.align(place)
         return any(place in loop.inside for loop in self._loops)
 
-    def is_passed(self, place: int, here: int, beginning: int) -> bool:
-        """Whether every way from a beginning to an instruction goes by a place."""
-        place, here = self._align(place), self._align(here)
-        without = _come_to(self._likely, beginning, without=place, heads=self._heads)
-        return place == beginning or here not in without
+    def passed(self, here: int, beginning: int) -> frozenset[int]:
+        """The instructions that every way from a beginning to an instruction goes by."""
+        here = self.align(here)
+        way = _way_to(self._likely, beginning, here, self._heads)
+        if not way:
+            return frozenset(self._offsets)  # There is none: that says nothing of any of them.
+        number = {offset: index for index, offset in enumerate(way)}
+        found: set[int] = set()
+        seen: set[int] = set()
+        furthest = 0
+        for index, offset in enumerate(way):
+            if furthest <= index:
+                found.add(offset)
+            # What leads around the next ones, and back to the way behind them?
+            waiting = [offset]
+            while waiting:
+                source = waiting.pop()
+                for target in self._likely[source]:
+                    if target <= source and target in self._heads:
+                        continue
+                    if target in number:
+                        furthest = max(furthest, number[target])
+                    elif target not in seen:
+                        seen.add(target)
+                        waiting.append(target)
+        return frozenset(found)
 
     def is_after_each(self, place: int, other: int) -> bool:
         """Whether a place is come to once at most each time that another one was."""
-        place, other = self._align(place), self._align(other)
+        place, other = self.align(place), self.align(other)
         if place in (other, self.first):
             return False
         return not any(
@@ -87,10 +115,10 @@ class Order:
 
     def is_followed(self, place: int, other: int, beginning: int) -> bool:
         """Whether the program does not begin anew after a place without going by another one."""
-        place, other = self._align(place), self._align(other)
+        place, other = self.align(place), self.align(other)
         return beginning not in _come_to(self._likely, place, without=other)
 
-    def _align(self, offset: int) -> int:
+    def align(self, offset: int) -> int:
         """Where the instruction begins that an offset lies in."""
         return self._offsets[max(bisect_right(self._offsets, offset) - 1, 0)]
 
@@ -116,10 +144,7 @@ class Order:
 
     def _between(self, head: int, sources: set[int]) -> set[int]:
         """What leads from the head of a loop to the jumps back there."""
-        before: _Ways = {each: set() for each in self._offsets}
-        for offset, targets in self._every.items():
-            for target in targets:
-                before[target].add(offset)
+        before = _turned_around(self._every)
         found = {head, *sources}
         for source in sources - {head}:
             found |= _come_to(before, source, without=head)
@@ -136,6 +161,16 @@ def _with_handlers(ways: _Ways, handlers: Iterable[Handler]) -> _Ways:
     return found
 
 
+def _turned_around(ways: _Ways, heads: frozenset[int] = frozenset()) -> _Ways:
+    """Where the program may come from, if not back to some instructions."""
+    found: _Ways = {offset: set() for offset in ways}
+    for offset, targets in ways.items():
+        for target in targets:
+            if target > offset or target not in heads:
+                found[target].add(offset)
+    return found
+
+
 def _come_to(
     ways: _Ways, start: int, *, without: int | None = None, heads: frozenset[int] = frozenset()
 ) -> set[int]:
@@ -149,6 +184,24 @@ def _come_to(
                 found.add(target)
                 waiting.append(target)
     return found
+
+
+def _way_to(ways: _Ways, start: int, end: int, heads: frozenset[int]) -> list[int]:
+    """One way from an instruction to another one, not back to some; empty where there is none."""
+    before = {start: start}
+    waiting = deque([start])
+    while waiting and end not in before:
+        offset = waiting.popleft()
+        for target in ways[offset]:
+            if target not in before and (target > offset or target not in heads):
+                before[target] = offset
+                waiting.append(target)
+    if end not in before:
+        return []
+    way = [end]
+    while way[-1] != start:
+        way.append(before[way[-1]])
+    return way[::-1]
 
 
 def _is_of_with(code: CodeType, handler: int) -> bool:

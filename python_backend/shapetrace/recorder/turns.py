@@ -20,6 +20,8 @@ from shapetrace.recorder.records import ModuleVariant, OpVariant
 _MOST_STOPS: Final = 256
 """Functions of which it is remembered what they had done when they were looked at."""
 _MOST_ORDERS: Final = 256
+_MOST_STEPS: Final = 300_000
+"""Instructions that are walked over for one look, as the program waits: no more is certain then."""
 _RESUMED: Final = 0x20 | 0x80 | 0x200
 """The code flags of generators, coroutines and asynchronous generators. Who asks for the next part
 counts it, so what was at work as often as something else says nothing."""
@@ -47,12 +49,15 @@ class _Look:
     counts: dict[int, int]
     """How often places were at work in this call, where that is known."""
     former: _Stop | None
+    _walks: int = 0
+    """How often the function was walked over."""
     _certain: dict[int, list[int]] = field(default_factory=dict)
+    _passed: dict[tuple[int, int], frozenset[int]] = field(default_factory=dict)
 
     def was_taken(self, place: int, beginning: int) -> bool:
         """Whether a place was come by in the turn that began at an instruction."""
         order = self.order
-        if order.is_passed(place, self.here, beginning):
+        if self._is_passed(place, self.here, beginning):
             return True
         if self.activation.code.co_flags & _RESUMED:
             return False
@@ -61,7 +66,8 @@ class _Look:
                 continue
             if self.counts.get(other) == 1 and self._goes_with(place, other, beginning):
                 return True  # it is the first turn
-            if self._is_as_often(place, other) and order.is_after_each(place, other):
+            is_as_often = self._is_as_often(place, other) and self._may_walk()
+            if is_as_often and order.is_after_each(place, other):
                 return True
         return self.former is not None and self._was_taken_since(self.former, place, beginning)
 
@@ -93,9 +99,8 @@ class _Look:
 
     def _goes_with(self, place: int, other: int, beginning: int) -> bool:
         """Whether a turn that comes by a place comes by another one before or after."""
-        order = self.order
-        is_behind = order.is_passed(other, place, beginning)
-        return is_behind or order.is_followed(place, other, beginning)
+        is_behind = self._may_walk() and self._is_passed(other, place, beginning)
+        return is_behind or (self._may_walk() and self.order.is_followed(place, other, beginning))
 
     def _certain_since(self, beginning: int) -> list[int]:
         """The places that every way leads by from an instruction to where the function is."""
@@ -107,9 +112,20 @@ class _Look:
                 if total
                 and place != self.here
                 and self.order.may_be_before(place, self.here)
-                and self.order.is_passed(place, self.here, beginning)
+                and self._is_passed(place, self.here, beginning)
             ]
         return known
+
+    def _is_passed(self, place: int, here: int, beginning: int) -> bool:
+        """Whether every way from a beginning to an instruction goes by a place."""
+        known = self._passed.get((here, beginning))
+        if known is None:
+            known = self._passed[here, beginning] = self.order.passed(here, beginning)
+        return self.order.align(place) in known
+
+    def _may_walk(self) -> bool:
+        self._walks += 1
+        return self._walks * len(self.order) <= _MOST_STEPS
 
 
 class Turns:

@@ -221,6 +221,35 @@ def test_before_torch_is_imported(tmp_path: Path) -> None:
         program.wait_for("after")
 
 
+def test_a_program_that_forks_all_the_time(tmp_path: Path) -> None:
+    """A child that comes while the agent is being imported does not wait for who imports it."""
+    text = """
+        import os, signal, torch
+        print("ready", flush=True)
+        children = child = 0
+        signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))
+        while not os.path.exists("stop"):
+            child = os.fork()
+            if child == 0:
+                os._exit(1)
+            children += 1
+            signal.alarm(10)
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            if status != 1:
+                print("child", children, "ended with", status, flush=True)
+        print("over", flush=True)
+    """
+    script = write(tmp_path, text)
+    with running(script, follows_children=False) as program, SessionServer() as server:
+        program.wait_for("ready")
+        with program.attached() as session:
+            enter(session, server)
+            server.process().wait_for(lambda it: "recording" in it.states)
+        (tmp_path / "stop").touch()
+        program.wait_for("over")
+    assert program.output.split() == ["ready", "over"]
+
+
 def test_a_debugger_that_leaves(tmp_path: Path) -> None:
     """The program goes on, and what it does from then on is nobody's business."""
     script = write(tmp_path)

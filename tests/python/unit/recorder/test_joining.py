@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -16,6 +19,7 @@ from shapetrace.process.main_thread import soon_on_main_thread
 from shapetrace.recorder import ranks
 from shapetrace.recorder.session import Recorder, RecorderOptions
 from tests.support.recorder import names_of, paths_of
+from tests.support.session_server import BACKEND
 
 
 class Net(nn.Module):
@@ -90,6 +94,69 @@ def test_not_while_torch_or_compiled_code_is_running() -> None:
     recorder.stop()
     assert inside == [False, True]
     assert torch._C._len_torch_function_stack() == 0
+
+
+def test_not_in_a_backward_pass_which_puts_the_stacks_back() -> None:
+    recorder = Recorder(RecorderOptions())
+    recorder.start_beside()
+    x = torch.ones(3, requires_grad=True)
+    y = x * 2
+    inside: list[bool] = []
+    y.register_hook(lambda _: inside.append(recorder.join(sys._getframe())))
+    y.sum().backward()
+    assert inside == [False]
+    assert recorder.join(sys._getframe())
+    torch.ones(2)
+    recorder.stop()
+    assert names_of(recorder.snapshot()) == ["ones"]
+
+
+def test_not_while_a_graph_is_traced() -> None:
+    inside: list[bool] = []
+
+    def traced(x: torch.Tensor) -> torch.Tensor:
+        inside.append(recorder.join(sys._getframe()))
+        value = x * 2
+        return value + 1
+
+    recorder = Recorder(RecorderOptions())
+    recorder.start_beside()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.jit.trace(traced, torch.ones(2), check_trace=False)
+    recorder.stop()
+    assert inside == [False]
+
+
+def test_not_in_a_compiled_region_wherever_torch_lies(tmp_path: Path) -> None:
+    """Its files may have been found by way of a symbolic link."""
+    link = tmp_path / "packages"
+    link.symlink_to(Path(torch.__file__).parents[1], target_is_directory=True)
+    program = f"""
+import sys
+sys.path[:0] = [{str(link)!r}, {str(BACKEND)!r}]
+import torch
+from shapetrace.recorder.session import Recorder, RecorderOptions
+recorder = Recorder(RecorderOptions())
+@torch._dynamo.disable
+def between():
+    print(recorder.join(sys._getframe()))
+@torch.compile(backend="eager")
+def compiled(x):
+    x = x * 2
+    between()
+    return x + 1
+recorder.start_beside()
+compiled(torch.ones(3))
+print(recorder.join(sys._getframe()), torch.__file__)
+recorder.stop()
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300
+    )
+    inside, outside, file = ran.stdout.split() or [ran.stderr, "", ""]
+    assert (inside, outside) == ("False", "True")
+    assert file.startswith(str(link))
 
 
 def frame_in_torch() -> FrameType:

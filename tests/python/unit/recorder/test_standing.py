@@ -198,6 +198,42 @@ def test_after_a_loop_all_of_it_was_reached() -> None:
     ] * 2
 
 
+def test_loops_beside_what_handles_errors() -> None:
+    """Handlers lie between, behind or within loops, which jump back all the same."""
+    with looking() as looker:
+
+        class Net(nn.Module):
+            def forward(self, x: Tensor) -> Tensor:
+                with torch.no_grad():
+                    x = x + 1
+                for size in (1, 2):
+                    looker.look()
+                    with torch.no_grad():
+                        x = x.repeat(size)
+                    x = x * 2
+                for attempt in range(2):
+                    try:
+                        looker.look()
+                        x = x - attempt
+                        x = x @ x[:attempt]
+                    except RuntimeError:
+                        looker.look()
+                        continue
+                looker.look()
+                return x
+
+        net = Net()
+        net(torch.ones(1))
+        net(torch.ones(1))
+    before = "+ f32[1]; repeat(2) f32[2]; * f32[2]"
+    assert [each.partition(": ")[2] for each in looker.looks] == [
+        *("+ f32[1]", "+ f32[1]", before),
+        # The error may be of this attempt or of what came before it.
+        *(before, before, before),
+        f"{before}; - f32[2]; [:1] f32[1]; @ !RuntimeError",
+    ] * 2
+
+
 def test_a_branch_that_was_not_taken_was_not_reached() -> None:
     with looking() as looker:
 

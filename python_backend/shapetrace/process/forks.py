@@ -1,0 +1,58 @@
+"""What a thread beside the program's does without a fork coming into the middle of it.
+
+A forked child has none of the other threads. Where one of these was importing a module, a child
+that wants it too would wait for that thread forever.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import get_ident
+from typing import Final
+
+MOST_SECONDS: Final = 5.0
+"""How long a fork waits at most: whoever forks may be who is waited for here."""
+
+_at_work = threading.Lock()
+_forking: int | None = None
+"""The thread that has waited, and forks now."""
+
+
+@contextmanager
+def undivided() -> Iterator[None]:
+    """Do something during which forks have to wait."""
+    with _at_work:
+        yield
+
+
+def watch_forks(in_child: Callable[[bool], object]) -> None:
+    """Have forks wait from now on, and their children told whether nothing was divided."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(
+            before=_before,
+            after_in_parent=_after_in_parent,
+            after_in_child=lambda: in_child(_after_in_child()),
+        )
+
+
+def _before() -> None:
+    global _forking
+    if _at_work.acquire(timeout=MOST_SECONDS):
+        _forking = get_ident()
+
+
+def _after_in_parent() -> None:
+    global _forking
+    if _forking == get_ident():
+        _forking = None
+        _at_work.release()
+
+
+def _after_in_child() -> bool:
+    global _at_work, _forking
+    was_whole = _forking == get_ident()
+    _at_work, _forking = threading.Lock(), None
+    return was_whole
