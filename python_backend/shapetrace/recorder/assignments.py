@@ -149,7 +149,7 @@ class Assignments:
             if since is None:
                 ahead = self._ahead_of_entry(never)
             else:
-                ahead = self._flow.ahead(since, self._bits.anywhere, never)
+                ahead = self._flow.ahead(since, self._bits.anywhere, never, until=offset)
             if len(self._reached) >= _MOST_REMEMBERED:
                 self._reached.clear()
             known = self._reached[key] = self._bits.read(ahead.bits_at(offset))

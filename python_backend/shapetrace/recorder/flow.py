@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
+from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
 
 from shapetrace.recorder.steps import Listing
@@ -43,7 +44,7 @@ class Flow:
     def __init__(self, listing: Listing, effects: Mapping[int, Effect]) -> None:
         self._blocks: Final[dict[int, _Block]] = {}
         self._starts: Final = sorted(_starts(listing, effects))
-        self._back: Final = list(_ways_back(listing))
+        self._back: Final = sorted(_ways_back(listing), key=lambda way: way[1])
         for index, start in enumerate(self._starts):
             is_last = index + 1 == len(self._starts)
             last = listing.before(None if is_last else self._starts[index + 1])
@@ -54,31 +55,48 @@ class Flow:
                 tuple(each.target for each in listing.handlers if each.start <= start < each.end),
             )
 
-    def ahead(self, since: int, bits: int = 0, never: Ways = frozenset()) -> Ahead:
+    def ahead(
+        self, since: int, bits: int = 0, never: Ways = frozenset(), until: int | None = None
+    ) -> Ahead:
         """What may be so after the instruction at ``since``, if ``bits`` were so before it.
 
-        The ways in ``never`` are not taken.
+        The ways in ``never`` are not taken. If ``until`` is given, only that one is asked about.
         """
         entered: dict[int, int] = {}
-        waiting = [(self.block_of(since), bits)]
+        first = self.block_of(since)
+        before_first: int | None = bits
+        furthest = self._starts[-1] if until is None else self._furthest_back_to(until)
+        # In the order of the code, most blocks are looked at once.
+        waiting = [first]
         while waiting:
-            start, before = waiting.pop()
+            start = heappop(waiting)
+            before = entered[start] if before_first is None else before_first
+            before_first = None
             last, effect, following, handlers = self._blocks[start]
             after = before & ~effect.cleared | effect.new
             ways = [(block, after) for block in following if (last, block) not in never]
             ways += [(block, before) for block in handlers]
             for block, there in ways:
                 old = entered.get(block)
-                if old is None or there & ~old:
+                if block <= furthest and (old is None or there & ~old):
                     entered[block] = there | (old or 0)
-                    waiting.append((block, entered[block]))
+                    if block not in waiting:
+                        heappush(waiting, block)
         return Ahead(self, since, bits, entered)
 
     def repeats(self, offset: int) -> bool:
         """Whether the program may come to an instruction again in one run of the function."""
         if not any(target <= offset <= source for source, target in self._back):
             return False
-        return self.block_of(offset) in self.ahead(offset).entered
+        return self.block_of(offset) in self.ahead(offset, until=offset).entered
+
+    def _furthest_back_to(self, offset: int) -> int:
+        """The last instruction from which there may be a way to an earlier or the same one."""
+        furthest = offset
+        for source, target in self._back:
+            if target <= furthest < source:
+                furthest = source
+        return furthest
 
     def block_of(self, offset: int) -> int:
         """Where the block begins that an instruction is in."""

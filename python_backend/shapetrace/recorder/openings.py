@@ -40,7 +40,7 @@ class Openings:
         Coming from the entry, or from where no variable had been a way; where the instruction
         ``is_calling`` something, what it does counts as well.
         """
-        ahead = self._flow.ahead(self._entry if since is None else since, never=never)
+        ahead = self._flow.ahead(self._entry if since is None else since, never=never, until=offset)
         bits = ahead.bits_at(offset)
         if is_calling and offset in self._effects:
             bits |= self._effects[offset].new
