@@ -38,6 +38,11 @@ export class Messages {
     return offer(window.showErrorMessage, text, SHOW_LOG);
   }
 
+  /** An error of the program's own. */
+  raised(text: string): Promise<void> {
+    return offer(window.showErrorMessage, text);
+  }
+
   badInterpreter(choice: Exclude<Choice, { kind: "found" }>): Promise<void> {
     return offer(window.showErrorMessage, explainChoice(choice), SELECT);
   }

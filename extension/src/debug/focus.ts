@@ -17,7 +17,7 @@ import { property } from "../model/interpreters";
 import { questionFor, readStanding, type Standing } from "../model/standing";
 import { FOCUS, type Focus as FocusMessage } from "../protocol";
 import { objectOf } from "./launchEnvironment";
-import type { Sessions } from "./sessions";
+import type { Sessions, WatchedSession } from "./sessions";
 
 /** Of several changes of focus in a row only the last matters. */
 const SETTLING_MILLISECONDS = 15;
@@ -34,6 +34,12 @@ const RESUMING: ReadonlySet<unknown> = new Set([
 ]);
 
 const OVER: ReadonlySet<unknown> = new Set(["continued", "terminated", "exited"]);
+
+/** A stack frame that stands still, and the watched session that it belongs to. */
+export interface StoppedFrame {
+  readonly frame: DebugStackFrame;
+  readonly session: WatchedSession;
+}
 
 export class Focus implements DebugAdapterTrackerFactory, Disposable {
   readonly #disposables: Disposable[];
@@ -97,6 +103,17 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
     };
   }
 
+  /** The stack frame of a watched program that is looked at, where that stands still. */
+  get stopped(): StoppedFrame | undefined {
+    const frame = debug.activeStackItem;
+    const session = frame && this.sessions.around(frame.session);
+    return frame instanceof DebugStackFrame &&
+      session?.isOpen === true &&
+      this.#stopped.has(frame.session.id)
+      ? { frame, session }
+      : undefined;
+  }
+
   /** Resolves when the server knows of the frame that is looked at. */
   async settled(): Promise<void> {
     const patience = new Promise<void>((resolve) => {
@@ -142,16 +159,12 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
   }
 
   async #find(): Promise<FocusMessage | undefined> {
-    const item = debug.activeStackItem;
-    const session = item && this.sessions.around(item.session);
-    if (
-      !(item instanceof DebugStackFrame) ||
-      session?.isOpen !== true ||
-      !this.#stopped.has(item.session.id)
-    ) {
+    const stopped = this.stopped;
+    if (stopped === undefined) {
       return undefined;
     }
-    const standing = await this.#ask(item);
+    const { frame, session } = stopped;
+    const standing = await this.#ask(frame);
     if (standing === undefined) {
       return undefined;
     }

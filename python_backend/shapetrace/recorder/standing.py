@@ -124,6 +124,14 @@ def standing_of(recorder: Recorder, frame: FrameType, thread: int | None) -> Sta
     )
 
 
+def module_call_of(
+    recorder: Recorder, state: ThreadState | None, frame: FrameType
+) -> ModuleVariant | None:
+    """The module call that a frame runs in; None outside of any, and where that is not known."""
+    way = _way_to(recorder, state, frame)
+    return None if way is None else way.module
+
+
 def _reached(
     recorder: Recorder,
     state: ThreadState | None,
