@@ -11,9 +11,8 @@ import { callsAt, isExpression, valueAt } from "../model/callExpressions";
 import { shortExpression } from "../model/evaluation";
 import { property } from "../model/interpreters";
 
-const ONCE_MORE =
-  "Runs it now, in addition to what the program runs. Random numbers are put back; " +
-  "buffers, caches and gradients are not";
+/** Random numbers are put back, which need not be said here. */
+const ONCE_MORE = "One run more than the program's own: buffers, caches, gradients stay changed";
 
 type Choice = { readonly expression: string } | "other" | "continue";
 
@@ -22,7 +21,7 @@ interface Item extends QuickPickItem {
 }
 
 interface Place {
-  readonly file: string;
+  readonly file: Uri;
   readonly line: number;
   readonly function: string;
 }
@@ -31,7 +30,7 @@ interface Place {
 export async function traceInPlace(context: Context, stopped: StoppedFrame): Promise<void> {
   const place = await placeOf(context, stopped);
   const expressions = place === undefined ? [] : await expressionsAt(context, place);
-  const where = place && `${place.function}, ${basename(place.file)}:${place.line}`;
+  const where = place && `${place.function}, ${basename(place.file.path)}:${place.line}`;
   const chosen = await window.showQuickPick(itemsFor(expressions, where), {
     title: "Trace Forward Pass",
     placeHolder: `The program stands still${where === undefined ? "" : ` in ${where}`}`,
@@ -59,7 +58,12 @@ function itemsFor(expressions: readonly string[], where: string | undefined): It
   const inFrame = where === undefined ? {} : { description: `in ${where}` };
   return [
     ...evaluate,
-    { label: "$(edit) Evaluate Another Expression...", ...inFrame, choice: "other" },
+    {
+      label: "$(edit) Evaluate Another Expression...",
+      ...inFrame,
+      detail: ONCE_MORE,
+      choice: "other",
+    },
     { label: "", kind: QuickPickItemKind.Separator },
     {
       label: "$(debug-continue) Continue, and Record the Next Forward Pass",
@@ -91,7 +95,7 @@ async function placeOf({ log }: Context, { frame }: StoppedFrame): Promise<Place
     const file = property(property(found, "source"), "path");
     const line = property(found, "line");
     if (typeof file === "string" && typeof line === "number") {
-      return { file, line, function: String(property(found, "name")) };
+      return { file: uriOf(file), line, function: String(property(found, "name")) };
     }
   } catch (error) {
     log.debug(`it is not known where the frame stands: ${messageOf(error)}`);
@@ -99,27 +103,34 @@ async function placeOf({ log }: Context, { frame }: StoppedFrame): Promise<Place
   return undefined;
 }
 
+/** VS Code turns the paths in an adapter's answers into what it calls the files itself. */
+function uriOf(path: string): Uri {
+  const isUri = /^[\w+.-]{2,}:\/\//.test(path);
+  const uri = isUri ? Uri.parse(path, true) : Uri.file(path);
+  return uri.scheme === "vscode-remote" ? Uri.file(uri.path) : uri;
+}
+
 /** What could be evaluated there, the likeliest first. */
 async function expressionsAt({ log }: Context, { file, line }: Place): Promise<string[]> {
   try {
-    const document = await workspace.openTextDocument(Uri.file(file));
+    const document = await workspace.openTextDocument(file);
     // The lines are those of the file that the program has read.
-    const source = document.isDirty ? await readFile(file, "utf8") : document.getText();
+    const source = document.isDirty ? await readFile(file.fsPath, "utf8") : document.getText();
     const calls = callsAt(source, line);
     const value = calls.length === 0 ? valueAt(source, line) : undefined;
     const selected = selectionIn(file);
     const all = [selected, ...calls, value];
     return [...new Set(all.filter((each) => each !== undefined))];
   } catch (error) {
-    log.debug(`${file} cannot be read: ${messageOf(error)}`);
+    log.debug(`${file.fsPath} cannot be read: ${messageOf(error)}`);
     return [];
   }
 }
 
 /** What is selected in the file, if that is an expression. */
-function selectionIn(file: string): string | undefined {
+function selectionIn(file: Uri): string | undefined {
   const editor = window.activeTextEditor;
-  if (editor?.document.uri.fsPath !== Uri.file(file).fsPath) {
+  if (editor?.document.uri.toString() !== file.toString()) {
     return undefined;
   }
   const text = editor.document.getText(editor.selection).trim();

@@ -1,5 +1,14 @@
 /** Having an expression run in the stack frame that is looked at, and recorded. */
-import { type CancellationToken, type DebugStackFrame, ProgressLocation, window } from "vscode";
+import { randomInt } from "node:crypto";
+
+import {
+  type CancellationToken,
+  type DebugStackFrame,
+  ProgressLocation,
+  Range,
+  Uri,
+  window,
+} from "vscode";
 
 import type { Context } from "../context";
 import { messageOf } from "../log";
@@ -19,10 +28,11 @@ import type { WatchedSession } from "./sessions";
 /** What takes no longer needs nothing that shows it is under way. */
 const PATIENCE_MILLISECONDS = 700;
 
+/** Of evaluations; several windows may know one program. */
+const MOST_NUMBER = 2 ** 31;
+
 /** So long the outcome stands in the status bar. */
 const TOLD_MILLISECONDS = 15_000;
-
-let evaluations = 0;
 
 /** Runs an expression where the program stands still, and tells what came of it. */
 export async function evaluateIn(
@@ -30,8 +40,7 @@ export async function evaluateIn(
   { frame, session }: StoppedFrame,
   expression: string,
 ): Promise<void> {
-  evaluations += 1;
-  const number = evaluations;
+  const number = randomInt(MOST_NUMBER);
   const { log, messages } = context;
   const running = run(frame, number, expression);
   void showIfSlow(running, shortExpression(expression), () => {
@@ -79,12 +88,22 @@ async function tell({ messages }: Context, expression: string, outcome: Outcome)
       window.setStatusBarMessage(`Shapetrace: ${text}`, TOLD_MILLISECONDS);
       break;
     case "error":
-      await messages.raised(text);
+      await messages.raised(text, showing(outcome));
       break;
     case "refused":
       await messages.warn(text);
       break;
   }
+}
+
+/** How to show the line that an error came from, if that is known. */
+function showing({ origin }: Outcome): (() => Thenable<unknown>) | undefined {
+  const [file, line] = origin ?? [];
+  if (typeof file !== "string" || typeof line !== "number") {
+    return undefined;
+  }
+  const selection = new Range(line - 1, 0, line - 1, 0);
+  return () => window.showTextDocument(Uri.file(file), { selection });
 }
 
 /** By way of the server: while the debugger waits for an evaluation to go on, it hears nothing. */

@@ -1,5 +1,15 @@
 /** What the agent is asked to evaluate at a stop, and how its answer is put into words. */
-import { type Form, integer, type JsonObject, nullable, oneOf, record, text } from "./json";
+import {
+  anyOf,
+  type Form,
+  integer,
+  type JsonObject,
+  listOf,
+  nullable,
+  oneOf,
+  record,
+  text,
+} from "./json";
 
 const AGENT = `__import__("sys").modules["shapetrace.agent.in_place"]`;
 
@@ -16,6 +26,8 @@ export interface Outcome {
   readonly value: string;
   /** How many calls were recorded. */
   readonly calls: number;
+  /** The file, and the line from 1, that an error came from, if that is known. */
+  readonly origin: readonly (string | number)[] | null;
   readonly extra: JsonObject;
 }
 
@@ -23,6 +35,7 @@ const outcome: Form<Outcome> = record<Outcome>({
   kind: { key: "kind", form: oneOf("value", "error", "refused", "cancelled") },
   value: { key: "value", form: text, otherwise: "" },
   calls: { key: "calls", form: integer, otherwise: 0 },
+  origin: { key: "origin", form: nullable(listOf(anyOf(text, integer))), otherwise: null },
 });
 
 /** What the debugger is to evaluate in a frame, so that an expression is run there. */

@@ -37,20 +37,27 @@ class _Running:
 
 _lock = threading.Lock()
 _running: _Running | None = None
+_unwanted: set[object] = set()
+"""What was cancelled while it was not running."""
 _outcomes: dict[int, dict[str, Any]] = {}
 """Of what was evaluated last, by the number that the editor has given it."""
 
 
 def run(number: int, frame: int, text: str) -> None:
-    """Evaluate an expression in the frame with this number, and remember what came of it."""
+    """Evaluate an expression in the frame with this number, and remember what came of it.
+
+    ``number`` is the evaluation's own, and one that nobody uses again.
+    """
     global _running
-    _outcomes.clear()
     running = _Running(number, threading.get_ident())
     with _lock:
+        _outcomes.clear()
+        is_wanted = number not in _unwanted
+        _unwanted.clear()
         _running = running
     try:
         try:
-            came = _run(frame, text)
+            came = _run(frame, text) if is_wanted else {"kind": "cancelled"}
         finally:
             _end(running)
     except Cancelled:
@@ -63,7 +70,7 @@ def outcome(number: int) -> str:
     """What came of it, as JSON; ``null`` while that is not known.
 
     {"kind": "value", "value": "f32[2,10]", "calls": 143}
-    {"kind": "error", "value": "RuntimeError: mat1 and mat2 ...", "calls": 12}
+    {"kind": "error", "value": "RuntimeError: ...", "calls": 12, "origin": ["/net.py", 41]}
     {"kind": "refused", "value": "nothing is being recorded", "calls": 0}
     {"kind": "cancelled"}
     """
@@ -78,27 +85,35 @@ def cancel(number: object) -> None:
     """
     with _lock:
         running = _running
-        if running is not None and running.number == number and not running.is_cancelled:
+        if running is None or running.number != number:
+            _unwanted.add(number)  # It may not have begun yet.
+        elif not running.is_cancelled:
             running.is_cancelled = _raise_in(running.thread, Cancelled)
 
 
 def _end(running: _Running) -> None:
-    """Nothing is to be raised in a thread that goes back to what it did before."""
+    """Nothing is to be raised any more in a thread that goes back to what it did before."""
     global _running
-    with _lock:
-        if _running is running:
-            _running = None
-            if running.is_cancelled:
-                _raise_in(running.thread, None)
+    while True:
+        try:
+            with _lock:
+                if _running is running:
+                    _running = None
+            # What is to be raised is raised in here. To take it back (with NULL) would leave 3.11
+            # hanging at the next function that is traced: it does not forget that there was one.
+            for _ in range(100):
+                pass
+        except Cancelled:
+            continue
+        return
 
 
-def _raise_in(thread: int, error: type[BaseException] | None) -> bool:
-    """Have a thread raise an exception when it runs Python code again, or no longer so."""
+def _raise_in(thread: int, error: type[BaseException]) -> bool:
+    """Have a thread raise an exception when it runs Python code again."""
     import ctypes
 
     raise_soon: Any = ctypes.pythonapi.PyThreadState_SetAsyncExc
-    what = None if error is None else ctypes.py_object(error)
-    return bool(raise_soon(ctypes.c_ulong(thread), what) == 1)
+    return bool(raise_soon(ctypes.c_ulong(thread), ctypes.py_object(error)) == 1)
 
 
 def _run(number: int, text: str) -> dict[str, Any]:
@@ -119,7 +134,7 @@ def _run(number: int, text: str) -> dict[str, Any]:
 
 
 def _evaluate(recorder: Recorder, frame: FrameType, text: str) -> dict[str, Any]:
-    from shapetrace.recorder.evaluation import CannotEvaluate, evaluate
+    from shapetrace.recorder.evaluation import CannotEvaluate, evaluate, origin_of
     from shapetrace.recorder.randomness import kept_randomness
 
     put_back = kept_randomness()
@@ -130,7 +145,9 @@ def _evaluate(recorder: Recorder, frame: FrameType, text: str) -> dict[str, Any]
     except CannotEvaluate as error:
         return _came("refused", str(error))
     except BaseException as error:
-        return _came("error", _text_of_error(error))
+        came = _came("error", _text_of_error(error))
+        came["origin"] = origin_of(recorder, error)
+        return came
     finally:
         put_back()
 

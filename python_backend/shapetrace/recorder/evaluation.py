@@ -14,10 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from threading import get_ident
+from traceback import walk_tb
 from types import CellType, CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
-from shapetrace.recorder.callsite import EVALUATION, Activation
+from shapetrace.recorder.callsite import EVALUATION, FORWARD, PROGRAM, Activation
 from shapetrace.recorder.records import ModuleVariant
 from shapetrace.recorder.standing import module_call_of
 
@@ -61,6 +62,17 @@ def _run(function: Callable[[], Any]) -> Any:
 
 
 RUN: Final = _run.__code__
+
+
+def origin_of(recorder: Recorder, error: BaseException) -> tuple[str, int] | None:
+    """The file and line of the innermost function of the program's that an error came from."""
+    found: tuple[str, int] | None = None
+    for frame, line in walk_tb(error.__traceback__):
+        code = frame.f_code
+        is_own = recorder.kinds.of(code) in (PROGRAM, FORWARD) and not recorder.kinds.is_torch(code)
+        if is_own and not code.co_filename.startswith("<"):
+            found = (os.path.abspath(code.co_filename), line)
+    return found
 
 
 def _begin(

@@ -22,7 +22,7 @@ describe("what came of an expression", () => {
     [{ kind: "value", value: "3", calls: 0 }, "f(x) → 3, no call of torch recorded"],
     [{ kind: "value", value: "f32[2]", calls: 1 }, "f(x) → f32[2], 1 call recorded"],
     [
-      { kind: "error", value: "RuntimeError: bad\n  shapes", calls: 2 },
+      { kind: "error", value: "RuntimeError: bad\n  shapes", calls: 2, origin: ["/a.py", 3] },
       "f(x) raised RuntimeError: bad shapes (2 calls recorded up to there)",
     ],
     [{ kind: "refused", value: "why", calls: 0 }, "f(x) was not evaluated: why"],
