@@ -47,9 +47,25 @@ loss.backward()
 print("ended")
 `;
 
+const TWICE = `\
+import torch
+from model import Model
+
+model = Model()
+for size in (3, 5):
+    model(torch.randn(size, 4))
+`;
+
 const LINE = lineOf(PROGRAM, "loss = model");
 
-const FILES = { "train.py": PROGRAM, "model.py": MODEL, ...launchConfigurations(TRAIN) };
+const FILES = {
+  ...{ "train.py": PROGRAM, "twice.py": TWICE, "model.py": MODEL },
+  ...launchConfigurations(TRAIN, {
+    ...TRAIN,
+    name: "Twice",
+    program: "${workspaceFolder}/twice.py",
+  }),
+};
 
 async function stopBeforeModel({ workbench, folder }: Fixture): Promise<void> {
   await workbench.openFile(folder.file("train.py"));
@@ -72,7 +88,7 @@ inEditors("Trace Forward Pass at a stop", {}, (test) => {
     await stopBeforeModel(it);
     await workbench.run(COMMAND);
     await eventuallyEqual(
-      async () => (await workbench.choices()).map((text) => text.split("One run more")[0]),
+      async () => (await workbench.choices()).map((text) => text.split("One run more")[0]?.trim()),
       [
         "Evaluate model(inputs).sum()",
         "Evaluate model(inputs)",
@@ -98,6 +114,27 @@ inEditors("Trace Forward Pass at a stop", {}, (test) => {
     await debug.waitUntilEnded();
     await workbench.openFile(folder.file("train.py"));
     await eventuallyEqual(() => code.hints(), { [LINE - 1]: "f32[3,4]", [LINE]: "f32[]" });
+  });
+
+  test("leaves this call's shapes as they are", { files: FILES }, async (it) => {
+    const { workbench, folder } = it;
+    const { code, debug } = workbench;
+    const down = lineOf(MODEL, "self.down(hidden)");
+    const frame = `forward, line ${down}, model.py`;
+    await workbench.openFile(folder.file("model.py"));
+    await code.toggleBreakpoint(down);
+    await debug.startNamed("Twice");
+    await debug.waitUntilStoppedIn(frame);
+    await debug.continue();
+    const hints = { [down - 2]: "x f32[5,4]", [down - 1]: "f32[5,8]", [down]: "~ f32[3,2]" };
+    await eventuallyEqual(() => code.hints(), hints);
+    await debug.waitUntilStoppedIn(frame);
+    await workbench.run(COMMAND);
+    await workbench.choose("Evaluate self.down(hidden)");
+    await eventuallyMatches("what is told", () => told(it), /f32\[5,2\].*, 1 call recorded$/);
+    await eventuallyEqual(() => code.hints(), hints);
+    await debug.stop();
+    await debug.waitUntilEnded();
   });
 
   test("tells of an error, and of what takes long", { files: FILES }, async (it) => {
