@@ -204,6 +204,35 @@ def test_cancelled_and_gone_on_while_it_runs(tmp_path: Path) -> None:
         assert ended.stdout.endswith("ended [3.0, 3.0]\n")
 
 
+def test_where_an_error_has_ended_the_frames(tmp_path: Path) -> None:
+    text = """
+        import torch
+        from torch import nn
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(4, 2)
+
+            def forward(self, x):
+                return self.fc(x).relu()
+
+        net = Net()
+        net(torch.ones(4, 3))
+    """
+    script = Script.write(text, tmp_path)
+    with SessionServer() as server, launch(script, server.launch()) as session:
+        session.break_on_exceptions("uncaught")
+        session.go()
+        program = Evaluating(session, server, script)
+        stop = session.stop()
+        assert program.run(stop.top, "self.fc(x.T)") == "value: f32[3,2] · requires grad, 2 calls"
+        (root,) = [each for each in program.heard.modules.values() if not each.path]
+        program.heard.wait_for(
+            lambda it: [m.parent for m in it.modules.values() if m.outputs] == [root.id]
+        )
+
+
 AT_REST = """
     import pathlib
     import threading

@@ -332,6 +332,40 @@ def test_a_region_that_is_stepped_around(tmp_path: Path) -> None:
         assert program.evaluated() == []
 
 
+class Doubled(torch.autograd.Function):
+    """Stands still where torch has taken our mode off: in a call of its own, and in a backward."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, stop: Callable[[], None]) -> Tensor:
+        ctx.stop = stop
+        stop()
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        ctx.stop()
+        return gradients[0] * 2, None
+
+
+@pytest.mark.parametrize("level", ["torch", "aten"])
+def test_in_the_middle_of_what_torch_does(tmp_path: Path, level: str) -> None:
+    def main(program: Stopped) -> None:
+        def hook(gradient: Tensor) -> None:
+            program.stop()
+
+        program.run("twice(torch.ones(5))")
+        x = torch.ones(3, requires_grad=True)
+        x.register_hook(hook)
+        y: Tensor = Doubled.apply(x, program.stop)
+        y.sum().backward()
+
+    with stopping(tmp_path, level=level) as program:
+        main(program)
+        assert program.answers == [(5,)] * 3
+        evaluated = [each for each in program.evaluated() if each.startswith("twice: + ")]
+        assert evaluated == ["twice: + f32[5]"] * 3
+
+
 EXPRESSIONS = {
     "self.__secret": 3,
     "[each + self.__secret for each in range(2)]": [3, 4],
