@@ -38,6 +38,15 @@ export class Messages {
     return offer(window.showErrorMessage, text, SHOW_LOG);
   }
 
+  /** An error of the program's own; `show` shows the line that it came from. */
+  async raised(text: string, show: (() => Thenable<unknown>) | undefined): Promise<void> {
+    const button = "Show Line";
+    const chosen = await window.showErrorMessage(text, ...(show === undefined ? [] : [button]));
+    if (chosen === button) {
+      await show?.();
+    }
+  }
+
   badInterpreter(choice: Exclude<Choice, { kind: "found" }>): Promise<void> {
     return offer(window.showErrorMessage, explainChoice(choice), SELECT);
   }

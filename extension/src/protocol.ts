@@ -48,6 +48,12 @@ export interface OpenSession {
   readonly port?: number;
 }
 
+/** What is evaluated at a stop, by the number that it was given. */
+export interface EvaluationReference {
+  readonly session: string;
+  readonly number: number;
+}
+
 /** Where programs of a session find the server. */
 export interface Endpoint {
   readonly port: number;
@@ -73,7 +79,7 @@ export interface Exported {
   readonly extra: JsonObject;
 }
 
-export interface Woken {
+export interface ProcessesTold {
   /** How many programs were told to look at everything again. */
   readonly processes: number;
   readonly extra: JsonObject;
@@ -270,7 +276,7 @@ const exported = record<Exported>({
   modules: { key: "modules", form: integer },
 });
 
-const woken = record<Woken>({ processes: { key: "processes", form: integer } });
+const processesTold = record<ProcessesTold>({ processes: { key: "processes", form: integer } });
 
 const treeNode = record<TreeNode>({
   id: { key: "id", form: text },
@@ -344,7 +350,14 @@ export const CLOSE_SESSION = request<{ readonly session: string }, null>(
 );
 export const CLEAR = request<Record<string, never>, null>("shapetrace/clear", nothing);
 export const EXPORT = request<Export, Exported>("shapetrace/export", exported);
-export const WAKE = request<{ readonly session: string }, Woken>("shapetrace/wake", woken);
+export const WAKE = request<{ readonly session: string }, ProcessesTold>(
+  "shapetrace/wake",
+  processesTold,
+);
+export const CANCEL_EVALUATION = request<EvaluationReference, ProcessesTold>(
+  "shapetrace/cancelEvaluation",
+  processesTold,
+);
 export const INLINE_VALUES = request<Lines, InlineValues>("shapetrace/inlineValues", inlineValues);
 
 export const TREE = request<TreeQuestion, TreePage>("shapetrace/tree", treePage);

@@ -13,7 +13,8 @@ export async function goToCall({ server }: Context, argument?: unknown): Promise
   const answer = await server.requestIfRunning(PLACE, { node: element.item.id });
   const place = answer?.place ?? null;
   if (place === null) {
-    const text = `Shapetrace: the line that made ${element.item.label} is not there any more`;
+    // It was changed since, or what made it was evaluated at a stop.
+    const text = `Shapetrace: no line that is there made ${element.item.label}`;
     window.setStatusBarMessage(text, 3000);
     return;
   }

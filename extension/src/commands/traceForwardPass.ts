@@ -3,20 +3,30 @@ import { basename } from "node:path";
 import { type TextDocument, Uri, window, workspace } from "vscode";
 
 import type { Context } from "../context";
+import type { WatchedSession } from "../debug/sessions";
 import { trace } from "../debug/trace";
 import { configurationsOfWorkspace } from "../debug/workspaceConfigurations";
 import { hasEntryPoint } from "../model/entryPoint";
 import { describeTarget, plan, type Target } from "../model/target";
 import { traceForwardPassOf } from "./traceForwardPassOf";
+import { traceInPlace } from "./traceInPlace";
 
-/** Runs the file in the editor, or what was chosen before, up to the end of one forward pass. */
+/**
+ * Runs the file in the editor, or what was chosen before, up to the end of one forward pass. While
+ * a program is debugged it is that one's forward pass: at a stop, one that is evaluated there.
+ */
 export async function traceForwardPass(context: Context, file?: unknown): Promise<void> {
   if (!workspace.isTrusted) {
     await context.messages.untrusted();
     return;
   }
   if ((await context.sessions.lasting()).length > 0) {
-    await lookAgain(context);
+    const { stopped } = context.focus;
+    if (stopped !== undefined && isRecorded(stopped.session)) {
+      await traceInPlace(context, stopped);
+    } else {
+      await lookAgain(context);
+    }
     return;
   }
   const active = await activeFile(file);
@@ -33,6 +43,11 @@ export async function traceForwardPass(context: Context, file?: unknown): Promis
       await trace(context, decision.target);
       break;
   }
+}
+
+/** Whether a program of a session is being recorded. */
+function isRecorded({ programs }: WatchedSession): boolean {
+  return [...programs.values()].some(({ state }) => state === "recording" || state === "settled");
 }
 
 async function lookAgain({ messages, sessions }: Context): Promise<void> {

@@ -16,7 +16,7 @@ import { type Log, messageOf } from "../log";
 import { property } from "../model/interpreters";
 import { questionFor, readStanding, type Stand, type Standing } from "../model/standing";
 import { FOCUS, type Focus as FocusMessage, type FocusOutside } from "../protocol";
-import type { Sessions } from "./sessions";
+import type { Sessions, WatchedSession } from "./sessions";
 import { Stops } from "./stops";
 
 /** Of several changes of focus in a row only the last matters. */
@@ -27,6 +27,12 @@ const STEP_MILLISECONDS = 300;
 
 /** An inline value waits so long for the focus that it is to be told by. */
 const PATIENCE_MILLISECONDS = 1_500;
+
+/** A stack frame that stands still, and the watched session that it belongs to. */
+export interface StoppedFrame {
+  readonly frame: DebugStackFrame;
+  readonly session: WatchedSession;
+}
 
 export class Focus implements DebugAdapterTrackerFactory, Disposable {
   readonly #disposables: Disposable[];
@@ -83,6 +89,17 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
     };
   }
 
+  /** The stack frame of a watched program that is looked at, where that stands still. */
+  get stopped(): StoppedFrame | undefined {
+    const frame = debug.activeStackItem;
+    const session = frame && this.sessions.around(frame.session);
+    return frame instanceof DebugStackFrame &&
+      session?.isOpen === true &&
+      this.#stops.has(frame.session.id)
+      ? { frame, session }
+      : undefined;
+  }
+
   /** Resolves when the server knows of the frame that is looked at. */
   async settled(): Promise<void> {
     const patience = new Promise<void>((resolve) => {
@@ -128,16 +145,12 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
   }
 
   async #find(): Promise<FocusMessage | undefined> {
-    const item = debug.activeStackItem;
-    const session = item && this.sessions.around(item.session);
-    if (
-      !(item instanceof DebugStackFrame) ||
-      session?.isOpen !== true ||
-      !this.#stops.has(item.session.id)
-    ) {
+    const stopped = this.stopped;
+    if (stopped === undefined) {
       return undefined;
     }
-    const standing = await this.#ask(item);
+    const { frame, session } = stopped;
+    const standing = await this.#ask(frame);
     if (standing === undefined) {
       return undefined;
     }

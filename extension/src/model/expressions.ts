@@ -13,7 +13,7 @@ export interface FoundExpression {
   readonly hasItems: boolean;
 }
 
-const KEYWORDS: ReadonlySet<string> = new Set(
+export const KEYWORDS: ReadonlySet<string> = new Set(
   (
     "False None True and as assert async await break class continue def del elif else except " +
     "finally for from global if import in is lambda nonlocal not or pass raise return try while " +
@@ -107,7 +107,7 @@ function isIndex(tokens: readonly Token[], open: number): boolean {
 }
 
 /** Whether an index may follow: it is a name, or the end of another index or of a call. */
-function isPrimary(tokens: readonly Token[], at: number): boolean {
+export function isPrimary(tokens: readonly Token[], at: number): boolean {
   const token = tokens[at];
   return token?.kind === "name"
     ? !KEYWORDS.has(token.text)
@@ -128,7 +128,7 @@ function isPlainIndex(tokens: readonly Token[]): boolean {
 }
 
 /** The innermost bracket that is open before a token, or that the token closes. */
-function openBracketOf(tokens: readonly Token[], at: number): number | undefined {
+export function openBracketOf(tokens: readonly Token[], at: number): number | undefined {
   let depth = 0;
   for (let index = at - 1; index >= 0; index -= 1) {
     const { kind, text } = tokens[index] ?? { kind: "sign", text: "" };
@@ -144,7 +144,7 @@ function openBracketOf(tokens: readonly Token[], at: number): number | undefined
   return undefined;
 }
 
-function closingOf(tokens: readonly Token[], open: number): number | undefined {
+export function closingOf(tokens: readonly Token[], open: number): number | undefined {
   let depth = 0;
   for (let index = open; index < tokens.length; index += 1) {
     const { kind, text } = tokens[index] ?? { kind: "sign", text: "" };

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from shapetrace.agent import debugger, here
+from shapetrace.agent import debugger, here, in_place
 from shapetrace.agent.hiding import hide_code, hide_skips, unseen
 from shapetrace.process.ending import Ending
 from shapetrace.process.exits import WatchedExits
@@ -178,7 +178,10 @@ class Agent:
     def _started_recorder(self) -> Recorder:
         from torch.compiler import is_dynamo_compiling
 
-        import shapetrace.recorder.standing  # noqa: F401 (asked for at stops, which import nothing)
+        # Asked for at stops, which import nothing.
+        import shapetrace.recorder.evaluation
+        import shapetrace.recorder.randomness
+        import shapetrace.recorder.standing  # noqa: F401
         from shapetrace.recorder.joining import running_forwards
         from shapetrace.recorder.session import Recorder, RecorderOptions
 
@@ -443,6 +446,8 @@ class Agent:
         recorder = self._recorder
         if command.get("type") == "wake" and recorder is not None:
             recorder.wake()
+        elif command.get("type") == "cancel":
+            in_place.cancel(command.get("evaluation"))
         elif command.get("type") == "stop":
             if self.address.mode == "debug":
                 self.leave()

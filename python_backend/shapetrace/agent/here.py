@@ -40,6 +40,17 @@ def answer_for(
     return undo
 
 
+def recording() -> Recorder | None:
+    """The recording that is asked about."""
+    return None if _recorder is None else _recorder()
+
+
+def someone_looks() -> None:
+    """Say that what has changed is to be told at once."""
+    if _asked is not None:
+        _asked()
+
+
 def here(number: int) -> str:
     """What a frame belongs to, as JSON; ``null`` where that is not known.
 
@@ -60,12 +71,11 @@ def harmless(number: int, expression: str) -> str:
 
 
 def _here(number: int) -> dict[str, Any] | None:
-    recorder = None if _recorder is None else _recorder()
+    recorder = recording()
     found = debugger.frame_numbered(number)
     if recorder is None or found is None:
         return None
-    if _asked is not None:
-        _asked()
+    someone_looks()
     return _told(recorder, *found)
 
 

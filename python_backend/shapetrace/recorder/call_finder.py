@@ -14,6 +14,7 @@ from shapetrace.recorder.callsite import (
     BOUNDARY,
     CALL_IMPL,
     DEBUGGER,
+    EVALUATION,
     FORWARD,
     HANDLE_TORCH_FUNCTION,
     HANDLER,
@@ -31,6 +32,7 @@ from shapetrace.recorder.records import ModuleRecord, ModuleVariant
 from shapetrace.recorder.variables import Looks
 
 if TYPE_CHECKING:
+    from shapetrace.recorder.evaluation import Evaluation
     from shapetrace.recorder.session import Recorder
 
 MOST_CALLEES = 512
@@ -79,6 +81,10 @@ class CallFinder:
         self.dispatch_mode: Any = None
         self.aside = 0
         """How many regions we stepped around are running."""
+        self.evaluation: Evaluation | None = None
+        """What is being evaluated for the user, while the program stands still."""
+        self.evaluations: dict[Any, Evaluation] = {}
+        """What was, by text and place."""
         self.passed_on: tuple[int, int] | None = None
         """Frame and instruction of a call that a handler passed on, which may change its result."""
 
@@ -176,6 +182,9 @@ class CallFinder:
                     break
             elif kind == DEBUGGER:
                 raise NotTheProgram
+            elif kind == EVALUATION:
+                if self.evaluation is not None:
+                    return self._descend(chain, None, None, self.evaluation)
             elif kind != HIDDEN:
                 chain.append((current, kind))
             current = current.f_back
@@ -186,7 +195,11 @@ class CallFinder:
         return self._descend(chain, None, call)
 
     def _descend(
-        self, chain: list[tuple[FrameType, int]], site: Site | None, call: LiveCall | None
+        self,
+        chain: list[tuple[FrameType, int]],
+        site: Site | None,
+        call: LiveCall | None,
+        evaluation: Evaluation | None = None,
     ) -> Activation:
         module: ModuleVariant | None
         if call is not None:
@@ -198,6 +211,9 @@ class CallFinder:
         elif site is not None:
             module = site.activation.module
             callees = callees_of(site)
+        elif evaluation is not None:
+            module = evaluation.module
+            callees = evaluation.callees
         else:
             module = None
             callees = self.bottom
@@ -274,7 +290,7 @@ class CallFinder:
                     inputs = tuple(describe_value(values[name]) for name in present)
                 variant = self._add_module(record, inputs, tuple(present), None)
                 variant.implicit = True
-                if parent is None and record.parameters:
+                if parent is None and record.parameters and self.evaluation is None:
                     self.recorder.passes_seen += 1
             return record.last
         finally:

@@ -36,6 +36,8 @@ HANDLER: Final = 5
 """A ``__torch_function__`` of another mode (a device's too), which passes calls on to ours."""
 DEBUGGER: Final = 6
 """Code of a debugger; what it calls is none of the program's doing."""
+EVALUATION: Final = 7
+"""What runs an expression in a frame that stands still, as if the program had it there."""
 
 TORCH_DIRECTORY: Final = os.path.dirname(os.path.realpath(torch.__file__)) + os.sep
 OWN_DIRECTORY: Final = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep

@@ -185,7 +185,7 @@ class Recorder:
         own = self.states.get(get_ident())
         for state in [*self.states.values(), *self._idle]:
             if state is own:
-                self._leave_modes(state)
+                self.leave_modes(state)
             elif state.function_mode is not None:
                 # Another thread's stack cannot be reached from here; its mode turns harmless.
                 state.function_mode.__class__ = PassingMode
@@ -233,7 +233,7 @@ class Recorder:
             state.thread = name
             self.states[get_ident()] = state
         if not state.entered:
-            self._leave_modes(state)  # where an interrupt came while they were being entered
+            self.leave_modes(state)  # where an interrupt came while they were being entered
             state.function_mode = FunctionMode(state)
             enter_function_mode(state.function_mode)
             if self.options.level == "aten":
@@ -247,7 +247,7 @@ class Recorder:
         """Take the modes off this thread again, unless it is one that stays watched."""
         if self.active and not over and state.stays and not self.rest.asleep:
             return
-        self._leave_modes(state)
+        self.leave_modes(state)
         if not state.stays or over:
             self.states.pop(get_ident(), None)
             state.stack.clear()
@@ -256,7 +256,8 @@ class Recorder:
                 state.stays = False
                 self._idle.append(state)
 
-    def _leave_modes(self, state: ThreadState) -> None:
+    def leave_modes(self, state: ThreadState) -> None:
+        """Take the modes off this thread's stacks."""
         if state.function_mode is not None:
             leave_function_mode(state.function_mode)
             # In the middle of a call, or of a backward pass, torch will put it back on the stack.
@@ -311,7 +312,7 @@ class Recorder:
                 variant.count = count
             self._finish()
             return False
-        if self.rest.needs_signatures:
+        if self.rest.needs_signatures and state.evaluation is None:
             self._pass_signature = signature_of(module, args, kwargs)
             self._changes_before_pass = self._changes
         return True
@@ -319,9 +320,10 @@ class Recorder:
     def _is_a_pass(self, state: ThreadState) -> bool:
         """Whether an outermost call is neither a part of a backward pass nor of another's forward.
 
-        Checkpoints are computed again in backward passes, and replicas run in threads.
+        Checkpoints are computed again in backward passes, and replicas run in threads. What is
+        evaluated for the user is none of the program's either.
         """
-        if torch._C._current_graph_task_id() != -1:
+        if state.evaluation is not None or torch._C._current_graph_task_id() != -1:
             return False
         return not any(each.stack for each in list(self.states.values()) if each is not state)
 
@@ -337,7 +339,7 @@ class Recorder:
         self.passes_seen += 1
         new = self._changes != self._changes_before_pass
         if self.rest.after_pass(new, self._pass_signature, self.passes_seen):
-            self._leave_modes(state)
+            self.leave_modes(state)
         passes = self.options.passes
         if passes is None or self.passes_seen < passes:
             return

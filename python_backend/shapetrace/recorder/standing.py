@@ -187,6 +187,14 @@ def _stand(
     )
 
 
+def module_call_of(
+    recorder: Recorder, state: ThreadState | None, frame: FrameType
+) -> ModuleVariant | None:
+    """The module call that a frame runs in; None outside of any, and where that is not known."""
+    way = _way_to(recorder, state, frame)
+    return None if way is None else way.module
+
+
 def _reached(
     recorder: Recorder,
     state: ThreadState | None,

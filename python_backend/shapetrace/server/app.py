@@ -151,14 +151,22 @@ class App:
 
     def wake(self, params: object) -> dict[str, Any]:
         """Have processes look at everything again."""
+        return self._command(protocol.read_session(params).session, {"type": "wake"})
+
+    def cancel_evaluation(self, params: object) -> dict[str, Any]:
+        """Have what is evaluated at a stop end. The debugger may be waiting for just that."""
+        given = protocol.read_evaluation(params)
+        return self._command(given.session, {"type": "cancel", "evaluation": given.number})
+
+    def _command(self, session: str, message: dict[str, Any]) -> dict[str, Any]:
+        """Tell the processes of a session something."""
         listener = self._listening()
-        session = protocol.read_session(params).session
         told = [
-            listener.send(process, {"type": "wake"})
+            listener.send(process, message)
             for process in self.sessions.recorded()
             if process.session == session
         ]
-        return protocol.to_json(protocol.Woken(sum(told)))
+        return protocol.to_json(protocol.ProcessesTold(sum(told)))
 
     def show_hints(self, params: object) -> None:
         """Show hints or hide them."""
@@ -342,6 +350,7 @@ def register(server: LanguageServer, app: App) -> None:
         (protocol.CLEAR, app.clear),
         (protocol.EXPORT, app.export),
         (protocol.WAKE, app.wake),
+        (protocol.CANCEL_EVALUATION, app.cancel_evaluation),
         (protocol.SHOW_HINTS, app.show_hints),
         (protocol.TREE, app.navigation.tree),
         (protocol.TREE_PATH, app.navigation.tree_path),

@@ -19,6 +19,7 @@ CLOSE_SESSION: Final = "shapetrace/closeSession"
 CLEAR: Final = "shapetrace/clear"
 EXPORT: Final = "shapetrace/export"
 WAKE: Final = "shapetrace/wake"
+CANCEL_EVALUATION: Final = "shapetrace/cancelEvaluation"
 SHOW_HINTS: Final = "shapetrace/showHints"
 STATUS: Final = "shapetrace/status"
 TREE: Final = "shapetrace/tree"
@@ -71,6 +72,14 @@ class OpenedSession:
 
 
 @dataclass(frozen=True, slots=True)
+class EvaluationReference:
+    """What is evaluated at a stop, by the number that the extension has given it."""
+
+    session: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class SessionReference:
     """A debug session: one that is over, or one that is to be woken."""
 
@@ -97,7 +106,7 @@ class Exported:
 
 
 @dataclass(frozen=True, slots=True)
-class Woken:
+class ProcessesTold:
     """How many processes were told."""
 
     processes: int
@@ -324,6 +333,12 @@ def read_open_session(params: object) -> OpenSession:
 def read_session(params: object) -> SessionReference:
     """The parameters of ``shapetrace/closeSession`` and ``shapetrace/wake``."""
     return SessionReference(_text(_object(params), "session"))
+
+
+def read_evaluation(params: object) -> EvaluationReference:
+    """The parameters of ``shapetrace/cancelEvaluation``."""
+    given = _object(params)
+    return EvaluationReference(_text(given, "session"), _number(given, "number"))
 
 
 def read_export(params: object) -> Export:

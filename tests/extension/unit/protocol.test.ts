@@ -7,6 +7,7 @@ import { SETTING_CHOICES, SETTING_DEFAULTS } from "../../../extension/src/contri
 import { Mismatch } from "../../../extension/src/model/json";
 import {
   CALLS,
+  CANCEL_EVALUATION,
   CLEAR,
   CLOSE_SESSION,
   type DocumentPosition,
@@ -60,6 +61,7 @@ const REQUESTS: readonly Pick<Request<never, unknown>, "method" | "result">[] = 
   CLEAR,
   EXPORT,
   WAKE,
+  CANCEL_EVALUATION,
   TREE,
   TREE_PATH,
   PLACE,

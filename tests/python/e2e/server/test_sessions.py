@@ -87,6 +87,10 @@ def test_all_processes_of_a_session_are_woken(client: Client) -> None:
     assert client.request("shapetrace/wake", {"session": "session-1"}) == {"processes": 2}
     assert [heard(agent)["type"] for agent in agents] == ["wake", "wake"]
     assert client.request("shapetrace/wake", {"session": "nobody"}) == {"processes": 0}
+    evaluation = {"session": "session-1", "number": 7}
+    assert client.request("shapetrace/cancelEvaluation", evaluation) == {"processes": 2}
+    cancel = {"type": "cancel", "evaluation": 7}
+    assert [heard(agent) for agent in agents] == [cancel, cancel]
 
 
 def test_when_a_session_is_closed_its_processes_are_told(client: Client, path: Path) -> None:
@@ -107,6 +111,7 @@ def test_when_a_session_is_closed_its_processes_are_told(client: Client, path: P
         ("shapetrace/openSession", {}),
         ("shapetrace/openSession", None),
         ("shapetrace/wake", {"session": 3}),
+        ("shapetrace/cancelEvaluation", {"session": "session-1", "number": "3"}),
         ("shapetrace/export", {"path": "x", "format": "pdf"}),
     ],
 )

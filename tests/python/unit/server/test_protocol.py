@@ -19,6 +19,7 @@ READERS: dict[str, Any] = {
     protocol.OPEN_SESSION: protocol.read_open_session,
     protocol.CLOSE_SESSION: protocol.read_session,
     protocol.WAKE: protocol.read_session,
+    protocol.CANCEL_EVALUATION: protocol.read_evaluation,
     protocol.EXPORT: protocol.read_export,
     protocol.SHOW_HINTS: protocol.read_show_hints,
     protocol.TREE: protocol.read_tree,
@@ -33,7 +34,8 @@ READERS: dict[str, Any] = {
 
 RESULTS: dict[str, Any] = {
     protocol.OPEN_SESSION: protocol.OpenedSession,
-    protocol.WAKE: protocol.Woken,
+    protocol.WAKE: protocol.ProcessesTold,
+    protocol.CANCEL_EVALUATION: protocol.ProcessesTold,
     protocol.EXPORT: protocol.Exported,
     protocol.TREE: protocol.TreePage,
     protocol.TREE_PATH: protocol.TreePath,

@@ -1,0 +1,66 @@
+"""Putting back the random numbers that an additional run of the program's code has used up."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch._C import DisableTorchFunction
+
+
+def kept_randomness() -> Callable[[], None]:
+    """Note the state of all generators that a program uses without naming one.
+
+    Returns how to put it back: Python's, NumPy's, the CPU's and that of devices in use. Where one
+    cannot be read, as in the middle of a graph's capture, it is left alone.
+    """
+    undo: list[Callable[[], object]] = []
+    for keep in (_keep_python, _keep_numpy, _keep_torch):
+        try:
+            undo.extend(keep())
+        except Exception:
+            continue  # There is nothing to put back that could be relied on.
+
+    def put_back() -> None:
+        with ExitStack() as stack:
+            for each in undo:
+                stack.callback(each)
+
+    return put_back
+
+
+def _keep_python() -> Iterator[Callable[[], object]]:
+    random: Any = sys.modules.get("random")
+    if random is not None:
+        state = random.getstate()
+        yield lambda: random.setstate(state)
+
+
+def _keep_numpy() -> Iterator[Callable[[], object]]:
+    random: Any = sys.modules.get("numpy.random")
+    if random is not None:
+        state = random.get_state()
+        yield lambda: random.set_state(state)
+
+
+def _keep_torch() -> Iterator[Callable[[], object]]:
+    for generator in _generators():
+        with DisableTorchFunction(), torch._C._DisableTorchDispatch():
+            state = generator.get_state()
+
+        def put_back(generator: Any = generator, state: Any = state) -> None:
+            with DisableTorchFunction(), torch._C._DisableTorchDispatch():
+                generator.set_state(state)
+
+        yield put_back
+
+
+def _generators() -> Iterator[Any]:
+    """The CPU's, and those of the devices that the program uses already."""
+    yield torch.default_generator
+    cuda: Any = torch.cuda
+    if cuda.is_initialized():
+        yield from cuda.default_generators
