@@ -18,6 +18,8 @@ export interface AgentSession {
   readonly mode: SessionMode;
   readonly afterPass: AfterPass;
   readonly level: Level;
+  /** Whether values at a stop are to look as we show them. */
+  readonly showsVariables: boolean;
 }
 
 export interface Surroundings {

@@ -7,7 +7,6 @@ import time
 
 from shapetrace.agent.agent import Agent
 from shapetrace.agent.hiding import unseen
-from shapetrace.agent.panes import show_shapes
 from shapetrace.process.beginning import process_began_at
 from shapetrace.transport.session import VARIABLE, read_address
 
@@ -49,7 +48,6 @@ def _start(agent: Agent) -> None:
         # Unseen: tracing it would take longer than what it does.
         os.register_at_fork(after_in_child=unseen(_after_fork_in_child))
     agent.begin()
-    show_shapes()
 
 
 def _after_fork_in_child() -> None:

@@ -49,7 +49,7 @@ def _presentation(value: Any) -> str | None:
     if torch is None and arrays is None:
         return None
     if kind is MethodType:
-        return None if torch is None else _method_line(value, torch)
+        return _method_line(value, torch)
     return holder_line(value, torch, arrays)
 
 
@@ -64,15 +64,18 @@ def _leaf_line(value: Any, kind: type, torch: Torch) -> str | None:
     return None
 
 
-def _method_line(method: Any, torch: Torch) -> str | None:
-    """A method bound to something of ours, all of which Python would write out."""
+def _method_line(method: Any, torch: Torch | None) -> str | None:
+    """A method bound to something that is ours or holds it, all of which Python would write out."""
     owner = method.__self__
     classes = classes_of(type(owner))
-    if torch.tensor in classes:
+    text: str | None
+    if torch is not None and torch.tensor in classes:
         text = shape_text(owner, torch)
-    elif torch.module in classes:
+    elif torch is not None and torch.module in classes:
         text = module_name(owner, torch)
     else:
+        text = _presentation(owner) if type(owner) is not MethodType else None
+    if text is None:
         return None
     name = getattr(method.__func__, "__qualname__", "?")
     return f"<bound method {name} of {text}>"

@@ -1,7 +1,7 @@
 """Where a program's agent finds its language server: the variable ``SHAPETRACE_SESSION``.
 
 {"session": "c2a7", "port": 40123, "token": "9f0c...", "mode": "forwardPass",
- "afterPass": "stop", "level": "torch"}
+ "afterPass": "stop", "level": "torch", "showsVariables": true}
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class SessionAddress:
     after_pass: AfterPass = "stop"
     """Only of meaning when the mode is forwardPass."""
     level: Level = "torch"
+    shows_variables: bool = True
+    """Whether values at a stop are to look as we show them."""
 
 
 def read_address(text: str | None) -> tuple[SessionAddress | None, str]:
@@ -64,6 +66,7 @@ def read_address(text: str | None) -> tuple[SessionAddress | None, str]:
         _choice(value, "mode", get_args(Mode), problems),
         _choice(value, "afterPass", get_args(AfterPass), problems),
         _choice(value, "level", get_args(Level), problems),
+        _flag(value, "showsVariables", problems),
     )
     return address, "; ".join(problems)
 
@@ -78,6 +81,7 @@ def write_address(address: SessionAddress) -> str:
             "mode": address.mode,
             "afterPass": address.after_pass,
             "level": address.level,
+            "showsVariables": address.shows_variables,
         }
     )
 
@@ -89,3 +93,12 @@ def _choice(value: dict[str, Any], key: str, known: tuple[str, ...], problems: l
         return chosen
     problems.append(f"{VARIABLE}: {key} is {chosen!r:.40}, not one of {', '.join(known)}")
     return known[0]
+
+
+def _flag(value: dict[str, Any], key: str, problems: list[str]) -> bool:
+    """What the value says under a key that is true where nothing known is said."""
+    chosen = value.get(key, True)
+    if type(chosen) is bool:
+        return chosen
+    problems.append(f"{VARIABLE}: {key} is {chosen!r:.40}, not true or false")
+    return True

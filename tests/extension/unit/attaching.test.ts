@@ -37,6 +37,7 @@ const SESSION: AgentSession = {
   mode: "debug",
   afterPass: "stop",
   level: "torch",
+  showsVariables: true,
 };
 
 describe("what is run in a program that is attached to", () => {

@@ -18,6 +18,7 @@ const SESSION: AgentSession = {
   mode: "debug",
   afterPass: "stop",
   level: "torch",
+  showsVariables: true,
 };
 
 const LINUX: Surroundings = {
