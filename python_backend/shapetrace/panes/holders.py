@@ -27,6 +27,10 @@ MOST_DEPTH: Final = 4
 """How deep is looked."""
 MOST_LOOKED_AT: Final = 500
 """Containers and objects that are looked at for one value."""
+MOST_WRITTEN: Final = 200
+"""Containers and objects that are written out for one value."""
+MOST_LEAVES: Final = 600
+"""Tensors and modules whose shapes are looked at for one value."""
 _LONGEST: Final = 200
 
 _SIMPLE: Final = frozenset({list, tuple, dict})
@@ -147,7 +151,8 @@ class _Writer:
 
     def __init__(self, look: _Look) -> None:
         self._look = look
-        self._left = MOST_LOOKED_AT
+        self._left = MOST_WRITTEN
+        self._leaves_left = MOST_LEAVES
         self._inside: set[int] = set()
 
     def value(self, value: Any, depth: int) -> Value:
@@ -155,9 +160,10 @@ class _Writer:
         kind = type(value)
         if kind in PLAIN:
             return Other(plain_text(value))
-        text = self._look.leaf_text(value)
-        if text is not None:
-            return Other(text)
+        if self._look.is_leaf(kind):
+            self._leaves_left -= 1
+            text = self._look.leaf_text(value) if self._leaves_left >= 0 else CUT
+            return Other(text or kind.__name__)
         self._left -= 1
         if self._left < 0 or depth > MOST_DEPTH or id(value) in self._inside:
             return Other(CUT)

@@ -21,6 +21,7 @@ class Torch:
         self.torch = torch
         self.tensor: type = torch.Tensor
         self.base: Any = torch._C.TensorBase
+        self.parameter: type = torch.nn.Parameter
         self.module: type = torch.nn.Module
         self.script_module: type = torch.jit.ScriptModule
         self.optimizer: type = torch.optim.Optimizer

@@ -30,8 +30,8 @@ _FLOWS = (
 """Attributes that say what goes into a module and what comes out."""
 _SIZES = ("normalized_shape", "num_features", "num_channels", "embed_dim", "d_model", "p")
 """Attributes that say the size of a module that changes nothing about it, or what it drops."""
-_MOST_MODULES = 20_000
-"""Modules below one whose parameters are counted."""
+_MOST_COUNTED = 20_000
+"""Modules and parameters below one that are counted."""
 _MOST_CHILDREN = 16
 _LONGEST = 80
 
@@ -185,29 +185,39 @@ class _Counted:
 
     def add(self, root: Any) -> None:
         stack = [root]
-        modules = 0
+        seen = self._seen
+        left = _MOST_COUNTED
         while stack:
             module = stack.pop()
-            if module is None or id(module) in self._seen:
+            if module is None or id(module) in seen:
                 continue
-            modules += 1
-            if modules > _MOST_MODULES:
+            if left <= 0:
                 self.prefix = "≥ "
                 return
-            self._seen.add(id(module))
-            attributes = own_attributes(_scripted(module))
+            seen.add(id(module))
+            attributes = own_attributes(module)
+            if "_actual_script_module" in attributes:
+                attributes = own_attributes(attributes["_actual_script_module"])
             parameters = attributes.get("_parameters")
             if parameters:
-                for parameter in list(parameters.values()):
+                held = list(parameters.values())
+                left -= len(held)
+                for parameter in held:
                     self._add_parameter(parameter)
             children = attributes.get("_modules")
             if children:
                 stack.extend([child for _, child in children.items()])
+            left -= 1
 
     def _add_parameter(self, parameter: Any) -> None:
         if parameter is None or id(parameter) in self._seen:
             return
         self._seen.add(id(parameter))
+        if type(parameter) is self._torch.parameter:
+            size = self._torch.base.numel(parameter)
+            if type(size) is int:  # a symbolic one must not be forced
+                self.numbers += size
+            return
         if "UninitializedTensorMixin" in [each.__name__ for each in classes_of(type(parameter))]:
             self.has_lazy = True
             return
