@@ -173,6 +173,7 @@ class SessionServer:
         level: Level = "torch",
         token: str | None = None,
         shows_variables: bool = True,
+        folder: str = "",
     ) -> dict[str, str]:
         """What the extension adds to the environment of the program."""
         address = SessionAddress(
@@ -183,6 +184,7 @@ class SessionServer:
             after_pass,
             level,
             shows_variables,
+            folder,
         )
         return {"PYTHONPATH": str(BACKEND), VARIABLE: text_of_address(address)}
 

@@ -124,7 +124,7 @@ class Agent:
         self._undo.append(hide_skips())
         self._undo.append(here.answer_for(lambda: self._recorder, self._someone_looks))
         if self.address.shows_variables:
-            self._undo.append(show_shapes())
+            self._undo.append(show_shapes(self.address.folder))
         if self._beginning != "attach":
             self._await_torch()
         # Starting a thread takes a forked child long that may have nothing to do with torch.

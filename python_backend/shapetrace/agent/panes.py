@@ -16,15 +16,18 @@ from typing import Any
 from shapetrace.agent.providers import Contents, HolderContents, HolderTexts, LeafTexts, Provider
 
 
-def show_shapes() -> Callable[[], None]:
-    """Have the debugger ask us, where it is as those we know; returns how to undo it."""
+def show_shapes(folder: str = "") -> Callable[[], None]:
+    """Have the debugger ask us, where it is as those we know; returns how to undo it.
+
+    ``folder`` is the one that the editor has open.
+    """
     try:
-        return _install()
+        return _install(folder)
     except Exception:
         return _nothing
 
 
-def _install() -> Callable[[], None]:
+def _install(folder: str) -> Callable[[], None]:
     modules: Any = sys.modules
     manager = modules["_pydevd_bundle.pydevd_extension_utils"].EXTENSION_MANAGER_INSTANCE
     interface = modules["_pydevd_bundle.pydevd_extension_api"]
@@ -33,7 +36,7 @@ def _install() -> Callable[[], None]:
     contents = manager.get_extension_classes(interface.TypeResolveProvider)
     if any(type(each) is HolderTexts for each in texts):
         return _nothing
-    leaves, opened = LeafTexts(), Contents()
+    leaves, opened = LeafTexts(), Contents(folder)
     # What others have a text for is theirs, however much it holds.
     held, within = HolderTexts(), HolderContents()
     restore = _note_changes(modules["_pydevd_bundle.pydevd_vars"])

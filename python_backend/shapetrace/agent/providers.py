@@ -78,6 +78,9 @@ class HolderTexts(LeafTexts):
 class Contents(Provider):
     """What is below a value of ours."""
 
+    def __init__(self, folder: str = "") -> None:
+        self._folder = folder
+
     def can_provide(self, kind: type, _name: str) -> bool:
         """Asked once for each class."""
         try:
@@ -96,7 +99,7 @@ class Contents(Provider):
             return _usual_lines(value, fmt)
         from shapetrace import panes
 
-        entries = panes.children(value, _usual_entries)
+        entries = panes.children(value, _usual_entries, self._folder)
         return list(map(_line, entries)) if entries else _usual_lines(value, fmt)
 
     def get_dictionary(self, value: Any) -> dict[str, Any]:

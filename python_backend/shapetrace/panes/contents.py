@@ -10,7 +10,7 @@
       grad_fn        AddmmBackward0
       statistics     min -2.131 · max 2.613 · mean 0.0137 · no nan
       first values   0.1312, -0.5, 1.2, …
-      assigned at    /home/me/model.py:42
+      assigned at    ./model.py:42
       items          2
       more           layout, storage, ..., and what the debugger would show
 
@@ -20,6 +20,7 @@ copied and set as ever.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -68,10 +69,11 @@ def may_open(kind: type) -> bool:
     return may_have_fields(kind)
 
 
-def children(value: Any, usual: Usual | None = None) -> list[Entry]:
+def children(value: Any, usual: Usual | None = None, folder: str = "") -> list[Entry]:
     """What is below a value; empty where that is not ours to say. Never raises.
 
-    ``usual`` is what would be shown without us, for those who want to see that.
+    ``usual`` is what would be shown without us, for those who want to see that; ``folder`` the one
+    that the editor has open.
     """
     try:
         if type(value) is Group:
@@ -84,7 +86,7 @@ def children(value: Any, usual: Usual | None = None) -> list[Entry]:
             return held_entries(value, usual, presentation)
         classes = classes_of(kind)
         if torch.tensor in classes:
-            return list(_of_tensor(value, torch, usual))
+            return list(_of_tensor(value, torch, usual, folder))
         if torch.module in classes:
             return [*_of_module(value), *raw_view(value, usual)]
         return [*_of_storage(value, torch), *raw_view(value, usual)]
@@ -92,7 +94,7 @@ def children(value: Any, usual: Usual | None = None) -> list[Entry]:
         return [Entry("…", Text(f"{type(error).__name__} while looking"), None)]
 
 
-def _of_tensor(tensor: Any, torch: Torch, usual: Usual | None) -> Iterator[Entry]:
+def _of_tensor(tensor: Any, torch: Torch, usual: Usual | None, folder: str) -> Iterator[Entry]:
     with torch.as_is():
         fact = described(tensor, torch)
     yield Entry("shape", Text("?" if fact.shape is None else _tuple_text(fact.shape)), ".shape")
@@ -109,7 +111,7 @@ def _of_tensor(tensor: Any, torch: Torch, usual: Usual | None) -> Iterator[Entry
         yield Entry("first values" if fact.shape else "value", Text(values), None)
     places = origins(tensor)
     if places:
-        yield Entry("assigned at", Text(" or ".join(places)), None)
+        yield Entry("assigned at", Text(_places_text(places, folder)), None)
     if fact.shape and type(fact.shape[0]) is int and _has_items(tensor, fact, torch):
         size = fact.shape[0]
         yield Entry("items", Group(f"{size:,}", lambda: _items(tensor, size, torch)), "")
@@ -293,6 +295,18 @@ def _of_storage(storage: Any, torch: Torch) -> Iterator[Entry]:
         if size > shown:
             texts.append("…")
         yield Entry("first bytes", Text(" ".join(texts)), None)
+
+
+def _places_text(places: list[str], folder: str) -> str:
+    """Places as links, of which only those into its own folder work in every editor.
+
+    Others have the last part of a path before it, which is what there is room for.
+    """
+    beginning = folder.rstrip("/") + "/"
+    if folder and all(place.startswith(beginning) for place in places):
+        return " or ".join(f"./{place.removeprefix(beginning)}" for place in places)
+    last = (os.path.basename(place) for place in places)
+    return f"{' or '.join(last)}{SEPARATOR}{' or '.join(places)}"
 
 
 def _tuple_text(sizes: Any) -> str:

@@ -1,6 +1,6 @@
 """Where the program assigned a tensor to a variable, as far as its bytecode leaves no doubt.
 
-    assigned at  /home/me/model.py:42
+    assigned at  ./model.py:42
 
 The editor makes a link of it. Nothing is remembered for this while the program runs: the functions
 and modules that are running are searched for the tensor when somebody looks at it. Of what no

@@ -38,6 +38,7 @@ const SESSION: AgentSession = {
   afterPass: "stop",
   level: "torch",
   showsVariables: true,
+  folder: "/home/me",
 };
 
 describe("what is run in a program that is attached to", () => {

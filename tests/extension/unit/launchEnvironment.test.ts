@@ -19,6 +19,7 @@ const SESSION: AgentSession = {
   afterPass: "stop",
   level: "torch",
   showsVariables: true,
+  folder: "/home/me",
 };
 
 const LINUX: Surroundings = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -253,6 +254,12 @@ print(net.size, net.layers[1])
 """
 
 
+def linked(script: Script, mark: str) -> str:
+    """A line as what can be read, and as a link to it."""
+    line = script.marks[mark]
+    return f"{script.path.name}:{line} · {script.path}:{line}"
+
+
 def test_opening_a_tensor_and_a_module(tmp_path: Path) -> None:
     script = Script.write(OPENED, tmp_path)
     with SessionServer() as server, launch(script, server.launch()) as session:
@@ -269,7 +276,7 @@ def test_opening_a_tensor_and_a_module(tmp_path: Path) -> None:
             "grad_fn": "MulBackward0",
             "statistics": "min 0 · max 14 · mean 7 · no nan",
             "first values": "0, 2, 4, 6, 8, 10, 12, 14",
-            "assigned at": f"{script.path}:{script.marks['made']}",
+            "assigned at": linked(script, "made"),
             "items": "2",
             "more": "",
         }
@@ -407,4 +414,36 @@ def test_a_value_that_was_set_at_a_stop_was_assigned_nowhere(way: str, tmp_path:
             session.evaluate(text, stop.top)
         changed = below(session, scope, "y")
         assert changed["shape"]["value"] == "(3, 4)"
+        assert "assigned at" not in changed
+
+
+def test_where_a_script_assigned_its_variables(tmp_path: Path) -> None:
+    script = Script.write(
+        """
+        import torch
+        def look(it):
+            return it.sum()  # @stop
+        with torch.no_grad():
+            x = torch.ones(2, 3)  # @made
+        look(x)
+        """,
+        tmp_path,
+    )
+    with ExitStack() as stack:
+        server = stack.enter_context(SessionServer())
+        environment = server.environment(folder=str(tmp_path))
+        how = replace(server.launch(), environment=environment)
+        session = stack.enter_context(launch(script, how))
+        stop = stopped(session)
+        scope = session.scope(stop.top, "Locals")
+        made = below(session, scope, "it")["assigned at"]["value"]
+        assert made == f"./program.py:{script.marks['made']}"
+        session.connection.request(
+            "setVariable",
+            variablesReference=session.scope(stop.top, "Globals"),
+            name="x",
+            value="torch.ones(5)",
+        )
+        changed = below(session, session.scope(stop.top, "Globals"), "x")
+        assert changed["shape"]["value"] == "(5,)"
         assert "assigned at" not in changed

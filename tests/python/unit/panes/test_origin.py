@@ -197,3 +197,19 @@ def test_a_script_as_python_runs_it(tmp_path: Path) -> None:
         timeout=60,
     )
     assert done.stdout == f"{path}:4\n"
+
+
+def test_places_in_the_open_folder_are_told_from_there(tmp_path: Path) -> None:
+    text = """
+        from pathlib import Path
+        from shapetrace.panes import children
+        def told(it, folder):
+            return [str(each.value) for each in children(it, None, folder) if "at" in each.name]
+        x = torch.ones(2)  # @a
+        here = str(Path(__file__).parent)
+        found = [told(x, folder)[-1] for folder in (here, here + "/", here + "/no", here[:-1], "")]
+        """
+    found, marks = found_by(text, tmp_path)
+    line = marks["a"].rpartition(":")[2]
+    outside = f"script.py:{line} · {marks['a']}"
+    assert found == [f"./script.py:{line}"] * 2 + [outside] * 3

@@ -17,12 +17,13 @@ VALUE: dict[str, Any] = {
     "afterPass": "continue",
     "level": "aten",
     "showsVariables": False,
+    "folder": "/home/me",
 }
 
 
 def test_an_address_as_the_editor_writes_it() -> None:
     assert read_address(json.dumps(VALUE)) == (
-        SessionAddress("c2a7", 40123, "9f0c", "forwardPass", "continue", "aten", False),
+        SessionAddress("c2a7", 40123, "9f0c", "forwardPass", "continue", "aten", False, "/home/me"),
         "",
     )
 
@@ -42,6 +43,8 @@ def test_options_that_are_left_out_have_defaults() -> None:
         ("level", ["aten"], "torch"),
         ("showsVariables", "no", True),
         ("showsVariables", 0, True),
+        ("folder", None, ""),
+        ("folder", "/" * 5000, ""),
     ],
 )
 def test_an_option_that_is_not_known_is_told_and_its_default_used(
@@ -103,6 +106,7 @@ def test_anything_is_an_address_or_none(text: str) -> None:
         after_pass=st.sampled_from(["stop", "continue"]),
         level=st.sampled_from(["torch", "aten"]),
         shows_variables=st.booleans(),
+        folder=st.text(max_size=20),
     )
 )
 def test_an_address_is_read_as_it_was_written(address: SessionAddress) -> None:
