@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from enum import Enum
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Final
 
 from shapetrace.events.model import Container, Other, Value
-from shapetrace.panes.inside import PLAIN, Held, held_by, key_text, plain_text
+from shapetrace.panes.inside import MOST_ITEMS, PLAIN, Held, held_by, key_text, plain_text
 from shapetrace.panes.loaded import Torch, classes_of
 from shapetrace.panes.modules import module_name
 from shapetrace.panes.tensors import array_line, shape_text, storage_line
@@ -57,7 +57,7 @@ class _Written(Enum):
 def holder_line(value: Any, torch: Torch | None, arrays: type | None) -> str | None:
     """The text of what holds something of ours, or None."""
     kind = type(value)
-    if kind in PLAIN:
+    if kind in PLAIN or (kind in _SIMPLE and _is_plain(value, kind)):
         return None
     looked = _Look(torch, arrays)
     if not looked.finds(value, 0, _Written.ASKED) and not looked.was_cut:
@@ -67,6 +67,14 @@ def holder_line(value: Any, torch: Torch | None, arrays: type | None) -> str | N
     if held is not None and held.is_own and held.length > len(held.values):
         text = f"{text} {held.length:,} items"
     return text
+
+
+def _is_plain(value: Any, kind: type) -> bool:
+    """Whether the first items of a list, tuple or dictionary hold nothing, as is most common."""
+    items = value.values() if kind is dict else value
+    if not PLAIN.issuperset(map(type, islice(items, MOST_ITEMS))):
+        return False
+    return kind is not dict or PLAIN.issuperset(map(type, islice(value, MOST_ITEMS)))
 
 
 class _Look:

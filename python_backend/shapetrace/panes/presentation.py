@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MethodType
-from typing import Any
+from typing import Any, Final
 
 from shapetrace.panes.entries import Group, Text
 from shapetrace.panes.holders import holder_line
@@ -11,6 +11,8 @@ from shapetrace.panes.loaded import Torch, array_type, classes_of, is_kind, load
 from shapetrace.panes.modules import module_line, module_name
 from shapetrace.panes.tensors import array_line, shape_text, storage_line, tensor_line
 from shapetrace.views.styled import printable
+
+_ATTEMPTS: Final = 3
 
 
 def is_leaf(kind: type) -> bool:
@@ -25,11 +27,15 @@ def is_leaf(kind: type) -> bool:
 
 def presentation(value: Any) -> str | None:
     """The text of a value, or None where it is not ours. Never raises and reads no data."""
-    try:
-        text = _presentation(value)
-    except Exception:
-        return None
-    return None if text is None else printable(text)
+    for _ in range(_ATTEMPTS):
+        try:
+            text = _presentation(value)
+        except RuntimeError:
+            continue  # another thread, which still runs, may have changed what was looked through
+        except Exception:
+            return None
+        return None if text is None else printable(text)
+    return None
 
 
 def _presentation(value: Any) -> str | None:
