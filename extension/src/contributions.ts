@@ -45,6 +45,7 @@ export interface Settings {
   readonly "hints.parameters": boolean;
   readonly "codeLens.enabled": boolean;
   readonly "hover.enabled": boolean;
+  readonly "variables.enabled": boolean;
 }
 
 export type AfterPass = "stop" | "continue";
@@ -64,6 +65,7 @@ export const SETTING_DEFAULTS: Settings = {
   "hints.parameters": true,
   "codeLens.enabled": true,
   "hover.enabled": true,
+  "variables.enabled": true,
 };
 
 /** The values that a setting may have, where these are few. */

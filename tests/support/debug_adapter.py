@@ -173,6 +173,13 @@ def installed_debugpy() -> Path:
     return Path(spec.origin).parent
 
 
+def bundled_debugpy() -> Path:
+    """The folder of the debugpy that the extension brings, which has no part in C."""
+    folder = Path(__file__).parents[2] / "python_libraries" / "debugpy" / "debugpy"
+    assert folder.is_dir(), "`npm run package` fetches it"
+    return folder
+
+
 class Adapter:
     """A debug adapter of debugpy's that talks over its standard input and output."""
 

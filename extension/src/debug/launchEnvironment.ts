@@ -18,6 +18,10 @@ export interface AgentSession {
   readonly mode: SessionMode;
   readonly afterPass: AfterPass;
   readonly level: Level;
+  /** Whether values at a stop are to look as we show them. */
+  readonly showsVariables: boolean;
+  /** The folder that is open, against which the editor resolves links that begin with a dot. */
+  readonly folder: string;
 }
 
 export interface Surroundings {

@@ -65,6 +65,8 @@ export class Preparation {
       mode,
       afterPass,
       level: this.config.get("trace.level", scope),
+      showsVariables: this.config.get("variables.enabled", scope),
+      folder: folder?.uri.fsPath ?? "",
     };
     session.agent = agent;
     this.log.info(`${given.name}: session ${session.id} awaits its program`);

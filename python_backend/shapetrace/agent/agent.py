@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from shapetrace.agent import debugger, here, in_place
 from shapetrace.agent.hiding import hide_code, hide_skips, unseen
+from shapetrace.agent.panes import show_shapes
 from shapetrace.process.ending import Ending
 from shapetrace.process.exits import WatchedExits
 from shapetrace.process.forks import undivided
@@ -123,6 +124,8 @@ class Agent:
         self._undo.append(self._exits.remove)
         self._undo.append(hide_skips())
         self._undo.append(here.answer_for(lambda: self._recorder, self._someone_looks))
+        if self.address.shows_variables:
+            self._undo.append(show_shapes(self.address.folder))
         if self._beginning != "attach":
             self._await_torch()
         # Starting a thread takes a forked child long that may have nothing to do with torch.

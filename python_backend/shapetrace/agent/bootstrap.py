@@ -7,7 +7,6 @@ import time
 
 from shapetrace.agent.agent import Agent
 from shapetrace.agent.hiding import unseen
-from shapetrace.agent.panes import show_shapes
 from shapetrace.process.beginning import process_began_at
 from shapetrace.process.forks import watch_forks
 from shapetrace.transport.session import VARIABLE, read_address
@@ -50,7 +49,6 @@ def _start(agent: Agent) -> None:
         # Unseen: tracing it would take longer than what it does.
         watch_forks(unseen(_after_fork_in_child))
     agent.begin()
-    show_shapes()
 
 
 def _after_fork_in_child(can_begin: bool) -> None:

@@ -11,8 +11,9 @@ looked up in ``sys.modules``.
 
 from __future__ import annotations
 
-from shapetrace.panes.contents import children, opens
+from shapetrace.panes.contents import children, may_open, opens
 from shapetrace.panes.entries import Entry
+from shapetrace.panes.fields import own_entries
 from shapetrace.panes.presentation import is_leaf, presentation
 
-__all__ = ["Entry", "children", "is_leaf", "opens", "presentation"]
+__all__ = ["Entry", "children", "is_leaf", "may_open", "opens", "own_entries", "presentation"]

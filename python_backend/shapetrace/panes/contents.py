@@ -10,9 +10,9 @@
       grad_fn        AddmmBackward0
       statistics     min -2.131 · max 2.613 · mean 0.0137 · no nan
       first values   0.1312, -0.5, 1.2, …
-      assigned at    /home/me/model.py:42
+      assigned at    ./model.py:42
       items          2
-      more           layout, storage, ...
+      more           layout, storage, ..., and what the debugger would show
 
 Each entry that an expression gives has what that expression ends in, so that it can be watched,
 copied and set as ever.
@@ -20,15 +20,18 @@ copied and set as ever.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from shapetrace.events.model import Tensor
-from shapetrace.panes.entries import MOST_ENTRIES, Entry, Group, Text, attribute, cut_entries
+from shapetrace.panes.entries import MOST_ENTRIES, Entry, Group, Text, Usual, attribute, cut_entries
+from shapetrace.panes.fields import held_entries, may_have_fields, raw_view
 from shapetrace.panes.inside import own_attributes
-from shapetrace.panes.loaded import Torch, classes_of, is_kind, loaded_torch
+from shapetrace.panes.loaded import Torch, array_type, classes_of, is_kind, loaded_torch
 from shapetrace.panes.modules import own_attributes as attributes_of_module
 from shapetrace.panes.origin import origins
+from shapetrace.panes.presentation import presentation
 from shapetrace.panes.reading import (
     number_text,
     reason_not_to_read,
@@ -61,27 +64,39 @@ def opens(kind: type) -> bool:
     return not torch.leaves.isdisjoint(classes) and torch.script_module not in classes
 
 
-def children(value: Any) -> list[Entry]:
-    """What is below a value; empty where that is not ours to say. Never raises."""
+def may_open(kind: type) -> bool:
+    """Whether we say what is below values of a class where they hold something of ours."""
+    return may_have_fields(kind)
+
+
+def children(value: Any, usual: Usual | None = None, folder: str = "") -> list[Entry]:
+    """What is below a value; empty where that is not ours to say. Never raises.
+
+    ``usual`` is what would be shown without us, for those who want to see that; ``folder`` the one
+    that the editor has open.
+    """
     try:
         if type(value) is Group:
             return list(value.entries())
         torch = loaded_torch()
-        if torch is None:
+        if torch is None and array_type() is None:
             return []
-        classes = classes_of(type(value))
+        kind = type(value)
+        if torch is None or not opens(kind):
+            return held_entries(value, usual, presentation)
+        classes = classes_of(kind)
         if torch.tensor in classes:
-            return list(_of_tensor(value, torch))
+            return list(_of_tensor(value, torch, usual, folder))
         if torch.module in classes:
-            return _of_module(value)
-        return list(_of_storage(value, torch)) if opens(type(value)) else []
+            return [*_of_module(value), *raw_view(value, usual)]
+        return [*_of_storage(value, torch), *raw_view(value, usual)]
     except Exception as error:
         return [Entry("…", Text(f"{type(error).__name__} while looking"), None)]
 
 
-def _of_tensor(tensor: Any, torch: Torch) -> Iterator[Entry]:
+def _of_tensor(tensor: Any, torch: Torch, usual: Usual | None, folder: str) -> Iterator[Entry]:
     with torch.as_is():
-        fact = described(tensor)
+        fact = described(tensor, torch)
     yield Entry("shape", Text("?" if fact.shape is None else _tuple_text(fact.shape)), ".shape")
     yield Entry("dtype", Text(f"torch.{fact.dtype}"), ".dtype")
     yield Entry("device", Text(fact.device), ".device")
@@ -96,11 +111,13 @@ def _of_tensor(tensor: Any, torch: Torch) -> Iterator[Entry]:
         yield Entry("first values" if fact.shape else "value", Text(values), None)
     places = origins(tensor)
     if places:
-        yield Entry("assigned at", Text(" or ".join(places)), None)
+        yield Entry("assigned at", Text(_places_text(places, folder)), None)
     if fact.shape and type(fact.shape[0]) is int and _has_items(tensor, fact, torch):
         size = fact.shape[0]
         yield Entry("items", Group(f"{size:,}", lambda: _items(tensor, size, torch)), "")
-    yield Entry("more", Group("", lambda: list(_more(tensor, fact, torch))), "")
+    yield Entry(
+        "more", Group("", lambda: [*_more(tensor, fact, torch), *raw_view(tensor, usual)]), ""
+    )
 
 
 Tell = Callable[[Any, Tensor, Torch], Iterator[Entry]]
@@ -278,6 +295,18 @@ def _of_storage(storage: Any, torch: Torch) -> Iterator[Entry]:
         if size > shown:
             texts.append("…")
         yield Entry("first bytes", Text(" ".join(texts)), None)
+
+
+def _places_text(places: list[str], folder: str) -> str:
+    """Places as links, of which only those into its own folder work in every editor.
+
+    Others have the last part of a path before it, which is what there is room for.
+    """
+    beginning = folder.rstrip("/") + "/"
+    if folder and all(place.startswith(beginning) for place in places):
+        return " or ".join(f"./{place.removeprefix(beginning)}" for place in places)
+    last = (os.path.basename(place) for place in places)
+    return f"{' or '.join(last)}{SEPARATOR}{' or '.join(places)}"
 
 
 def _tuple_text(sizes: Any) -> str:

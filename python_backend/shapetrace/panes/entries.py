@@ -12,14 +12,19 @@ class Entry(NamedTuple):
 
     name: str
     value: Any
-    suffix: str | None
-    """What an expression for it has after its parent's own; None where there is none."""
+    suffix: str | Callable[[str], str] | None
+    """What an expression for it has after its parent's own, or how to make it from that; None where
+    there is none."""
 
 
 class Text(str):
     """A text that is shown as it is, without quotes and with nothing below it."""
 
     __slots__ = ()
+
+
+Usual = Callable[[Any], "list[Entry]"]
+"""What the debugger itself would show below a value."""
 
 
 class Group:

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from enum import Enum
-from itertools import repeat
-from types import MethodType
+from itertools import chain, islice, repeat
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Final
 
 from shapetrace.events.model import Container, Other, Value
-from shapetrace.panes.inside import PLAIN, Held, held_by, plain_text
+from shapetrace.panes.inside import MOST_ITEMS, PLAIN, Held, held_by, key_text, plain_text
 from shapetrace.panes.loaded import Torch, classes_of
 from shapetrace.panes.modules import module_name
 from shapetrace.panes.tensors import array_line, shape_text, storage_line
@@ -27,6 +27,10 @@ MOST_DEPTH: Final = 4
 """How deep is looked."""
 MOST_LOOKED_AT: Final = 500
 """Containers and objects that are looked at for one value."""
+MOST_WRITTEN: Final = 200
+"""Containers and objects that are written out for one value."""
+MOST_LEAVES: Final = 600
+"""Tensors and modules whose shapes are looked at for one value."""
 _LONGEST: Final = 200
 
 _SIMPLE: Final = frozenset({list, tuple, dict})
@@ -35,6 +39,7 @@ _SHORT_REPR: Final[frozenset[Any]] = frozenset(
     each.__repr__ for each in (list, tuple, dict, set, frozenset, deque)
 )
 """Of these the debugger writes out a few items of a few levels only."""
+_FUNCTIONS: Final = (FunctionType, BuiltinFunctionType)
 _BY_ADDRESS: Final[frozenset[Any]] = frozenset({object.__repr__})
 
 
@@ -52,7 +57,7 @@ class _Written(Enum):
 def holder_line(value: Any, torch: Torch | None, arrays: type | None) -> str | None:
     """The text of what holds something of ours, or None."""
     kind = type(value)
-    if kind in PLAIN:
+    if kind in PLAIN or (kind in _SIMPLE and _is_plain(value, kind)):
         return None
     looked = _Look(torch, arrays)
     if not looked.finds(value, 0, _Written.ASKED) and not looked.was_cut:
@@ -62,6 +67,14 @@ def holder_line(value: Any, torch: Torch | None, arrays: type | None) -> str | N
     if held is not None and held.is_own and held.length > len(held.values):
         text = f"{text} {held.length:,} items"
     return text
+
+
+def _is_plain(value: Any, kind: type) -> bool:
+    """Whether the first items of a list, tuple or dictionary hold nothing, as is most common."""
+    items = value.values() if kind is dict else value
+    if not PLAIN.issuperset(map(type, islice(items, MOST_ITEMS))):
+        return False
+    return kind is not dict or PLAIN.issuperset(map(type, islice(value, MOST_ITEMS)))
 
 
 class _Look:
@@ -97,13 +110,27 @@ class _Look:
             return True
         return self.arrays is not None and self.arrays in classes
 
+    def name_of(self, value: Any) -> str:
+        """What is neither ours nor holds anything: classes, functions and sizes by their names."""
+        kind = type(value)
+        if self.torch is not None and kind in self.torch.symbolic:
+            return str(value)
+        if type in classes_of(kind):
+            return str(type.__dict__["__name__"].__get__(value))
+        if kind is MethodType:
+            return str(getattr(value.__func__, "__qualname__", "method"))
+        return str(value.__name__) if kind in _FUNCTIONS else kind.__name__
+
     def finds(self, value: Any, depth: int, written: _Written) -> bool:
         """Whether a value, which is not plain, is ours or holds what is."""
         kind = type(value)
         if self.is_leaf(kind):
             return True
         if kind is MethodType:
-            return self.is_leaf(type(value.__self__))
+            owner = value.__self__
+            if self.is_leaf(type(owner)) or written is _Written.NEVER or type(owner) in PLAIN:
+                return self.is_leaf(type(owner))
+            return self.finds(owner, depth + 1, written)
         if id(value) in self._seen:
             return False
         self._seen.add(id(value))
@@ -113,7 +140,7 @@ class _Look:
             return False
         if written is _Written.NEVER and kind not in _SIMPLE:
             return False  # whatever it holds, an object around it is not known by that
-        held = held_by(value, kind, self.torch, wants_keys=False)
+        held = held_by(value, kind, self.torch)
         if held is None:
             return False
         inside = _inside(kind, written)
@@ -121,7 +148,7 @@ class _Look:
             self.was_cut = True
         if inside is _Written.NEVER:
             depth = max(depth, MOST_DEPTH - 1)
-        for item in held.values:
+        for item in chain(held.values, held.keys or ()):
             if type(item) not in PLAIN and self.finds(item, depth + 1, inside):
                 return True
         return False
@@ -132,7 +159,8 @@ class _Writer:
 
     def __init__(self, look: _Look) -> None:
         self._look = look
-        self._left = MOST_LOOKED_AT
+        self._left = MOST_WRITTEN
+        self._leaves_left = MOST_LEAVES
         self._inside: set[int] = set()
 
     def value(self, value: Any, depth: int) -> Value:
@@ -140,15 +168,16 @@ class _Writer:
         kind = type(value)
         if kind in PLAIN:
             return Other(plain_text(value))
-        text = self._look.leaf_text(value)
-        if text is not None:
-            return Other(text)
+        if self._look.is_leaf(kind):
+            self._leaves_left -= 1
+            text = self._look.leaf_text(value) if self._leaves_left >= 0 else CUT
+            return Other(text or kind.__name__)
         self._left -= 1
         if self._left < 0 or depth > MOST_DEPTH or id(value) in self._inside:
             return Other(CUT)
         held = held_by(value, kind, self._look.torch)
         if held is None:
-            return Other(kind.__name__)
+            return Other(self._look.name_of(value))
         self._inside.add(id(value))
         try:
             return self._container(value, held, depth)
@@ -156,9 +185,7 @@ class _Writer:
             self._inside.discard(id(value))
 
     def _container(self, value: Any, held: Held, depth: int) -> Value:
-        pairs: Iterable[tuple[str | None, Any]] = zip(
-            held.keys or repeat(None), held.values, strict=False
-        )
+        pairs: Iterable[tuple[Any, Any]] = zip(held.keys or repeat(None), held.values, strict=False)
         unseen = held.length - len(held.values)
         if not held.is_own:
             every = list(pairs)
@@ -170,9 +197,13 @@ class _Writer:
         return Container(
             kind=held.kind,
             items=tuple(self.value(item, depth + 1) for _, item in listed),
-            keys=None if held.keys is None else tuple(str(key) for key, _ in listed),
+            keys=None if held.keys is None else tuple(self._key(key) for key, _ in listed),
             length=len(listed) + unseen if unseen else None,
         )
+
+    def _key(self, key: Any) -> str:
+        text = None if type(key) in PLAIN else self._look.leaf_text(key)
+        return key_text(key) if text is None else text
 
     def _holds(self, value: Any) -> bool:
         look = _Look(self._look.torch, self._look.arrays)

@@ -6,7 +6,13 @@ import dataclasses
 from collections import UserDict, UserList, deque
 from functools import partial
 from itertools import islice
-from types import GetSetDescriptorType, MappingProxyType, MemberDescriptorType, ModuleType
+from types import (
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any, Final, NamedTuple
 
 from shapetrace.panes.loaded import Torch, classes_of, is_kind
@@ -31,8 +37,8 @@ class Held(NamedTuple):
     """What is inside a container or an object."""
 
     kind: str
-    keys: list[str] | None
-    """What the values are called, where somebody wants to know."""
+    keys: list[Any] | None
+    """What the values are called."""
     values: list[Any]
     """The first of them."""
     length: int
@@ -40,20 +46,22 @@ class Held(NamedTuple):
     """Whether these are all there is, and not just some attributes of an object."""
 
 
-def held_by(
-    value: Any, kind: type, torch: Torch | None = None, *, wants_keys: bool = True
-) -> Held | None:
+def held_by(value: Any, kind: type, torch: Torch | None = None) -> Held | None:
     """What is inside a value, found without running any code of the program's."""
     name = kind.__name__
     if kind is list or kind is tuple:
         return Held(name, None, list(islice(value, MOST_ITEMS)), len(value), True)
     if kind is dict:
-        return _of_dict(value, name, wants_keys)
+        return _of_dict(value, name)
     classes = classes_of(kind)
-    if type in classes or (torch is not None and torch.optimizer in classes):
-        return None  # classes hold what all their objects share; optimizers show themselves well
+    if type in classes:
+        return None  # a class holds what all its objects share
+    if torch is not None and kind in torch.symbolic:
+        return None
+    if torch is not None and torch.optimizer in classes:
+        return _of_optimizer(value, name)
     if dict in classes:
-        return _of_dict(value, name, wants_keys)
+        return _of_dict(value, name)
     if tuple in classes:
         return _of_tuple(value, kind)
     for each in _LISTED:
@@ -65,7 +73,7 @@ def held_by(
         return Held(name, None, list(islice(value, MOST_ITEMS)), len(value), True)
     if kind is MappingProxyType:
         copied = dict(islice(value.items(), MOST_ITEMS))
-        return _of_dict(copied, name, wants_keys)._replace(length=len(value))
+        return _of_dict(copied, name)._replace(length=len(value))
     if kind is slice:
         return Held(name, None, [value.start, value.stop, value.step], 3, True)
     if is_kind(kind, partial):
@@ -85,20 +93,26 @@ def plain_text(value: Any) -> str:
     return repr(value)
 
 
-def _of_dict(value: Any, name: str, wants_keys: bool) -> Held:
-    keys = None
-    if wants_keys:
-        keys = [_key_text(key) for key in islice(dict.keys(value), MOST_ITEMS)]
+def key_text(key: Any) -> str:
+    """A key, where it is short."""
+    kind = type(key)
+    if kind is str:
+        return cut_end(key, _LONGEST_PLAIN)
+    return plain_text(key) if kind in PLAIN else kind.__name__
+
+
+def _of_dict(value: Any, name: str) -> Held:
+    keys = list(islice(dict.keys(value), MOST_ITEMS))
     values = list(islice(dict.values(value), MOST_ITEMS))
     return Held(name, keys, values, dict.__len__(value), True)
 
 
 def _of_tuple(value: Any, kind: Any) -> Held:
-    fields = getattr(kind, "_fields", None)
+    fields = tuple_fields(kind)
     length = tuple.__len__(value)
     keys = None
-    if type(fields) is tuple and len(fields) == length:
-        keys = [str(field) for field in fields[:MOST_ITEMS]]
+    if fields is not None and len(fields) == length:
+        keys = list(fields[:MOST_ITEMS])
     first = list(islice(tuple.__iter__(value), MOST_ITEMS))
     return Held(kind.__name__.rsplit(".", 1)[-1], keys, first, length, True)
 
@@ -107,9 +121,9 @@ def _of_partial(value: Any, kind: type) -> Held:
     members: Any = partial
     function = members.func.__get__(value)
     positional, named = members.args.__get__(value), members.keywords.__get__(value)
-    keys = [getattr(function, "__name__", "function"), *map(str, range(len(positional))), *named]
+    keys = ["of", *map(str, range(len(positional))), *named]
     values = [function, *positional, *named.values()]
-    return Held(kind.__name__, keys[:MOST_ITEMS], values[:MOST_ITEMS], len(values))
+    return Held(kind.__name__, keys[:MOST_ITEMS], values[:MOST_ITEMS], len(values), True)
 
 
 def _of_object(value: Any, kind: type, classes: tuple[type, ...]) -> Held | None:
@@ -119,10 +133,9 @@ def _of_object(value: Any, kind: type, classes: tuple[type, ...]) -> Held | None
         data = attributes.get("data") if each in classes else None
         if type(data) in (dict, list):
             return held_by(data, type(data))._replace(kind=name)  # type: ignore[union-attr]
-    fields = _in_classes(classes, "__dataclass_fields__")
-    if type(fields) is dict:
-        names = [each.name for each in fields.values() if isinstance(each, dataclasses.Field)]
-        present = [each for each in names if each in attributes]
+    fields = dataclass_fields(classes)
+    if fields:
+        present = [each for each in fields if each in attributes]
         values = [attributes[each] for each in present[:MOST_ITEMS]]
         return Held(name, present[:MOST_ITEMS], values, len(present), True)
     if BaseException in classes:
@@ -131,8 +144,38 @@ def _of_object(value: Any, kind: type, classes: tuple[type, ...]) -> Held | None
         attributes = {**{str(at): item for at, item in enumerate(arguments)}, **attributes}
     if not attributes:
         return None
+    is_own = kind is SimpleNamespace or name == "Namespace"  # which write out all they have
     keys = list(islice(attributes, MOST_ITEMS))
-    return Held(name, list(map(str, keys)), [attributes[key] for key in keys], len(attributes))
+    return Held(name, keys, [attributes[key] for key in keys], len(attributes), is_own)
+
+
+def _of_optimizer(value: Any, name: str) -> Held | None:
+    """Optimizers show themselves well, but for numbers of theirs that are tensors."""
+    groups = own_attributes(value, classes_of(type(value))).get("param_groups")
+    if type(groups) is not list:
+        return None
+    shown = []
+    for group in groups[:MOST_ITEMS]:
+        if type(group) is dict:
+            shown.append({key: item for key, item in group.items() if key != "params"})
+    return Held(name, ["param_groups"], [shown], 1)
+
+
+def dataclass_fields(classes: tuple[type, ...]) -> list[str]:
+    """The names of a dataclass's fields, in order; none of another class."""
+    fields = _in_classes(classes, "__dataclass_fields__")
+    if type(fields) is not dict:
+        return []
+    return [each.name for each in fields.values() if isinstance(each, dataclasses.Field)]
+
+
+def tuple_fields(kind: type) -> tuple[str, ...] | None:
+    """The names of a named tuple's items."""
+    classes = classes_of(kind)
+    fields = _in_classes(classes, "_fields") if tuple in classes else None
+    if type(fields) is not tuple or not all(type(each) is str for each in fields):
+        return None
+    return fields
 
 
 def own_attributes(value: Any, classes: tuple[type, ...]) -> dict[str, Any]:
@@ -161,10 +204,3 @@ def _in_classes(classes: tuple[type, ...], name: str) -> Any:
         if name in each.__dict__:
             return each.__dict__[name]
     return None
-
-
-def _key_text(key: Any) -> str:
-    kind = type(key)
-    if kind is str:
-        return cut_end(key, _LONGEST_PLAIN)
-    return plain_text(key) if kind in PLAIN else kind.__name__

@@ -6,7 +6,7 @@ A value cannot be a tensor before torch is there as a whole, so whoever asks too
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import cache
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ class Torch:
         self.torch = torch
         self.tensor: type = torch.Tensor
         self.base: Any = torch._C.TensorBase
+        self.parameter: type = torch.nn.Parameter
         self.module: type = torch.nn.Module
         self.script_module: type = torch.jit.ScriptModule
         self.optimizer: type = torch.optim.Optimizer
@@ -28,6 +29,9 @@ class Torch:
             torch.storage.UntypedStorage,
             torch.storage.TypedStorage,
         )
+        symbolic = (getattr(torch, name, None) for name in ("SymInt", "SymFloat", "SymBool"))
+        self.symbolic = frozenset(kind for kind in symbolic if kind is not None)
+        """Classes of sizes that are not known; these write themselves out as their names."""
         self.leaves = frozenset({self.tensor, self.module, *self.storages})
         self.as_is: Any = torch._C.DisableTorchFunction
         """Entered to look at a tensor without any function mode or subclass being asked."""
@@ -42,6 +46,14 @@ class Torch:
             if guard is not None:
                 stack.enter_context(guard())
         return stack
+
+    def unwatched(self) -> AbstractContextManager[Any]:
+        """Entered to ask a class of torch's for what it computes, without any mode being asked."""
+        if self.torch._C._len_torch_dispatch_stack() == 0:
+            return nullcontext()
+        modes: Any = sys.modules["torch.utils._python_dispatch"]
+        without: AbstractContextManager[Any] = modes._disable_current_modes()
+        return without
 
     def is_transforming(self) -> bool:
         """Whether a function transform such as ``vmap`` is running, whose tensors are its own."""

@@ -17,6 +17,7 @@ from typing import Any, TypeGuard
 
 from shapetrace.events.model import Container, Other, Value
 from shapetrace.panes.loaded import Torch, classes_of, is_kind
+from shapetrace.panes.tensors import shape_text
 from shapetrace.views.shapes import value_text
 from shapetrace.views.summary import human_number
 
@@ -29,8 +30,8 @@ _FLOWS = (
 """Attributes that say what goes into a module and what comes out."""
 _SIZES = ("normalized_shape", "num_features", "num_channels", "embed_dim", "d_model", "p")
 """Attributes that say the size of a module that changes nothing about it, or what it drops."""
-_MOST_MODULES = 20_000
-"""Modules below one whose parameters are counted."""
+_MOST_COUNTED = 20_000
+"""Modules and parameters below one that are counted."""
 _MOST_CHILDREN = 16
 _LONGEST = 80
 
@@ -52,11 +53,13 @@ def module_name(module: Any, torch: Torch) -> str:
     name = type(module).__name__
     try:
         attributes = own_attributes(module)
-        original = attributes["_modules"].get("_orig_mod")
-        if name == "OptimizedModule" and original is not None:
-            return f"{name}[{type(original).__name__}]"
+        original = _original_name(module, torch, attributes)
+        if original:
+            return f"{name}[{original}]"
         if _is_container(module, torch):
             return _container_text(name, attributes["_modules"])
+        if _is_list_of_parameters(module, torch):
+            return _parameters_text(name, attributes["_parameters"], torch)
         sizes = _sizes(attributes)
         return f"{name}({', '.join(sizes)})" if sizes else name
     except Exception:
@@ -67,6 +70,39 @@ def own_attributes(module: Any) -> dict[str, Any]:
     """What a module has by itself."""
     attributes: dict[str, Any] = object.__getattribute__(module, "__dict__")
     return attributes
+
+
+def _original_name(module: Any, torch: Torch, attributes: dict[str, Any]) -> str | None:
+    """The class of the module that a compiled or scripted one was made of."""
+    if torch.script_module in classes_of(type(module)):
+        inner = own_attributes(_scripted(module))
+        return str(inner["_c"]._type().name()) if "_c" in inner else attributes.get("_name")
+    original = attributes["_modules"].get("_orig_mod")
+    is_compiled = type(module).__name__ == "OptimizedModule" and original is not None
+    return type(original).__name__ if is_compiled else None
+
+
+def _scripted(module: Any) -> Any:
+    """What a traced module has its parts in."""
+    return own_attributes(module).get("_actual_script_module", module)
+
+
+def _is_list_of_parameters(module: Any, torch: Torch) -> bool:
+    kinds = torch.torch.nn
+    lists = (kinds.ParameterList, kinds.ParameterDict)
+    return any(is_kind(type(module), each) for each in lists) and bool(own_attributes(module))
+
+
+def _parameters_text(name: str, parameters: Any, torch: Torch) -> str:
+    shown = list(islice(parameters.items(), 64))
+    items: tuple[Value, ...] = tuple(Other(_plain_shape(each, torch)) for _, each in shown)
+    keys = None if all(key.isdigit() for key, _ in shown) else tuple(key for key, _ in shown)
+    return value_text(Container(name, items, keys, len(parameters)), _LONGEST)
+
+
+def _plain_shape(parameter: Any, torch: Torch) -> str:
+    """The shape of a parameter where all are parameters."""
+    return "None" if parameter is None else shape_text(parameter, torch)
 
 
 def _is_container(module: Any, torch: Torch) -> bool:
@@ -149,29 +185,39 @@ class _Counted:
 
     def add(self, root: Any) -> None:
         stack = [root]
-        modules = 0
+        seen = self._seen
+        left = _MOST_COUNTED
         while stack:
             module = stack.pop()
-            if module is None or id(module) in self._seen:
+            if module is None or id(module) in seen:
                 continue
-            modules += 1
-            if modules > _MOST_MODULES:
+            if left <= 0:
                 self.prefix = "≥ "
                 return
-            self._seen.add(id(module))
+            seen.add(id(module))
             attributes = own_attributes(module)
+            if "_actual_script_module" in attributes:
+                attributes = own_attributes(attributes["_actual_script_module"])
             parameters = attributes.get("_parameters")
             if parameters:
-                for parameter in list(parameters.values()):
+                held = list(parameters.values())
+                left -= len(held)
+                for parameter in held:
                     self._add_parameter(parameter)
             children = attributes.get("_modules")
             if children:
                 stack.extend([child for _, child in children.items()])
+            left -= 1
 
     def _add_parameter(self, parameter: Any) -> None:
         if parameter is None or id(parameter) in self._seen:
             return
         self._seen.add(id(parameter))
+        if type(parameter) is self._torch.parameter:
+            size = self._torch.base.numel(parameter)
+            if type(size) is int:  # a symbolic one must not be forced
+                self.numbers += size
+            return
         if "UninitializedTensorMixin" in [each.__name__ for each in classes_of(type(parameter))]:
             self.has_lazy = True
             return

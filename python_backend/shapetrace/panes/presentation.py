@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MethodType
-from typing import Any
+from typing import Any, Final
 
 from shapetrace.panes.entries import Group, Text
 from shapetrace.panes.holders import holder_line
@@ -11,6 +11,8 @@ from shapetrace.panes.loaded import Torch, array_type, classes_of, is_kind, load
 from shapetrace.panes.modules import module_line, module_name
 from shapetrace.panes.tensors import array_line, shape_text, storage_line, tensor_line
 from shapetrace.views.styled import printable
+
+_ATTEMPTS: Final = 3
 
 
 def is_leaf(kind: type) -> bool:
@@ -25,11 +27,15 @@ def is_leaf(kind: type) -> bool:
 
 def presentation(value: Any) -> str | None:
     """The text of a value, or None where it is not ours. Never raises and reads no data."""
-    try:
-        text = _presentation(value)
-    except Exception:
-        return None
-    return None if text is None else printable(text)
+    for _ in range(_ATTEMPTS):
+        try:
+            text = _presentation(value)
+        except RuntimeError:
+            continue  # another thread, which still runs, may have changed what was looked through
+        except Exception:
+            return None
+        return None if text is None else printable(text)
+    return None
 
 
 def _presentation(value: Any) -> str | None:
@@ -49,7 +55,7 @@ def _presentation(value: Any) -> str | None:
     if torch is None and arrays is None:
         return None
     if kind is MethodType:
-        return None if torch is None else _method_line(value, torch)
+        return _method_line(value, torch)
     return holder_line(value, torch, arrays)
 
 
@@ -64,15 +70,18 @@ def _leaf_line(value: Any, kind: type, torch: Torch) -> str | None:
     return None
 
 
-def _method_line(method: Any, torch: Torch) -> str | None:
-    """A method bound to something of ours, all of which Python would write out."""
+def _method_line(method: Any, torch: Torch | None) -> str | None:
+    """A method bound to something that is ours or holds it, all of which Python would write out."""
     owner = method.__self__
     classes = classes_of(type(owner))
-    if torch.tensor in classes:
+    text: str | None
+    if torch is not None and torch.tensor in classes:
         text = shape_text(owner, torch)
-    elif torch.module in classes:
+    elif torch is not None and torch.module in classes:
         text = module_name(owner, torch)
     else:
+        text = _presentation(owner) if type(owner) is not MethodType else None
+    if text is None:
         return None
     name = getattr(method.__func__, "__qualname__", "?")
     return f"<bound method {name} of {text}>"

@@ -8,23 +8,29 @@ ndarray f64[2,3]
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from shapetrace.events.model import Tensor
 from shapetrace.panes.loaded import Torch
-from shapetrace.views.shapes import tensor_text
+from shapetrace.views.shapes import CUT, tensor_text
 from shapetrace.views.stories import memory_text
 from shapetrace.views.summary import SEPARATOR
 
+_MOST_FIELDS: Final = 8
 
-def described(tensor: Any) -> Tensor:
+
+def described(tensor: Any, torch: Torch) -> Tensor:
     """What a tensor says of itself; whatever it refuses to say is left out."""
     # These know torch, which is there where a tensor is.
     from shapetrace.events.rows import read_value
     from shapetrace.recorder.describe import describe_tensor
     from shapetrace.recorder.plain_rows import value_row
 
-    found = read_value(value_row(describe_tensor(tensor)))
+    if has_plain_data(tensor, torch):
+        found = read_value(value_row(describe_tensor(tensor)))
+    else:
+        with torch.unwatched():
+            found = read_value(value_row(describe_tensor(tensor)))
     assert isinstance(found, Tensor)
     return found
 
@@ -33,7 +39,7 @@ def shape_text(tensor: Any, torch: Torch) -> str:
     """A tensor among others: its shape, and its class where that is not the usual one."""
     try:
         with torch.as_is():
-            return tensor_text(described(tensor))
+            return tensor_text(described(tensor, torch))
     except Exception:
         return type(tensor).__name__
 
@@ -42,7 +48,7 @@ def tensor_line(tensor: Any, torch: Torch) -> str:
     """A tensor by itself."""
     try:
         with torch.as_is():
-            fact = described(tensor)
+            fact = described(tensor, torch)
             return SEPARATOR.join([tensor_text(fact), *_facts(tensor, fact, torch)])
     except Exception:
         return type(tensor).__name__
@@ -60,7 +66,7 @@ def _facts(tensor: Any, fact: Tensor, torch: Torch) -> list[str]:
     if fact.kind != "Tensor":
         facts.append(fact.kind)
     facts.append(fact.placements or "")
-    facts.append(_local_text(tensor, fact))
+    facts.append(_local_text(tensor, fact, torch))
     if fact.requires_grad:
         facts.append("requires grad")
     return [each for each in facts if each]
@@ -77,12 +83,13 @@ def _stored_text(tensor: Any, torch: Torch) -> str:
         return ""
 
 
-def _local_text(tensor: Any, fact: Tensor) -> str:
+def _local_text(tensor: Any, fact: Tensor, torch: Torch) -> str:
     """What a distributed tensor has here."""
     if fact.placements is None:
         return ""
     try:
-        return f"local {tensor_text(described(object.__getattribute__(tensor, '_local_tensor')))}"
+        local = object.__getattribute__(tensor, "_local_tensor")
+        return f"local {tensor_text(described(local, torch))}"
     except Exception:
         return ""
 
@@ -122,13 +129,26 @@ def size_text(size: Any) -> str:
     return memory_text(size) if type(size) is int else f"{size} bytes"
 
 
+def _fields_text(dtype: Any) -> str:
+    """The fields of an array's items: ``(mass f32, place f64[3])``."""
+    fields = []
+    for name in dtype.names[:_MOST_FIELDS]:
+        inside, shape = dtype.fields[name][0].subdtype or (dtype.fields[name][0], ())
+        text = tensor_text(Tensor(shape=tuple(shape), dtype=inside.name))
+        fields.append(f"{name} {text if shape else text.removesuffix('[]')}")
+    return f"({', '.join(fields + [CUT] * (len(dtype.names) > _MOST_FIELDS))})"
+
+
 def array_line(array: Any, array_type: type) -> str:
     """``ndarray f64[2,3]``; subclasses by their own name."""
     kind: Any = array_type
     name = type(array).__name__
     try:
         shape = kind.shape.__get__(array)
-        dtype = kind.dtype.__get__(array).name
-        return f"{name} {tensor_text(Tensor(shape=tuple(shape), dtype=dtype))}"
+        dtype = kind.dtype.__get__(array)
+        text = tensor_text(Tensor(shape=tuple(shape), dtype=dtype.name))
+        if dtype.names:
+            text = text.replace(dtype.name, _fields_text(dtype), 1)
+        return f"{name} {text}"
     except Exception:
         return name

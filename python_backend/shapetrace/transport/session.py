@@ -1,7 +1,7 @@
 """Where a program's agent finds its language server: the variable ``SHAPETRACE_SESSION``.
 
 {"session": "c2a7", "port": 40123, "token": "9f0c...", "mode": "forwardPass",
- "afterPass": "stop", "level": "torch"}
+ "afterPass": "stop", "level": "torch", "showsVariables": true, "folder": "/home/me/project"}
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ VARIABLE = "SHAPETRACE_SESSION"
 
 LONGEST_NAME = 200
 """Characters in the name of a session, or in its token."""
+LONGEST_PATH = 4096
 
 Mode: TypeAlias = Literal["debug", "forwardPass"]
 AfterPass: TypeAlias = Literal["stop", "continue"]
@@ -34,6 +35,10 @@ class SessionAddress:
     after_pass: AfterPass = "stop"
     """Only of meaning when the mode is forwardPass."""
     level: Level = "torch"
+    shows_variables: bool = True
+    """Whether values at a stop are to look as we show them."""
+    folder: str = ""
+    """The folder that the editor has open, below which its links may begin; empty for none."""
 
 
 def read_address(text: str | None) -> tuple[SessionAddress | None, str]:
@@ -64,6 +69,8 @@ def read_address(text: str | None) -> tuple[SessionAddress | None, str]:
         _choice(value, "mode", get_args(Mode), problems),
         _choice(value, "afterPass", get_args(AfterPass), problems),
         _choice(value, "level", get_args(Level), problems),
+        _flag(value, "showsVariables", problems),
+        _path(value, "folder", problems),
     )
     return address, "; ".join(problems)
 
@@ -78,6 +85,8 @@ def write_address(address: SessionAddress) -> str:
             "mode": address.mode,
             "afterPass": address.after_pass,
             "level": address.level,
+            "showsVariables": address.shows_variables,
+            "folder": address.folder,
         }
     )
 
@@ -89,3 +98,21 @@ def _choice(value: dict[str, Any], key: str, known: tuple[str, ...], problems: l
         return chosen
     problems.append(f"{VARIABLE}: {key} is {chosen!r:.40}, not one of {', '.join(known)}")
     return known[0]
+
+
+def _flag(value: dict[str, Any], key: str, problems: list[str]) -> bool:
+    """What the value says under a key that is true where nothing known is said."""
+    chosen = value.get(key, True)
+    if type(chosen) is bool:
+        return chosen
+    problems.append(f"{VARIABLE}: {key} is {chosen!r:.40}, not true or false")
+    return True
+
+
+def _path(value: dict[str, Any], key: str, problems: list[str]) -> str:
+    """What the value says under a key that is empty where no path is said."""
+    chosen = value.get(key, "")
+    if isinstance(chosen, str) and len(chosen) <= LONGEST_PATH:
+        return chosen
+    problems.append(f"{VARIABLE}: {key} is {chosen!r:.40}, not a path")
+    return ""

@@ -37,6 +37,8 @@ const SESSION: AgentSession = {
   mode: "debug",
   afterPass: "stop",
   level: "torch",
+  showsVariables: true,
+  folder: "/home/me",
 };
 
 describe("what is run in a program that is attached to", () => {

@@ -18,6 +18,8 @@ const SESSION: AgentSession = {
   mode: "debug",
   afterPass: "stop",
   level: "torch",
+  showsVariables: true,
+  folder: "/home/me",
 };
 
 const LINUX: Surroundings = {

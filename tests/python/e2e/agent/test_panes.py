@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,21 +11,33 @@ from typing import Any
 import pytest
 
 from shapetrace.transport.session import Level
-from tests.python.e2e.agent.differential import debug, same_as_without_us
-from tests.support.debug_client import DebugSession, Launch, RequestFailed, Script, Stop, launch
-from tests.support.session_server import BACKEND, SessionServer
+from tests.python.e2e.agent.differential import same_as_without_us
+from tests.python.e2e.agent.looking import below, stopped
+from tests.support.debug_adapter import bundled_debugpy
+from tests.support.debug_client import Launch, RequestFailed, Script, launch
+from tests.support.session_server import SessionServer
 
 pytestmark = pytest.mark.e2e
 
-FLAVOURS = {"compiled": {}, "pure": {"PYDEVD_USE_CYTHON": "NO"}}
-"""The debugger has a part in C where there is a wheel for the platform, and does without it."""
+FLAVOURS: dict[str, Callable[[], Launch]] = {
+    "compiled": Launch,
+    "pure": lambda: Launch(environment={"PYDEVD_USE_CYTHON": "NO"}),
+    "bundled": lambda: Launch(debugpy=bundled_debugpy()),
+}
+"""The debugger has a part in C where there is a wheel for the platform, and does without it; that
+which the extension brings never has it."""
 
 VALUES = """
-import collections, dataclasses, numpy, types
+import collections, dataclasses, numpy, types, warnings
 import torch
 from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
+from torch.testing._internal.distributed.fake_pg import FakeStore
 import torch._subclasses.fake_tensor as fake_tensor
 torch.manual_seed(0)
+warnings.simplefilter("ignore")
+torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
 
 READ = []
 
@@ -34,10 +48,23 @@ def counted(owner, name):
         return original(*args, **keywords)
     setattr(owner, name, call)
 
-for name in ("__repr__", "__str__", "__format__", "item", "tolist", "numpy", "cpu", "to", "clone"):
+for name in ("__repr__", "__str__", "__format__", "item", "tolist", "numpy", "cpu", "to", "clone",
+             "__bool__", "__float__", "__int__", "__array__", "__iter__", "__getitem__"):
     counted(torch.Tensor, name)
-counted(torch.UntypedStorage, "__repr__")
-counted(torch.cuda, "synchronize")
+for storage in (torch.UntypedStorage, torch.TypedStorage):
+    for name in ("__repr__", "__str__", "__getitem__", "__iter__", "tolist"):
+        counted(storage, name)
+for name in ("synchronize", "current_stream", "is_available"):
+    counted(torch.cuda, name)
+counted(numpy, "array_repr")
+
+def of_every_kind():
+    for name, kind in sorted(vars(torch).items()):
+        if isinstance(kind, torch.dtype):
+            try:
+                yield name, torch.empty(2, 3, dtype=kind)
+            except (RuntimeError, NotImplementedError):
+                yield name, torch.empty(2, 3, dtype=kind, device="meta")
 
 class Kernels(torch.utils._python_dispatch.TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -81,7 +108,16 @@ def look():
     with fake_tensor.FakeTensorMode():
         fake = torch.empty(2, 3, device="cuda")
     sparse = torch.eye(3).to_sparse()
+    compressed = torch.eye(3).to_sparse_csr()
+    ragged = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+    jagged = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged)
+    quantized = torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8)
+    spread = distribute_tensor(torch.ones(4, 2), init_device_mesh("cpu", (2,)), [Shard(0)])
+    freed = torch.ones(4)
+    freed.untyped_storage().resize_(0)
+    kinds = types.SimpleNamespace(**dict(of_every_kind()))
     storage = torch.zeros(2 << 20).untyped_storage()
+    typed = torch.TypedStorage([1.0, 2.0])
     a_list = [plain] * 12
     a_tuple = (plain, scalar)
     a_dict = {"input_ids": torch.ones(2, 7).long(), "step": 3}
@@ -94,6 +130,10 @@ def look():
     many_tensors = dict.fromkeys(range(1_000_000), scalar)
     array = numpy.ones((2, 3))
     linear = nn.Linear(512, 784)
+    optimizer = torch.optim.Adam([learned], lr=torch.tensor(0.1))
+    learned.sum().backward()
+    optimizer.step()
+    state, rates = optimizer.state, {learned: 0.1}
     lazy = nn.LazyLinear(4)
     weird = Weird()
     numbers, text = [1, 2, 3], "abc"
@@ -106,6 +146,7 @@ def look():
     print(read, before == (plain._version, torch.get_rng_state().sum().item()))
     print(product.grad_fn)
 
+AT_MODULE_LEVEL = torch.ones(5)
 look()
 """
 
@@ -119,6 +160,14 @@ SHOWN = {
     "raising": "f32[2] · Forbidding",
     "fake": "f32[2,3]@cuda:0 · FakeTensor",
     "sparse": "f32[3,3] · sparse_coo · 3 stored",
+    "compressed": "f32[3,3] · sparse_csr · 3 stored",
+    "ragged": "f32[?] · nested",
+    "quantized": "qu8[2]",
+    "spread": "f32[4,2] · DTensor · S(0) · local f32[2,2]",
+    "freed": "f32[4]",
+    "typed": "TypedStorage · float32 · 8 B",
+    "state": "defaultdict(f32[3]: {step: f32[], exp_avg: f32[3], exp_avg_sq: f32[3]})",
+    "rates": "{f32[3]: 0.1}",
     "storage": "UntypedStorage · 8 MiB",
     "a_list": "[f32[2,16,64] ×12]",
     "a_tuple": "(f32[2,16,64], f32[])",
@@ -137,34 +186,37 @@ SHOWN = {
 }
 
 
-def stopped(session: DebugSession, mark: str = "stop") -> Stop:
-    session.break_at(mark)
-    session.go()
-    stop = session.stop()
-    session.clear_breakpoints()
-    return stop
-
-
-def below(session: DebugSession, reference: int, *names: str) -> dict[str, dict[str, Any]]:
-    """What opening an entry shows, and then the entries of these names in turn."""
-    found = {each["name"]: each for each in session.children(reference)}
-    for name in names:
-        found = {each["name"]: each for each in session.children(found[name]["variablesReference"])}
-    return found
+EXPRESSIONS = {
+    "a_list[3]": "f32[2,16,64]",
+    "a_dict['input_ids']": "i64[2,7]",
+    "batch.x": "f32[2,16,64]",
+    "pair.a": "f32[2,16,64]",
+    "linear.weight": "f32[784,512] · Parameter · requires grad",
+    "kinds.bfloat16": "bf16[2,3]",
+    "kinds.float8_e5m2": "f8e5m2[2,3]",
+}
 
 
 @pytest.mark.parametrize("flavour", FLAVOURS)
 def test_every_kind_of_value_and_nothing_is_read(flavour: str, tmp_path: Path) -> None:
     script = Script.write(VALUES, tmp_path)
-    how = Launch(environment=FLAVOURS[flavour])
+    how = FLAVOURS[flavour]()
     with SessionServer() as server:
         with launch(script, server.launch(how=how)) as session:
             stop = stopped(session)
             variables = session.variables(stop.top)
             assert {name: variables[name] for name in SHOWN} == SHOWN
-            for context in ("watch", "hover", "repl"):
-                for name in ("plain", "a_dict", "storage", "raising"):
-                    assert session.evaluate(name, stop.top, context) == SHOWN[name]
+            assert variables["jagged"].endswith("] · jagged · NestedTensor")
+            assert session.variables(stop.top, "Globals")["AT_MODULE_LEVEL"] == "f32[5]"
+            # As Watch asks, the hover over an expression, and the values at the ends of lines.
+            for context in ("watch", "hover"):
+                for name, text in SHOWN.items():
+                    assert session.evaluate(name, stop.top, context) == text
+                for expression, text in EXPRESSIONS.items():
+                    assert session.evaluate(expression, stop.top, context) == text
+            assert session.evaluate("storage", stop.top, "repl") == SHOWN["storage"]
+            for name in ("kinds", "state", "batch", "pair", "optimizer", "many", "many_tensors"):
+                assert below(session, session.scope(stop.top, "Locals"), name)
             scope = session.scope(stop.top, "Locals")
             assert below(session, scope, "linear").keys() >= {"weight"}
             assert variables["function variables"] == ""
@@ -202,6 +254,12 @@ print(net.size, net.layers[1])
 """
 
 
+def linked(script: Script, mark: str) -> str:
+    """A line as what can be read, and as a link to it."""
+    line = script.marks[mark]
+    return f"{script.path.name}:{line} · {script.path}:{line}"
+
+
 def test_opening_a_tensor_and_a_module(tmp_path: Path) -> None:
     script = Script.write(OPENED, tmp_path)
     with SessionServer() as server, launch(script, server.launch()) as session:
@@ -218,7 +276,7 @@ def test_opening_a_tensor_and_a_module(tmp_path: Path) -> None:
             "grad_fn": "MulBackward0",
             "statistics": "min 0 · max 14 · mean 7 · no nan",
             "first values": "0, 2, 4, 6, 8, 10, 12, 14",
-            "assigned at": f"{script.path}:{script.marks['made']}",
+            "assigned at": linked(script, "made"),
             "items": "2",
             "more": "",
         }
@@ -359,120 +417,33 @@ def test_a_value_that_was_set_at_a_stop_was_assigned_nowhere(way: str, tmp_path:
         assert "assigned at" not in changed
 
 
-def test_a_stop_before_torch_is_there(tmp_path: Path) -> None:
-    """Lists and objects that were looked at then are looked at again later."""
+def test_where_a_script_assigned_its_variables(tmp_path: Path) -> None:
     script = Script.write(
         """
-        class Holder:
-            pass
-
-        early, held = [1], Holder()
-        print("here")  # @early
         import torch
-        early.append(torch.ones(2))
-        held.x = torch.ones(3)
-        print("there")  # @late
+        def look(it):
+            return it.sum()  # @stop
+        with torch.no_grad():
+            x = torch.ones(2, 3)  # @made
+        look(x)
         """,
         tmp_path,
     )
-    with SessionServer() as server, launch(script, server.launch()) as session:
-        session.break_at("early", "late")
-        session.go()
-        first = session.variables(session.stop().top)
-        assert first["early"] == "[1]"
-        assert first["held"].startswith("<__main__.Holder object at ")
-        session.resume()
-        then = session.variables(session.stop().top)
-        assert (then["early"], then["held"]) == ("[1, f32[2]]", "Holder(x: f32[3])")
-
-
-def test_they_come_in_at_a_stop_as_well(tmp_path: Path) -> None:
-    """As when the editor attaches to a program that was started without us."""
-    script = Script.write(OPENED, tmp_path)
-    with launch(script) as session:
+    with ExitStack() as stack:
+        server = stack.enter_context(SessionServer())
+        environment = server.environment(folder=str(tmp_path))
+        how = replace(server.launch(), environment=environment)
+        session = stack.enter_context(launch(script, how))
         stop = stopped(session)
-        assert session.variables(stop.top)["y"].startswith("tensor(")
-        assert session.variables(stop.top)["pair"].startswith("(tensor(")
-        come_in = (
-            f"__import__('sys').path.insert(0, {str(BACKEND)!r}) or "
-            "__import__('shapetrace.agent.panes').agent.panes.show_shapes()"
-        )
-        assert session.evaluate(come_in, stop.top) == "True"
-        assert session.evaluate(come_in, stop.top) == "True"
-        variables = session.variables(stop.top)
-        assert variables["y"] == "f32[2,4] · requires grad"
-        assert variables["pair"].startswith("(f32[2,4], [f32[2,4]])")
         scope = session.scope(stop.top, "Locals")
-        assert below(session, scope, "y")["shape"]["value"] == "(2, 4)"
-
-
-OTHERS = """
-from _pydevd_bundle.pydevd_extension_api import StrPresentationProvider
-
-class Theirs(StrPresentationProvider):
-    def can_provide(self, kind, name):
-        return name == "Table"
-
-    def get_str(self, value):
-        return "a table of theirs"
-"""
-
-
-def test_what_another_plugin_shows_stays_as_it_is(tmp_path: Path) -> None:
-    plugins = tmp_path / "others" / "pydevd_plugins"
-    for folder in (plugins, plugins / "extensions"):
-        folder.mkdir(parents=True)
-        (folder / "__init__.py").write_text(
-            "import pkgutil\n__path__ = pkgutil.extend_path(__path__, __name__)\n"
+        made = below(session, scope, "it")["assigned at"]["value"]
+        assert made == f"./program.py:{script.marks['made']}"
+        session.connection.request(
+            "setVariable",
+            variablesReference=session.scope(stop.top, "Globals"),
+            name="x",
+            value="torch.ones(5)",
         )
-    (plugins / "extensions" / "pydevd_plugin_theirs.py").write_text(OTHERS)
-    script = Script.write(
-        """
-        import torch
-        class Table:
-            def __init__(self):
-                self.x = torch.ones(2)
-        table, tables = Table(), [Table()]
-        print()  # @stop
-        """,
-        tmp_path,
-    )
-    with SessionServer() as server:
-        ours = server.launch()
-        path = f"{ours.environment['PYTHONPATH']}:{plugins.parent}"
-        how = Launch(environment={**ours.environment, "PYTHONPATH": path}, rules=ours.rules)
-        with launch(script, how) as session:
-            variables = session.variables(stopped(session).top)
-    assert variables["table"] == "a table of theirs"
-    assert variables["tables"] == "[Table(x: f32[2])]"
-
-
-def test_a_program_without_torch_is_shown_as_without_us(tmp_path: Path) -> None:
-    script = Script.write(
-        """
-        import collections, dataclasses, types
-        @dataclasses.dataclass
-        class Point:
-            x: int = 1
-        class Own:
-            def __repr__(self):
-                return "own text"
-        values = [1, (2,), {"a": {3}}, Point(), Own(), collections.deque([1]), types, print]
-        space, nothing, error = types.SimpleNamespace(a=1), None, ValueError("x")
-        print()  # @stop
-        """,
-        tmp_path,
-    )
-
-    def drive(watched: Any) -> None:
-        session = watched.session
-        stop = stopped(session)
-        variables = session.variables(stop.top)
-        watched.see([variables[name] for name in ("values", "space", "nothing", "error")])
-        for each in session.children(
-            below(session, session.scope(stop.top, "Locals"))["values"]["variablesReference"]
-        ):
-            watched.see((each["name"], each["value"], each["type"], each.get("evaluateName")))
-
-    with SessionServer() as server:
-        assert debug(script, drive, Launch()) == debug(script, drive, Launch(), server)
+        changed = below(session, session.scope(stop.top, "Globals"), "x")
+        assert changed["shape"]["value"] == "(5,)"
+        assert "assigned at" not in changed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 
 from shapetrace.panes import children
@@ -9,7 +11,12 @@ from shapetrace.panes import children
 
 def place(value: torch.Tensor) -> str | None:
     """Where the pane says that a tensor was assigned."""
-    return next((str(each.value) for each in children(value) if each.name == "assigned at"), None)
+    told = next((str(each.value) for each in children(value) if each.name == "assigned at"), None)
+    if told is None:
+        return None
+    names, _, places = told.partition(" · ")
+    assert names == " or ".join(Path(each).name for each in places.split(" or "))
+    return places
 
 
 def branches(flag: bool) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from torch import nn
 
 from shapetrace.panes import Entry, children, opens
 from shapetrace.panes.entries import Group
-from tests.python.unit.panes import programs
 from tests.python.unit.panes.values import Forbidding, Half, Weird, Wrapping, fake
 from tests.python.unit.panes.watching import opened, unnoticed
 
@@ -220,22 +218,6 @@ def test_storages() -> None:
         "dtype: torch.float32 → .dtype",
         "first bytes: 00 00 80 3f",
     ]
-
-
-def test_where_a_variable_got_its_value() -> None:
-    first, second = places_of_program("first"), places_of_program("second")
-    assert programs.branches(True) == programs.branches(False) == f"{first} or {second}"
-    assert programs.passed(torch.ones(3)) is None
-    assert programs.passes() == places_of_program("kept")
-    assert programs.renamed(torch.ones(3)) == places_of_program("renamed")
-    assert programs.loops() == places_of_program("loop")
-    assert programs.looks_at_its_locals() is None
-
-
-def places_of_program(mark: str) -> str:
-    lines = Path(programs.__file__).read_text("utf-8").splitlines()
-    line = next(number for number, line in enumerate(lines, 1) if line.endswith(f"# @{mark}"))
-    return f"{programs.__file__}:{line}"
 
 
 def test_looking_keeps_nothing_alive() -> None:

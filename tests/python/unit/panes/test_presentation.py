@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,7 +26,12 @@ def test_a_value_is_shown_and_nothing_notices(expression: str, text: str) -> Non
     value = made(expression)
     with unnoticed(value):
         found = presentation(value)
-    assert found == text
+    assert without_symbols(found) == text
+
+
+def without_symbols(text: str | None) -> str | None:
+    """The names of symbolic sizes have a number that depends on what was traced before."""
+    return None if text is None else re.sub(r"\b([sj])\d+\b", r"\1", text)
 
 
 @pytest.mark.parametrize("expression", NOT_OURS)

@@ -8,16 +8,18 @@ import pytest
 import torch
 from torch import nn
 
-from shapetrace.agent.panes import Contents, HolderTexts, LeafTexts, show_shapes
+from shapetrace.agent.panes import show_shapes
+from shapetrace.agent.providers import Contents, HolderContents, HolderTexts, LeafTexts
 
 
 def test_without_a_debugger_there_is_nobody_to_tell() -> None:
-    assert not show_shapes()
+    undo = show_shapes()
+    undo()
 
 
 @pytest.mark.parametrize("kind", [3, None, [], "a class"])
 def test_a_class_that_is_none(kind: Any) -> None:
-    for provider in (LeafTexts(), HolderTexts(), Contents()):
+    for provider in (LeafTexts(), HolderTexts(), Contents(), HolderContents()):
         assert provider.can_provide(kind, "") is False
 
 

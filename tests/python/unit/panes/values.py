@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import functools
 import math
@@ -41,6 +42,9 @@ class Nested:
 class Plain:
     def __init__(self, **attributes: Any) -> None:
         self.__dict__.update(attributes)
+
+    def method(self) -> None:
+        """Can be bound."""
 
 
 class Printed(Plain):
@@ -155,6 +159,19 @@ def fake() -> Any:
         return torch.empty(2, 3, device="cuda")
 
 
+def symbolic() -> Any:
+    """A tensor whose first size is a symbol."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    return FakeTensorMode(shape_env=ShapeEnv()).from_tensor(torch.ones(5))
+
+
+def jagged() -> Any:
+    tensors = [torch.ones(2), torch.ones(3)]
+    return torch.nested.nested_tensor(tensors, layout=torch.jagged)
+
+
 def shared(module: nn.Module) -> nn.Module:
     return nn.Sequential(module, module)
 
@@ -172,6 +189,7 @@ TENSORS = {
     "torch.eye(3).to_sparse()": "f32[3,3] · sparse_coo · 3 stored",
     "torch.eye(3).to_sparse_csr()": "f32[3,3] · sparse_csr · 3 stored",
     "torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])": "f32[?] · nested",
+    "jagged()": "f32[2,j] · jagged · NestedTensor",
     "torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8)": "qu8[2]",
     "torch.ones(2, 3).to_mkldnn()": "f32[2,3] · _mkldnn",
     "torch.ones(2).as_subclass(Forbidding)": "f32[2] · Forbidding",
@@ -182,7 +200,9 @@ TENSORS = {
     "torch.empty(2, device='meta').untyped_storage()": "UntypedStorage · 8 B · meta",
     "torch.TypedStorage([1.0, 2.0])": "TypedStorage · float32 · 8 B",
     "np.ones((2, 3))": "ndarray f64[2,3]",
-    "np.zeros(3, dtype=[('a', 'f4'), ('b', 'i2')])": "ndarray void48[3]",
+    "np.zeros(3, dtype=[('a', 'f4'), ('b', 'i2')])": "ndarray (a f32, b i16)[3]",
+    "np.zeros(2, dtype=[('at', 'f8', (3,)), ('n', 'i4')])": "ndarray (at f64[3], n i32)[2]",
+    "np.array([None, {}], dtype=object)": "ndarray object[2]",
     "np.ma.masked_array([1, 2])": "MaskedArray i64[2]",
 }
 MODULES = {
@@ -202,8 +222,12 @@ MODULES = {
     "shared(nn.Linear(2, 3))": "Sequential(Linear, Linear) 9 params",
     "Weird()": "Weird 6 params",
     "Half()": "Half()",
-    "torch.jit.script(nn.Linear(2, 3))": "RecursiveScriptModule 9 params",
+    "torch.jit.script(nn.Linear(2, 3))": "RecursiveScriptModule[Linear] 9 params",
+    "torch.jit.trace(nn.Linear(2, 3), torch.ones(1, 2))": "TopLevelTracedModule[Linear] 9 params",
+    "nn.ParameterList([nn.Parameter(torch.ones(2))] * 3)": "ParameterList(f32[2] ×3) 2 params",
+    "nn.ParameterDict({'a': torch.ones(2)})": "ParameterDict(a: f32[2]) 2 params",
     "torch.compile(nn.Linear(2, 3))": "OptimizedModule[Linear] 9 params",
+    "Plain(x=torch.ones(2)).method": "<bound method Plain.method of Plain(x: f32[2])>",
     "nn.ReLU().forward": "<bound method ReLU.forward of ReLU>",
     "torch.ones(3).backward": "<bound method Tensor.backward of f32[3]>",
 }
@@ -259,9 +283,18 @@ HOLDERS = {
     ),
     "Computed()": "Computed(x: f32[2])",
     "Items([torch.ones(2)])": "Items(f32[2])",
-    "functools.partial(max, torch.ones(2), key=3)": "partial(0: f32[2], …)",
+    "functools.partial(max, torch.ones(2), key=3)": "partial(of: max, 0: f32[2], key: 3)",
+    "{torch.ones(2): 1, 'a': 2}": "{f32[2]: 1, a: 2}",
+    "{(1, torch.ones(2)): 1}": "{tuple: 1}",
+    "torch.optim.SGD([torch.ones(2)], torch.tensor(0.1))": (
+        "SGD(param_groups: [{lr: f32[], momentum: 0, dampening: 0, weight_decay: 0, "
+        "nesterov: False, maximize: False, foreach: None, differentiable: False, fused: None}])"
+    ),
+    "argparse.Namespace(x=torch.ones(2), lr=0.1)": "Namespace(x: f32[2], lr: 0.1)",
+    "[symbolic().shape[0], torch.ones(2)]": "[s, f32[2]]",
     "slice(torch.ones(()), None)": "slice(f32[], None, None)",
     "ValueError('no', torch.ones(2))": "ValueError(1: f32[2], …)",
+    "[Plain(x=torch.ones(2)).method, torch.ones(2).sum]": "[Plain.method, sum]",
     "[nn.Linear(2, 3)] * 3": "[Linear(2 → 3) ×3]",
     "[torch.ones(2).untyped_storage()]": "[UntypedStorage · 8 B]",
     "[np.ones(3)] * 4": "[ndarray f64[3] ×4]",
@@ -272,7 +305,7 @@ HOLDERS = {
     "{'a\\nb': torch.ones(2)}": "{a\\nb: f32[2]}",
     "{'k' * 100: torch.ones(2)}": "{" + "k" * 39 + "…: f32[2]}",
     "[torch.ones(2), 's' * 100, b'12', 10 ** 100, range(3), nn.Linear, Ellipsis]": (
-        "[f32[2], '" + "s" * 40 + "'…, bytes[2], int, range[3], type, Ellipsis]"
+        "[f32[2], '" + "s" * 40 + "'…, bytes[2], int, range[3], Linear, Ellipsis]"
     ),
     "dict.fromkeys(range(100_000), torch.ones(2))": (
         "{" + ", ".join(f"{key}: f32[2]" for key in range(16)) + ", …} 100,000 items"
@@ -280,6 +313,7 @@ HOLDERS = {
 }
 NOT_OURS = [
     *("3", "1.5", "'abc'", "None", "b'12'", "range(3)", "True", "nn", "torch", "print"),
+    *("[].append", "Plain(a=1).method"),
     *("[]", "[1, 2, 3]", "(1,)", "{'a': 1}", "{1, 2}", "deque([1])", "Counter('abc')"),
     *("nn.Linear", "torch.Tensor", "torch.float32", "torch.device('cpu')", "torch.Size([2])"),
     *(
@@ -293,18 +327,19 @@ NOT_OURS = [
         "[[[[[[[1]]]]]]]",
     ),
     *("torch.optim.SGD([torch.ones(2)], 0.1)", "torch.Generator()", "np.float32(0.5)"),
+    *("symbolic().shape", "symbolic().shape[0]", "[symbolic().shape[0]]"),
     *("Plain(a=Nested([[[1]]]))", "[Plain(a=Nested([[[[1]]]]))] * 3", "Nested([[1]])"),
     *("[0] * 1_000_000", "dict.fromkeys(range(1_000_000))", "Path('a')", "math.pi", "object()"),
 ]
 
 
 NAMES = {
-    **{each.__name__: each for each in (math, torch, types, functools, nn.Module)},
+    **{each.__name__: each for each in (argparse, math, torch, types, functools, nn.Module)},
     **{each.__name__: each for each in (Counter, OrderedDict, UserDict, UserList, Path)},
     **{each.__name__: each for each in (defaultdict, deque, BatchEncoding, BaseModelOutput)},
     **{each.__name__: each for each in (Pair, Batch, Slotted, Nested, Plain, Printed, Computed)},
     **{each.__name__: each for each in (Items, Forbidding, Wrapping, Weird, Half)},
-    **{each.__name__: each for each in (cyclic, cyclic_objects, fake, shared)},
+    **{each.__name__: each for each in (cyclic, cyclic_objects, fake, jagged, shared, symbolic)},
     "np": np,
     "nn": nn,
 }

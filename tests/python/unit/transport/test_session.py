@@ -16,34 +16,43 @@ VALUE: dict[str, Any] = {
     "mode": "forwardPass",
     "afterPass": "continue",
     "level": "aten",
+    "showsVariables": False,
+    "folder": "/home/me",
 }
 
 
 def test_an_address_as_the_editor_writes_it() -> None:
     assert read_address(json.dumps(VALUE)) == (
-        SessionAddress("c2a7", 40123, "9f0c", "forwardPass", "continue", "aten"),
+        SessionAddress("c2a7", 40123, "9f0c", "forwardPass", "continue", "aten", False, "/home/me"),
         "",
     )
 
 
 def test_options_that_are_left_out_have_defaults() -> None:
     assert read_address('{"session": "a", "port": 1, "token": "t"}') == (
-        SessionAddress("a", 1, "t", "debug", "stop", "torch"),
+        SessionAddress("a", 1, "t", "debug", "stop", "torch", True),
         "",
     )
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [("mode", "everything"), ("afterPass", None), ("level", ["aten"])]
+    ("key", "value", "used"),
+    [
+        ("mode", "everything", "debug"),
+        ("afterPass", None, "stop"),
+        ("level", ["aten"], "torch"),
+        ("showsVariables", "no", True),
+        ("showsVariables", 0, True),
+        ("folder", None, ""),
+        ("folder", "/" * 5000, ""),
+    ],
 )
-def test_an_option_that_is_not_known_is_told_and_its_default_used(key: str, value: object) -> None:
+def test_an_option_that_is_not_known_is_told_and_its_default_used(
+    key: str, value: object, used: object
+) -> None:
     address, problem = read_address(json.dumps({**VALUE, key: value}))
     assert address is not None
-    assert {"mode": address.mode, "afterPass": address.after_pass, "level": address.level}[key] == {
-        "mode": "debug",
-        "afterPass": "stop",
-        "level": "torch",
-    }[key]
+    assert json.loads(write_address(address))[key] == used
     assert problem.startswith(f"SHAPETRACE_SESSION: {key} is ")
 
 
@@ -96,6 +105,8 @@ def test_anything_is_an_address_or_none(text: str) -> None:
         mode=st.sampled_from(["debug", "forwardPass"]),
         after_pass=st.sampled_from(["stop", "continue"]),
         level=st.sampled_from(["torch", "aten"]),
+        shows_variables=st.booleans(),
+        folder=st.text(max_size=20),
     )
 )
 def test_an_address_is_read_as_it_was_written(address: SessionAddress) -> None:
