@@ -172,10 +172,11 @@ class SessionServer:
         after_pass: AfterPass = "stop",
         level: Level = "torch",
         token: str | None = None,
+        folder: str | None = None,
     ) -> dict[str, str]:
         """What the extension adds to the environment of the program."""
         address = SessionAddress(
-            self.session, self.port, token or self.token, mode, after_pass, level
+            self.session, self.port, token or self.token, mode, after_pass, level, folder
         )
         return {"PYTHONPATH": str(BACKEND), VARIABLE: text_of_address(address)}
 

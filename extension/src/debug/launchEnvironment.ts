@@ -18,6 +18,8 @@ export interface AgentSession {
   readonly mode: SessionMode;
   readonly afterPass: AfterPass;
   readonly level: Level;
+  /** The folder that the editor takes paths to begin in that begin with `./`. */
+  readonly folder?: string;
 }
 
 export interface Surroundings {

@@ -65,6 +65,7 @@ export class Preparation {
       mode,
       afterPass,
       level: this.config.get("trace.level", scope),
+      ...(folder !== undefined && { folder: folder.uri.fsPath }),
     };
     session.agent = agent;
     this.log.info(`${given.name}: session ${session.id} awaits its program`);

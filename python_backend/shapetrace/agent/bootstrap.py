@@ -7,7 +7,7 @@ import time
 
 from shapetrace.agent.agent import Agent
 from shapetrace.agent.hiding import unseen
-from shapetrace.agent.panes import show_shapes
+from shapetrace.agent.panes import set_folder, show_shapes
 from shapetrace.process.beginning import process_began_at
 from shapetrace.transport.session import VARIABLE, read_address
 
@@ -49,6 +49,7 @@ def _start(agent: Agent) -> None:
         # Unseen: tracing it would take longer than what it does.
         os.register_at_fork(after_in_child=unseen(_after_fork_in_child))
     agent.begin()
+    set_folder(agent.address.folder)
     show_shapes()
 
 

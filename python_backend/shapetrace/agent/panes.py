@@ -22,6 +22,15 @@ _REAL: Final = frozenset({"clipboard"})
 """Where the program's own text of a value is asked for."""
 
 
+_folder: str | None = None
+
+
+def set_folder(folder: str | None) -> None:
+    """Say what the editor takes paths to begin in that begin with ``./``."""
+    global _folder
+    _folder = folder
+
+
 class LeafTexts:
     """Texts of what is ours by itself: tensors, modules, storages, arrays."""
 
@@ -88,7 +97,7 @@ class Contents:
 
         return [
             (name, item, None if suffix is None else partial(_expression, suffix=suffix))
-            for name, item, suffix in panes.children(value)
+            for name, item, suffix in panes.children(value, _folder)
         ]
 
     def get_dictionary(self, value: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@
       grad_fn        AddmmBackward0
       statistics     min -2.131 · max 2.613 · mean 0.0137 · no nan
       first values   0.1312, -0.5, 1.2, …
-      assigned at    /home/me/model.py:42
+      assigned at    ./model.py:42
       items          2
       more           layout, storage, ...
 
@@ -61,8 +61,11 @@ def opens(kind: type) -> bool:
     return not torch.leaves.isdisjoint(classes) and torch.script_module not in classes
 
 
-def children(value: Any) -> list[Entry]:
-    """What is below a value; empty where that is not ours to say. Never raises."""
+def children(value: Any, folder: str | None = None) -> list[Entry]:
+    """What is below a value; empty where that is not ours to say. Never raises.
+
+    Paths in the folder begin with ``./``, which the editor makes links of on any machine.
+    """
     try:
         if type(value) is Group:
             return list(value.entries())
@@ -71,7 +74,7 @@ def children(value: Any) -> list[Entry]:
             return []
         classes = classes_of(type(value))
         if torch.tensor in classes:
-            return list(_of_tensor(value, torch))
+            return list(_of_tensor(value, torch, folder))
         if torch.module in classes:
             return _of_module(value)
         return list(_of_storage(value, torch)) if opens(type(value)) else []
@@ -79,7 +82,7 @@ def children(value: Any) -> list[Entry]:
         return [Entry("…", Text(f"{type(error).__name__} while looking"), None)]
 
 
-def _of_tensor(tensor: Any, torch: Torch) -> Iterator[Entry]:
+def _of_tensor(tensor: Any, torch: Torch, folder: str | None) -> Iterator[Entry]:
     with torch.as_is():
         fact = described(tensor)
     yield Entry("shape", Text("?" if fact.shape is None else _tuple_text(fact.shape)), ".shape")
@@ -94,7 +97,7 @@ def _of_tensor(tensor: Any, torch: Torch) -> Iterator[Entry]:
     values = values_text(tensor, torch)
     if values:
         yield Entry("first values" if fact.shape else "value", Text(values), None)
-    places = origins(tensor)
+    places = origins(tensor, folder)
     if places:
         yield Entry("assigned at", Text(" or ".join(places)), None)
     if fact.shape and type(fact.shape[0]) is int and _has_items(tensor, fact, torch):

@@ -1,9 +1,11 @@
 """Where the program assigned a tensor to a local variable, as far as its bytecode leaves no doubt.
 
-    assigned at  /home/me/model.py:42
+    assigned at  ./model.py:42
 
-The editor makes a link of it. Nothing is remembered for this while the program runs: the functions
-that are running are searched for the tensor when somebody looks at it.
+The editor makes a link of it: of a path in the folder that is open, which begins with ``./``, also
+where the program runs on another machine than the editor is shown on. Nothing is remembered for this
+while the program runs: the functions that are running are searched for the tensor when somebody
+looks at it.
 """
 
 from __future__ import annotations
@@ -37,12 +39,19 @@ def changed_by_hand(frame: FrameType) -> None:
     _changed[id(frame)] = None
 
 
-def origins(value: Any) -> list[str]:
+def origins(value: Any, folder: str | None = None) -> list[str]:
     """The places, ``file:line``, one of which gave a running function's variable this value."""
     try:
-        return _origins(value)
+        return [_beginning_in(folder, place) for place in _origins(value)]
     except Exception:
         return []
+
+
+def _beginning_in(folder: str | None, place: str) -> str:
+    start = None if not folder else folder.rstrip("/\\") + os.sep
+    if start is None or not place.startswith(start):
+        return place
+    return f"./{place[len(start) :].replace(os.sep, '/')}"
 
 
 def _origins(value: Any) -> list[str]:

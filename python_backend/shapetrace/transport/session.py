@@ -1,7 +1,7 @@
 """Where a program's agent finds its language server: the variable ``SHAPETRACE_SESSION``.
 
 {"session": "c2a7", "port": 40123, "token": "9f0c...", "mode": "forwardPass",
- "afterPass": "stop", "level": "torch"}
+ "afterPass": "stop", "level": "torch", "folder": "/home/me/project"}
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class SessionAddress:
     after_pass: AfterPass = "stop"
     """Only of meaning when the mode is forwardPass."""
     level: Level = "torch"
+    folder: str | None = None
+    """What the editor takes paths to begin in that begin with ``./``."""
 
 
 def read_address(text: str | None) -> tuple[SessionAddress | None, str]:
@@ -64,6 +66,7 @@ def read_address(text: str | None) -> tuple[SessionAddress | None, str]:
         _choice(value, "mode", get_args(Mode), problems),
         _choice(value, "afterPass", get_args(AfterPass), problems),
         _choice(value, "level", get_args(Level), problems),
+        folder if isinstance(folder := value.get("folder"), str) and folder else None,
     )
     return address, "; ".join(problems)
 
@@ -78,6 +81,7 @@ def write_address(address: SessionAddress) -> str:
             "mode": address.mode,
             "afterPass": address.after_pass,
             "level": address.level,
+            "folder": address.folder,
         }
     )
 

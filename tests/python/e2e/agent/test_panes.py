@@ -239,6 +239,17 @@ def test_opening_a_tensor_and_a_module(tmp_path: Path) -> None:
         assert session.evaluate(expression + ".shape", stop.top) == "torch.Size([4, 4])"
 
 
+def test_where_it_was_assigned_is_told_from_the_folder_that_is_open(tmp_path: Path) -> None:
+    script = Script.write(OPENED, tmp_path)
+    with SessionServer() as server:
+        environment = server.environment(folder=str(script.path.parent))
+        how = replace(server.launch(), environment=environment)
+        with launch(script, how) as session:
+            scope = session.scope(stopped(session).top, "Locals")
+            made = below(session, scope, "y")["assigned at"]
+            assert made["value"] == f"./{script.path.name}:{script.marks['made']}"
+
+
 def calls_heard(script: Script, level: Level, looks: bool) -> list[str]:
     """The calls that were recorded, where somebody opens everything at a stop, or nothing."""
     with SessionServer() as server:

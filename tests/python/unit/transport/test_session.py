@@ -16,12 +16,15 @@ VALUE: dict[str, Any] = {
     "mode": "forwardPass",
     "afterPass": "continue",
     "level": "aten",
+    "folder": "/home/me/project",
 }
 
 
 def test_an_address_as_the_editor_writes_it() -> None:
     assert read_address(json.dumps(VALUE)) == (
-        SessionAddress("c2a7", 40123, "9f0c", "forwardPass", "continue", "aten"),
+        SessionAddress(
+            "c2a7", 40123, "9f0c", "forwardPass", "continue", "aten", "/home/me/project"
+        ),
         "",
     )
 
@@ -96,6 +99,7 @@ def test_anything_is_an_address_or_none(text: str) -> None:
         mode=st.sampled_from(["debug", "forwardPass"]),
         after_pass=st.sampled_from(["stop", "continue"]),
         level=st.sampled_from(["torch", "aten"]),
+        folder=st.none() | st.text(min_size=1),
     )
 )
 def test_an_address_is_read_as_it_was_written(address: SessionAddress) -> None:
