@@ -3,9 +3,9 @@
     assigned at  ./model.py:42
 
 The editor makes a link of it: of a path in the folder that is open, which begins with ``./``, also
-where the program runs on another machine than the editor is shown on. Nothing is remembered for this
-while the program runs: the functions that are running are searched for the tensor when somebody
-looks at it.
+where the program runs on another machine than the editor is shown on. Nothing is remembered for
+this while the program runs: the functions that are running are searched for the tensor when
+somebody looks at it.
 """
 
 from __future__ import annotations
