@@ -145,7 +145,8 @@ def standing_of(recorder: Recorder, frame: FrameType, thread: int | None) -> Sta
     frames = list(_with_those_around(recorder, frame))
     waiting = list(_outwards(frames[-1].f_back))
     boundaries = (each for each in (*inner, *waiting) if recorder.kinds.of(each.f_code) == BOUNDARY)
-    running = frozenset(call.variant.id for call in map(_call_of, boundaries) if call is not None)
+    calls = (_call_of(recorder, each) for each in boundaries)
+    running = frozenset(call.variant.id for call in calls if call is not None)
     way = _way_to(recorder, state, frames[-1])
     own = _stand(recorder, state, way, frames, running)
     if way is None or own is None:
@@ -283,7 +284,7 @@ def _way_to(recorder: Recorder, state: ThreadState | None, frame: FrameType) -> 
     while current is not None:
         kind = recorder.kinds.of(current.f_code)
         if kind == BOUNDARY:
-            call = _call_of(current)
+            call = _call_of(recorder, current)
             if call is not None:
                 break
         elif kind == DEBUGGER:
@@ -350,12 +351,16 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def _call_of(boundary: FrameType) -> LiveCall | None:
-    """The call that our module call has entered, which its own frame knows for good."""
+def _call_of(recorder: Recorder, boundary: FrameType) -> LiveCall | None:
+    """The call that our module call has entered, which its own frame knows for good.
+
+    In a forked child it may be the parent's, as it may be a former recorder's.
+    """
     values = read_locals(boundary)
     try:
         call = values.get("call")
-        return call if isinstance(call, LiveCall) else None
+        is_ours = isinstance(call, LiveCall) and values.get("recorder") is recorder
+        return call if is_ours else None
     finally:
         forget_locals(boundary, values)
 

@@ -243,8 +243,8 @@ class App:
     # What happens without being asked
 
     def _refresh_all(self) -> None:
-        self._hints.wish()
-        self._lenses.wish()
+        self._hints.wish(at_once=True)
+        self._lenses.wish(at_once=True)
 
     def _changed(self, files: frozenset[str], counted: frozenset[str]) -> None:
         self.navigation.changed()

@@ -9,7 +9,8 @@ from collections.abc import Callable
 class Throttle:
     """Calls a function for the first of many wishes at once, and once more for all that follow.
 
-    Wishes come in the event loop. Between two calls lies at least the interval.
+    Wishes come in the event loop. Between two calls lies at least the interval, but for those that
+    are to be at once.
     """
 
     def __init__(self, call: Callable[[], None], interval: float) -> None:
@@ -18,12 +19,14 @@ class Throttle:
         self._last = float("-inf")
         self._waiting: asyncio.TimerHandle | None = None
 
-    def wish(self) -> None:
-        """Have the function called soon."""
-        if self._waiting is not None:
+    def wish(self, at_once: bool = False) -> None:
+        """Have the function called soon, or at once, as somebody waits to see it."""
+        if at_once:
+            self.cancel()
+        elif self._waiting is not None:
             return
         loop = asyncio.get_running_loop()
-        delay = max(self._last + self._interval - loop.time(), 0.0)
+        delay = 0.0 if at_once else max(self._last + self._interval - loop.time(), 0.0)
         # Even a call at once waits for the turn to end: what comes in the same turn belongs to it.
         self._waiting = loop.call_later(delay, self._fire)
 

@@ -112,6 +112,52 @@ inEditors("A program that stands still", {}, (test) => {
     await eventuallyEqual(layer, ["f32[2|3,4]", "f32[2|3,4]", "f32[2|3,4]"]);
   });
 
+  test("a pin is shown until another frame is looked at", { files: FILES }, async (it) => {
+    const { workbench } = it;
+    const { code, debug, trace } = workbench;
+    const layer = () => hintsOf(it, "hidden = self.fc(x)", 3);
+    const lensIs = (text: string) =>
+      eventually(
+        `a lens says ${text}`,
+        () => code.codeLenses(),
+        (lenses) => lenses.some((lens) => lens.startsWith(text)),
+      );
+    const next = async () => {
+      await debug.waitUntilStoppedIn(`forward, line ${RELU}, train.py`);
+      await debug.continue();
+    };
+    await stopAt(it, RELU);
+    await lensIs("1 call · 20 parameters · (f32[2,4])");
+    await next();
+    await lensIs("layers.1 · 2 of 2 · 20 parameters · (f32[2,4])");
+    await next();
+    const here = ["f32[3,4]", "~ f32[2,4]", "~ f32[2,4]"];
+    await eventuallyEqual(layer, here);
+    await lensIs("layers.0 call 2 · 3 of 3 · 20 parameters · (f32[3,4])");
+
+    await code.pressCodeLens("previous");
+    const former = ["f32[2,4]", "f32[2,4]", "f32[2,4]"];
+    await eventuallyEqual(layer, former);
+    await lensIs("layers.1 · 2 of 3 · 20 parameters · (f32[2,4]) → f32[2,4]");
+    await debug.stepOver();
+    await eventuallyEqual(layer, ["f32[3,4]", "f32[3,4]", "~ f32[2,4]"]);
+    await lensIs("layers.0 call 2 · 3 of 3 · 20 parameters · (f32[3,4])");
+    await workbench.run("Shapetrace: Unpin Call");
+
+    await trace.show({ keepsCallStack: false });
+    // The tree has opened itself where the cursor is.
+    await trace.waitFor(/layers\.1/);
+    await trace.press("layers.1", "Pin Call");
+    await eventuallyEqual(layer, former);
+    await debug.continue();
+    await eventuallyEqual(layer, here.with(1, "~ f32[2|3,4]").with(2, "~ f32[2|3,4]"));
+    await debug.continue();
+    await debug.waitUntilEnded();
+    await eventuallyEqual(layer, former);
+    await code.pressCodeLens("unpin");
+    await eventuallyEqual(layer, ["f32[2|3,4]", "f32[2|3,4]", "f32[2|3,4]"]);
+  });
+
   test("the hover takes the smallest expression", { files: FILES }, async (it) => {
     const { code, debug } = it.workbench;
     await stopAt(it, CALL);

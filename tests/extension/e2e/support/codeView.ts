@@ -166,6 +166,32 @@ export class CodeView {
     );
   }
 
+  /** Puts a breakpoint there that stops only when an expression is true. */
+  async addConditionalBreakpoint(line: number, condition: string): Promise<void> {
+    await this.#addBreakpoint(line, "Add Conditional Breakpoint...", condition);
+  }
+
+  /** Puts a breakpoint there that does not stop, but writes a text with expressions in braces. */
+  async addLogpoint(line: number, message: string): Promise<void> {
+    await this.#addBreakpoint(line, "Add Logpoint...", message);
+  }
+
+  async #addBreakpoint(line: number, action: string, text: string): Promise<void> {
+    const row = this.#editor.locator(".margin-view-overlays .line-numbers");
+    await row.getByText(String(line), { exact: true }).click({ button: "right" });
+    await this.#page.locator(".monaco-menu .action-item", { hasText: action }).click();
+    const widget = this.#page.locator(".breakpoint-widget");
+    await widget.locator(".monaco-editor").click();
+    await this.#page.keyboard.insertText(text);
+    await this.#page.keyboard.press("Enter");
+    await widget.waitFor({ state: "hidden" });
+    await eventually(
+      `line ${line} has a breakpoint`,
+      () => this.hasBreakpoint(line),
+      (has) => has,
+    );
+  }
+
   /** Rests the mouse there, and returns what the hover says. Empty if there is none so soon. */
   async hover({ line, at }: Place, { seconds = 2.5 }: Patience = {}): Promise<string> {
     await this.#page.mouse.move(0, 0);

@@ -32,12 +32,13 @@ export class DebugView {
     await input.press("Enter");
   }
 
+  /** By its button, which is there only once the editor knows that the program stands still. */
   async continue(): Promise<void> {
-    await this.#page.keyboard.press("F5");
+    await this.#page.locator(".debug-toolbar .codicon-debug-continue").click();
   }
 
   async stepOver(): Promise<void> {
-    await this.#page.keyboard.press("F10");
+    await this.#page.locator(".debug-toolbar .codicon-debug-step-over:not(.disabled)").click();
   }
 
   async stepInto(): Promise<void> {
@@ -136,6 +137,13 @@ export class DebugView {
   /** What an exception stop says in the editor. Empty if there is none. */
   async exception(): Promise<string> {
     return (await this.#page.locator(".exception-widget").allInnerTexts()).join("\n");
+  }
+
+  /** Has the debug console evaluate an expression or run a statement. */
+  async evaluate(text: string): Promise<void> {
+    await this.#page.locator(".repl-input-wrapper .monaco-editor").click();
+    await this.#page.keyboard.insertText(text);
+    await this.#page.keyboard.press("Enter");
   }
 
   /** What the debug console shows. */

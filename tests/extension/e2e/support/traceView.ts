@@ -14,8 +14,11 @@ export class TraceView {
     });
   }
 
-  /** Brings the side bar to the front, opens the tree, and closes what would leave it no room. */
-  async show(): Promise<void> {
+  /**
+   * Brings the side bar to the front, opens the tree, and closes what would leave it no room; the
+   * call stack, too, where that is not needed any more.
+   */
+  async show({ keepsCallStack = true } = {}): Promise<void> {
     if (!(await this.#pane.isVisible())) {
       await this.#page.keyboard.press("Control+Shift+D");
       await this.#pane.waitFor();
@@ -23,7 +26,11 @@ export class TraceView {
     for (const header of await this.#page.locator(".part.sidebar .pane-header").all()) {
       const label = (await header.getAttribute("aria-label")) ?? "";
       const isOpen = (await header.getAttribute("aria-expanded")) === "true";
-      if (label.startsWith("Trace") ? !isOpen : isOpen && !label.startsWith("Call Stack")) {
+      if (
+        label.startsWith("Trace")
+          ? !isOpen
+          : isOpen && !(keepsCallStack && label.startsWith("Call Stack"))
+      ) {
         await header.click({ position: { x: 60, y: 10 } });
       }
     }

@@ -3,6 +3,7 @@ import type { BrowserContext, Locator, Page } from "playwright-core";
 import { CodeView } from "./codeView";
 import { DebugView } from "./debugView";
 import { TraceView } from "./traceView";
+import { ValuesView } from "./valuesView";
 import { eventually, PATIENCE_SECONDS } from "./waiting";
 
 /** How long the palette may take to offer a command before it is opened anew. */
@@ -14,6 +15,8 @@ export class Workbench {
   readonly code: CodeView;
   readonly debug: DebugView;
   readonly trace: TraceView;
+  readonly variables: ValuesView;
+  readonly watch: ValuesView;
   /** What the window's own code has written to the browser's console. */
   readonly consoleLines: string[] = [];
   readonly #quickInput: Locator;
@@ -23,6 +26,8 @@ export class Workbench {
     this.code = new CodeView(page);
     this.debug = new DebugView(page, this.code);
     this.trace = new TraceView(page);
+    this.variables = new ValuesView(page, "variables");
+    this.watch = new ValuesView(page, "watch");
     this.#quickInput = page.locator(".quick-input-widget:visible");
     page.on("console", (message) => this.consoleLines.push(message.text()));
     page.on("dialog", (dialog) => void dialog.accept());

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -193,6 +194,50 @@ def test_a_stop_in_a_worker_of_a_data_loader(tmp_path: Path) -> None:
         for worker in server.processes(3)[1:]:
             worker.wait_for_end()
             assert {"arange(5)", "+", "float()"} <= {op.label for op in worker.ops.values()}
+
+
+def test_a_stop_in_a_child_that_was_forked_in_the_middle_of_a_forward(tmp_path: Path) -> None:
+    program = """
+    import os, torch
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(3, 4)
+        def forward(self, x):
+            x = self.inner(x)
+            if os.fork() == 0:
+                x = x.reshape(-1)
+                x = x + 1  # @forked
+                os._exit(0)
+            os.wait()
+            return x * 2
+    net = Net()
+    y = net(torch.ones(2, 3))
+    print(y.shape)
+    """
+    script = Script.write(program, tmp_path)
+    question = "__import__('sys').modules['shapetrace.agent.here'].here({})"
+    with SessionServer() as server:
+        how = server.launch(how=Launch(more={"subProcess": True}))
+        with launch(script, how) as session, session.subprocesses("forked") as children:
+            session.go()
+            (child,) = stopped(children, 1)
+            stop = child.stop()
+            heard = server.processes(2)[1]
+            told, outer = (
+                json.loads(child.evaluate(question.format(place.number)))
+                for place in stop.frames[:2]
+            )
+            heard.wait_for(lambda it: {*told["reached"]} <= {*it.ops, *it.modules})
+            child.clear_breakpoints()
+            child.resume()
+            assert session.end().stdout == "torch.Size([2, 4])\n"
+    assert told["process"] == heard.hello.process.pid
+    # Only what the child itself has done; what the parent has is not its own.
+    assert [heard.ops[each].label for each in told["reached"]] == ["reshape(-1)"]
+    assert heard.modules[told["call"]].path == ""
+    assert (outer["function"], outer["call"], outer["reached"]) == ("<module>", None, [])
+    assert told["outer"] == [{key: outer[key] for key in told["outer"][0]}]
 
 
 def stopped(sessions: list[DebugSession], number: int) -> list[DebugSession]:

@@ -1,6 +1,7 @@
 """What the editor shows while a program stands still, as text in, text out.
 
-A program says where it stops: ``stop()``, or ``stop(1)`` with the function around looked at.
+A program says where it stops: ``stop()``, or ``stop(1)`` with the function around looked at. Where
+it says ``begin()``, it is recorded only from there on, as when it is attached to, or forked.
 """
 
 from __future__ import annotations
@@ -55,8 +56,14 @@ class Stops:
     def run(self) -> Stops:
         """Run it to its end."""
         code = compile(self.path.read_bytes(), str(self.path), "exec")
-        names = {"__name__": "__main__", "__file__": str(self.path), "stop": self.stop}
-        self.recorder.start(sys._getframe())
+        names = {
+            "__name__": "__main__",
+            "__file__": str(self.path),
+            "begin": self.begin,
+            "stop": self.stop,
+        }
+        if not any("begin()" in line for line in self._document.lines):
+            self.recorder.start(sys._getframe())
         try:
             exec(code, names)
         finally:
@@ -64,8 +71,15 @@ class Stops:
         assert [note for note in self.recorder.notes if "fault" in note[0]] == []
         return self
 
+    def begin(self) -> None:
+        """Begin in the middle of the program."""
+        self.recorder.start_beside()
+        assert self.recorder.join(sys._getframe(1))
+
     def stop(self, outwards: int = 0, shown: int = 0) -> int:
         """Look at the function that calls this, or one around it; show that or one around it."""
+        if not self.recorder.active:
+            return 0
         frame = self._frame(sys._getframe(1), outwards)
         self.hear()
         standing = standing_of(self.recorder, frame, None)

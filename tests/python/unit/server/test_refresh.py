@@ -59,3 +59,15 @@ def test_a_wish_can_be_taken_back() -> None:
         throttle.cancel()
 
     assert run(scenario, 0.0) == []
+
+
+def test_what_somebody_waits_for_does_not_wait() -> None:
+    async def scenario(throttle: Throttle, times: list[float]) -> None:
+        throttle.wish()
+        await until(lambda: len(times) == 1)
+        throttle.wish()
+        throttle.wish(at_once=True)
+        throttle.wish()
+        await until(lambda: len(times) == 2)
+
+    assert len(run(scenario, 3600.0)) == 2

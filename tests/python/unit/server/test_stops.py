@@ -254,3 +254,61 @@ def test_a_forward_that_is_called_directly(tmp_path: Path) -> None:
     first, second = shown(text, tmp_path)
     assert first.endswith("y = x + 1 «f32[2]»")
     assert second.endswith("y = x + 1 «f32[3]»\nreturn y * 2 «~ f32[2]»")
+
+
+def test_a_forward_that_was_under_way_when_the_recording_began(tmp_path: Path) -> None:
+    text = """
+        class Part(nn.Module):
+            def forward(self, x):
+                y = x + 1
+                if len(x) == 3:
+                    begin()
+                if len(x) < 4:
+                    z = y * 2
+                stop()
+                w = y / 2
+                stop(0, 1)
+                return w
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.part = Part()
+            def forward(self, x):
+                for size in (2, 3, 4, 5):
+                    a = torch.ones(size)
+                    if size < 4:
+                        b = self.part(a)
+                    else:
+                        c = self.part(a)
+                    d = a - 1
+                stop()
+                return a
+        net = Net()
+        net(torch.ones(1))
+        net(torch.ones(2))
+    """
+    stops = shown(text, tmp_path)
+    joined, around, second, second_around, *_ = stops
+    # Nothing tells whether what its variables hold is of this call.
+    assert joined == plain(
+        """
+        def forward(self, x): «x f32[3]»
+        y = x + 1 «~ f32[3]»
+        z = y * 2 «~ f32[3]»"""
+    )
+    assert around.endswith("b = self.part(a) «~ f32[2]»\nd = a - 1 «~ f32[2]»")
+    assert second == plain(
+        """
+        def forward(self, x): «x f32[4]»
+        y = x + 1 «f32[4]»
+        z = y * 2 «~ f32[3]»
+        w = y / 2 «~ f32[3]»"""
+    )
+    assert second_around.endswith(
+        plain(
+            """
+            a = torch.ones(size) «f32[4]»
+            b = self.part(a) «~ f32[2|3]»
+            d = a - 1 «~ f32[3]»"""
+        )
+    )
