@@ -127,6 +127,8 @@ export interface TreeQuestion {
 
 export interface TreeNode {
   readonly id: string;
+  /** What it is called in every run of a program. */
+  readonly key: string;
   readonly kind: NodeKind;
   readonly label: string;
   readonly description: string;
@@ -135,8 +137,6 @@ export interface TreeNode {
   readonly isExpanded: boolean;
   readonly isPinned: boolean;
   readonly isFailed: boolean;
-  /** Markdown. */
-  readonly tooltip: string;
   readonly extra: JsonObject;
 }
 
@@ -168,6 +168,12 @@ export interface TreeStep {
 
 export interface TreePath {
   readonly path: readonly TreeStep[] | null;
+  readonly extra: JsonObject;
+}
+
+/** All that is told of a node. */
+export interface Story {
+  readonly markdown: string;
   readonly extra: JsonObject;
 }
 
@@ -264,6 +270,7 @@ const woken = record<Woken>({ processes: { key: "processes", form: integer } });
 
 const treeNode = record<TreeNode>({
   id: { key: "id", form: text },
+  key: { key: "key", form: text },
   kind: { key: "kind", form: oneOf(...NODE_KINDS) },
   label: { key: "label", form: text },
   description: { key: "description", form: text },
@@ -271,7 +278,6 @@ const treeNode = record<TreeNode>({
   isExpanded: { key: "isExpanded", form: boolean },
   isPinned: { key: "isPinned", form: boolean },
   isFailed: { key: "isFailed", form: boolean },
-  tooltip: { key: "tooltip", form: text },
 });
 
 const treePage = record<TreePage>({
@@ -285,6 +291,8 @@ const treeStep = record<TreeStep>({
 });
 
 const treePath = record<TreePath>({ path: { key: "path", form: nullable(listOf(treeStep)) } });
+
+const story = record<Story>({ markdown: { key: "markdown", form: text } });
 
 const place = record<Place>({
   uri: { key: "uri", form: text },
@@ -339,6 +347,7 @@ export const INLINE_VALUES = request<Lines, InlineValues>("shapetrace/inlineValu
 
 export const TREE = request<TreeQuestion, TreePage>("shapetrace/tree", treePage);
 export const TREE_PATH = request<TreePathQuestion, TreePath>("shapetrace/treePath", treePath);
+export const STORY = request<{ readonly node: string }, Story>("shapetrace/story", story);
 export const PLACE = request<{ readonly node: string }, Placed>("shapetrace/place", placed);
 export const CALLS = request<DocumentPosition, Calls>("shapetrace/calls", calls);
 export const PIN = request<{ readonly node: string | null }, Pinned>("shapetrace/pin", pinned);

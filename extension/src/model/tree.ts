@@ -1,8 +1,9 @@
 /** What of a tree has been loaded, page by page. */
 
-/** Anything that is known by an id. */
+/** Anything that is asked for by an id, and known again by a key in another run of a program. */
 export interface Identified {
   readonly id: string;
+  readonly key: string;
 }
 
 export interface Page<Item> {
@@ -32,7 +33,7 @@ export type Load<Item> = (
   limit: number,
 ) => Promise<Page<Item>>;
 
-/** The element of a node stays the same however often it is loaded. */
+/** The element of a node stays the same however often it is loaded, also from another run. */
 export class LoadedTree<Item extends Identified> {
   #elements = new Map<string, Loaded<Item>>();
   readonly #limits = new Map<string | null, number>();
@@ -44,14 +45,15 @@ export class LoadedTree<Item extends Identified> {
 
   /** What is to be shown below an element, or outermost. */
   async children(parent: Loaded<Item> | undefined): Promise<readonly Element<Item>[]> {
-    const { nodes, hasMore } = await this.load(idOf(parent), 0, this.#limit(parent));
+    const id = parent?.item.id ?? null;
+    const { nodes, hasMore } = await this.load(id, 0, this.#limit(parent));
     const elements: Element<Item>[] = nodes.map((item) => this.#elementOf(item, parent));
     return hasMore ? [...elements, { kind: "more", parent }] : elements;
   }
 
   /** Has one page more shown below an element. */
   showMore(parent: Loaded<Item> | undefined): void {
-    this.#limits.set(idOf(parent), this.#limit(parent) + this.pageSize);
+    this.#limits.set(keyOf(parent), this.#limit(parent) + this.pageSize);
   }
 
   /**
@@ -66,7 +68,7 @@ export class LoadedTree<Item extends Identified> {
     for (const { id, position } of path) {
       if (position >= this.#limit(parent)) {
         const pages = Math.floor(position / this.pageSize) + 1;
-        this.#limits.set(idOf(parent), pages * this.pageSize);
+        this.#limits.set(keyOf(parent), pages * this.pageSize);
         widened(parent);
       }
       const children = await this.children(parent);
@@ -86,21 +88,21 @@ export class LoadedTree<Item extends Identified> {
   }
 
   #limit(parent: Loaded<Item> | undefined): number {
-    return this.#limits.get(idOf(parent)) ?? this.pageSize;
+    return this.#limits.get(keyOf(parent)) ?? this.pageSize;
   }
 
   #elementOf(item: Item, parent: Loaded<Item> | undefined): Loaded<Item> {
-    const known = this.#elements.get(item.id);
+    const known = this.#elements.get(item.key);
     if (known?.parent === parent && known !== undefined) {
       known.item = item;
       return known;
     }
     const element: Loaded<Item> = { kind: "node", parent, item };
-    this.#elements.set(item.id, element);
+    this.#elements.set(item.key, element);
     return element;
   }
 }
 
-function idOf<Item extends Identified>(element: Loaded<Item> | undefined): string | null {
-  return element?.item.id ?? null;
+function keyOf<Item extends Identified>(element: Loaded<Item> | undefined): string | null {
+  return element?.item.key ?? null;
 }

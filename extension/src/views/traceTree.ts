@@ -1,5 +1,6 @@
 /** The trace tree in the Run and Debug side bar. */
 import {
+  type CancellationToken,
   type Disposable,
   type Event,
   EventEmitter,
@@ -18,7 +19,7 @@ import { Command, View } from "../contributions";
 import { type Log, messageOf } from "../log";
 import { type Element, type Loaded, LoadedTree } from "../model/tree";
 import type { Pins } from "../pins";
-import { type NodeKind, TREE, TREE_PATH, type TreePage, type TreeNode } from "../protocol";
+import { type NodeKind, STORY, TREE, TREE_PATH, type TreePage, type TreeNode } from "../protocol";
 
 /** How many nodes below one are shown before somebody asks for more. */
 const PAGE = 200;
@@ -42,6 +43,8 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   readonly #stateChanged = new EventEmitter<void>();
   readonly #view: TreeView<TraceElement>;
   readonly #disposables: Disposable[];
+  /** What was opened and closed by hand: a node that is gone for a moment comes back as it was. */
+  readonly #isOpen = new Map<string, boolean>();
   #filter = "";
 
   readonly onDidChangeTreeData: Event<TraceElement | undefined> = this.#changed.event;
@@ -73,6 +76,12 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
         if (visible) {
           this.refresh(); // What has changed meanwhile was not told.
         }
+      }),
+      this.#view.onDidExpandElement(({ element }) => {
+        this.#isOpen.set(this.#idOf(element), true);
+      }),
+      this.#view.onDidCollapseElement(({ element }) => {
+        this.#isOpen.set(this.#idOf(element), false);
       }),
     ];
   }
@@ -139,13 +148,47 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   }
 
   getTreeItem(element: TraceElement): TreeItem {
-    return element.kind === "more" ? moreItem(element) : itemOf(element, this.#filter);
+    if (element.kind === "more") {
+      return moreItem(element);
+    }
+    const item = itemOf(element);
+    const id = this.#idOf(element);
+    item.id = id;
+    const { hasChildren, isExpanded } = element.item;
+    if (hasChildren) {
+      const isOpen = this.#isOpen.get(id) ?? isExpanded;
+      const { Collapsed, Expanded } = TreeItemCollapsibleState;
+      item.collapsibleState = isOpen ? Expanded : Collapsed;
+    }
+    return item;
+  }
+
+  /** What is shown over a node is only asked for once the mouse is there. */
+  async resolveTreeItem(
+    item: TreeItem,
+    element: TraceElement,
+    token: CancellationToken,
+  ): Promise<TreeItem> {
+    if (element.kind === "node" && !token.isCancellationRequested) {
+      const { id, label, description } = element.item;
+      const story = await this.server.requestIfRunning(STORY, { node: id });
+      const markdown = story?.markdown ?? "";
+      item.tooltip = markdown === "" ? `${label}  ${description}` : new MarkdownString(markdown);
+    }
+    return item;
   }
 
   dispose(): void {
     for (const disposable of this.#disposables) {
       disposable.dispose();
     }
+  }
+
+  /** What VS Code knows a node by: a filter opens and closes nodes of its own. */
+  #idOf(element: TraceElement): string {
+    const key =
+      element.kind === "more" ? `${element.parent?.item.key ?? ""}/more` : element.item.key;
+    return `${this.#filter}/${key}`;
   }
 
   async #load(parent: string | null, offset: number, limit: number): Promise<TreePage> {
@@ -159,21 +202,14 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   }
 }
 
-function itemOf(element: Loaded<TreeNode>, filter: string): TreeItem {
-  const { id, kind, label, description, hasChildren, isExpanded, isPinned, isFailed, tooltip } =
-    element.item;
-  const state = isExpanded ? TreeItemCollapsibleState.Expanded : TreeItemCollapsibleState.Collapsed;
-  const item = new TreeItem(label, hasChildren ? state : TreeItemCollapsibleState.None);
-  // What was opened by hand is remembered by this id: a filter opens and closes nodes of its own.
-  item.id = `${filter}/${id}`;
+function itemOf(element: Loaded<TreeNode>): TreeItem {
+  const { kind, label, description, isPinned, isFailed } = element.item;
+  const item = new TreeItem(label);
   item.description = description;
   item.contextValue = isPinned ? `${kind}.pinned` : kind;
   item.iconPath = isFailed
     ? new ThemeIcon("error", new ThemeColor("list.errorForeground"))
     : new ThemeIcon(isPinned ? "pinned" : ICONS[kind]);
-  if (tooltip !== "") {
-    item.tooltip = new MarkdownString(tooltip);
-  }
   if (kind !== "process") {
     item.command = { command: Command.goToCall, title: "Go to Call", arguments: [element] };
   }

@@ -345,6 +345,7 @@ def register(server: LanguageServer, app: App) -> None:
         (protocol.SHOW_HINTS, app.show_hints),
         (protocol.TREE, app.navigation.tree),
         (protocol.TREE_PATH, app.navigation.tree_path),
+        (protocol.STORY, app.navigation.story),
         (protocol.PLACE, app.navigation.place),
         (protocol.CALLS, app.navigation.calls),
         (protocol.PIN, app.navigation.pin),

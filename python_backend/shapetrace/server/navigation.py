@@ -63,6 +63,11 @@ class Navigation:
         steps = None if path is None else tuple(protocol.TreeStep(*each) for each in path)
         return protocol.to_json(protocol.TreePath(steps))
 
+    def story(self, params: object) -> dict[str, Any]:
+        """What is shown over a node."""
+        node = protocol.read_node(params).node
+        return protocol.to_json(protocol.Story("" if node is None else self._tree.story(node)))
+
     def place(self, params: object) -> dict[str, Any]:
         """Where in the source a node's call was made."""
         node = protocol.read_node(params).node

@@ -23,6 +23,7 @@ SHOW_HINTS: Final = "shapetrace/showHints"
 STATUS: Final = "shapetrace/status"
 TREE: Final = "shapetrace/tree"
 TREE_PATH: Final = "shapetrace/treePath"
+STORY: Final = "shapetrace/story"
 PLACE: Final = "shapetrace/place"
 CALLS: Final = "shapetrace/calls"
 PIN: Final = "shapetrace/pin"
@@ -142,6 +143,8 @@ class TreeNode:
     """A process, module call or op, or ops in a row that a library made."""
 
     id: str
+    key: str
+    """What it is called in every run of a program, so that it is known again in the next one."""
     kind: NodeKind
     label: str
     description: str = ""
@@ -150,8 +153,6 @@ class TreeNode:
     """Whether it is there for what is in it."""
     is_pinned: bool = False
     is_failed: bool = False
-    tooltip: str = ""
-    """Markdown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +201,13 @@ class Node:
     """A node of the trace tree; None for none."""
 
     node: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """All that is told of a node."""
+
+    markdown: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +364,7 @@ def read_position(params: object) -> Position:
 
 
 def read_node(params: object) -> Node:
-    """The parameters of ``shapetrace/place`` and ``shapetrace/pin``."""
+    """The parameters of ``shapetrace/place``, ``shapetrace/story`` and ``shapetrace/pin``."""
     return Node(_optional_text(_object(params), "node"))
 
 

@@ -10,12 +10,13 @@ import {
 
 interface Item {
   readonly id: string;
+  readonly key: string;
 }
 
 /** Ten nodes, ten below each, and so on. */
 function pageOf(parent: string | null, offset: number, limit: number): Page<Item> {
   const ids = Array.from({ length: 10 }, (_, index) => `${parent ?? ""}${index}`);
-  const nodes = ids.slice(offset, offset + limit).map((id) => ({ id }));
+  const nodes = ids.slice(offset, offset + limit).map((id) => ({ id, key: id }));
   return { nodes, hasMore: offset + limit < ids.length };
 }
 
@@ -68,6 +69,23 @@ describe("a tree that is loaded page by page", () => {
     assert.equal(below.parent, node);
     tree.forget();
     assert.notEqual(await nodeOf(tree, "1"), node);
+  });
+
+  test("knows nodes again that have other ids in another run", async () => {
+    let run = 1;
+    const tree = new LoadedTree<Item>((parent, offset, limit) => {
+      assert.ok(parent === null || parent.startsWith(`${run}.`), "nodes of the other run are gone");
+      const { nodes, hasMore } = pageOf(parent?.slice(2) ?? null, offset, limit);
+      return Promise.resolve({
+        nodes: nodes.map(({ key }) => ({ id: `${run}.${key}`, key })),
+        hasMore,
+      });
+    }, 3);
+    const node = await nodeOf(tree, "1.1");
+    tree.showMore(node);
+    run = 2;
+    assert.equal(await nodeOf(tree, "2.1"), node);
+    assert.equal(shown(await tree.children(node)), "2.10 2.11 2.12 2.13 2.14 2.15 more");
   });
 
   test("finds the end of a path, with as many pages as it takes", async () => {

@@ -143,7 +143,9 @@ def test_a_pinned_call_is_marked(drawn: Drawn) -> None:
 
 def test_a_node_tells_its_story(drawn: Drawn) -> None:
     nodes, _ = drawn.tree.page(None, "", 0, 10, None)
-    assert nodes[-1].tooltip.startswith("```python\nNet(f32[2,4]) → f32[2,4]\n```")
+    fold, *_, net = nodes
+    assert drawn.tree.story(net.id).startswith("```python\nNet(f32[2,4]) → f32[2,4]\n```")
+    assert [drawn.tree.story(node) for node in (fold.id, "1", "9.9", "x")] == [""] * 4
 
 
 def test_the_path_to_a_call_leads_through_its_nodes(drawn: Drawn) -> None:
@@ -213,6 +215,42 @@ def call_named(store: TraceStore, path: str) -> Key:
     process = store.process(1)
     assert process is not None
     return 1, next(each.id for each in process.modules.values() if each.path == path)
+
+
+# The next run
+
+
+def keys(tree: TraceTree, text: str = "", parent: str | None = None) -> Iterator[str]:
+    """What all nodes are called in every run."""
+    nodes, _ = tree.page(parent, text, 0, 1000, None)
+    for node in nodes:
+        yield node.key
+        yield from keys(tree, text, node.id)
+
+
+def test_nodes_are_known_again_in_the_next_run(drawn: Drawn, tmp_path: Path) -> None:
+    edited = "size = 4\n" + PROGRAM.replace("ones(2, 4)", "ones(3, size)")
+    again = show(edited, tmp_path / "program.py").store
+    assert set(keys(drawn.tree)) == set(keys(TraceTree(again)))
+    found = [*keys(drawn.tree, "relu")]
+    assert found == [*keys(TraceTree(again), "relu")]
+    net = "0./Net:Net"
+    assert found[-2:] == [
+        f"{net}/blocks:Sequential/1:Block{rest}" for rest in ("", "/torch.Tensor.relu")
+    ]
+
+
+def test_no_two_nodes_are_taken_for_each_other(changing: Drawn) -> None:
+    relu = op(2, tensor(2), module=1)
+    calls = [relu, *(replace(relu, id=number) for number in (5, 6, 3))]
+    changing.store.apply(
+        "process", Update(modules=(module(1), replace(module(4), call=3)), ops=(calls[0],))
+    )
+    before = list(keys(changing.tree))
+    changing.store.apply("process", Update(ops=tuple(calls)))
+    after = list(keys(changing.tree))
+    assert len(set(after)) == len(after) == 6
+    assert set(before) < set(after)
 
 
 # Traces that change
@@ -286,9 +324,13 @@ def test_several_processes_are_the_outermost_nodes(changing: Drawn) -> None:
     )
     assert changing.text("f32[3]") == "train.py: process 4712\n  relu(): → f32[3]\n"
     assert changing.tree.path((2, 1), "") == [("2", 1), ("2.1", 0)]
+    assert [*keys(changing.tree)] == ["0.rank0", "0.rank0/torch.relu", "0.", "0./torch.relu"]
     pin = pin_of(store, (2, 0))
     assert pin is not None
     assert pin.label == "process 4712"
+    # What loads data for a rank says to be that rank as well.
+    store.apply("other", Update(run=run))
+    assert len({*keys(changing.tree)}) == 4
 
 
 def test_a_session_that_is_over_gives_way_to_the_next(changing: Drawn) -> None:
