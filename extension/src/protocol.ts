@@ -196,11 +196,15 @@ export interface Pin {
   readonly node: string;
   readonly label: string;
   readonly description: string;
+  /** The newest run has not come to it yet. */
+  readonly isWaiting: boolean;
   readonly extra: JsonObject;
 }
 
 export interface Pinned {
   readonly pin: Pin | null;
+  /** What was pinned, where that is not in the newest run. */
+  readonly lost: string | null;
   readonly extra: JsonObject;
 }
 
@@ -306,10 +310,14 @@ const pin = record<Pin>({
   node: { key: "node", form: text },
   label: { key: "label", form: text },
   description: { key: "description", form: text },
+  isWaiting: { key: "isWaiting", form: boolean },
 });
 
 /** How it is read what is pinned. */
-export const pinned = record<Pinned>({ pin: { key: "pin", form: nullable(pin) } });
+export const pinned = record<Pinned>({
+  pin: { key: "pin", form: nullable(pin) },
+  lost: { key: "lost", form: nullable(text) },
+});
 
 const calls = record<Calls>({
   calls: { key: "calls", form: listOf(pin) },

@@ -132,6 +132,7 @@ class App:
 
     def clear(self, params: object) -> None:
         """Forget all that was recorded, and have what goes on be looked at again."""
+        self.navigation.clear()
         self.store.clear()
         if self._listener is not None:
             for process in self.sessions.recorded():

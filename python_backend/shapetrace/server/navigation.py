@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ class Navigation:
         self._refresh = refresh
         self._tree = TraceTree(store)
         self._is_tree_shown = False
+        self._pin: protocol.Pin | None = None
 
     def tree(self, params: object) -> dict[str, Any]:
         """Some nodes of the trace tree."""
@@ -120,8 +122,18 @@ class Navigation:
             self._refresh()
 
     def changed(self) -> None:
-        """Let go of a pin whose call is no more."""
-        if self._scopes.is_pin_lost():
+        """Have the pin go along with what has been recorded."""
+        former = self._pin
+        if former is not None and self._scopes.follow_pin():
+            key = self._scopes.pinned
+            pin = None if key is None else pin_of(self._store, key)
+            if self._scopes.is_waiting:
+                pin = replace(former, is_waiting=True)
+            self._tell_pin(pin, former.label if pin is None else None)
+
+    def clear(self) -> None:
+        """Let go of the pin, as all is about to be forgotten."""
+        if self._pin is not None:
             self._set_pin(None)
 
     def tell_tree(self) -> None:
@@ -132,8 +144,12 @@ class Navigation:
 
     def _set_pin(self, key: Key | None) -> dict[str, Any]:
         pin = None if key is None else pin_of(self._store, key)
-        message = protocol.to_json(protocol.Pinned(pin))
         self._scopes.set_pin(None if pin is None else key)
+        return self._tell_pin(pin, None)
+
+    def _tell_pin(self, pin: protocol.Pin | None, lost: str | None) -> dict[str, Any]:
+        self._pin = pin
+        message = protocol.to_json(protocol.Pinned(pin, lost))
         self._refresh()
         self._tell(protocol.PIN_CHANGED, message)
         return message

@@ -233,6 +233,8 @@ class Pin:
     node: str
     label: str
     description: str
+    is_waiting: bool = False
+    """Whether the newest run has not come to it yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +242,8 @@ class Pinned:
     """What is pinned now."""
 
     pin: Pin | None
+    lost: str | None = None
+    """What was pinned, where that is not in the newest run."""
 
 
 @dataclass(frozen=True, slots=True)

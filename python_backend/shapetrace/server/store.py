@@ -135,6 +135,11 @@ class Session:
     is_over: bool = False
     """Whether no process is expected any more."""
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing more can come of it."""
+        return self.is_over and not any(each.is_running for each in self.processes.values())
+
 
 class TraceStore:
     """Keeps what sessions record, and tells who wants to know when a file has something new."""
@@ -170,6 +175,7 @@ class TraceStore:
         """Note that no process of a session is expected any more; what they sent is kept."""
         if session in self._sessions:
             self._sessions[session].is_over = True
+            self._tell(set(), set())
 
     def open_process(self, session: str, key: ProcessKey, about: object = None) -> None:
         """Begin with a process; what one with this key sent before is forgotten."""
@@ -185,6 +191,7 @@ class TraceStore:
         """Note that nothing more comes from a process; what it sent is kept."""
         if key in self._processes:
             self._processes[key].is_running = False
+            self._tell(set(), set())
 
     def apply(self, key: ProcessKey, update: Update) -> None:
         """Add what has come from a process."""
