@@ -22,7 +22,10 @@ import type { Pins } from "../pins";
 import { type NodeKind, STORY, TREE, TREE_PATH, type TreePage, type TreeNode } from "../protocol";
 
 /** How many nodes below one are shown before somebody asks for more. */
-const PAGE = 200;
+const FIRST_LIMIT = 100;
+
+/** What VS Code no longer shows as selected so soon after a change was not let go of by hand. */
+const RELOAD_MILLISECONDS = 1_000;
 
 const ICONS: Readonly<Record<NodeKind, string>> = {
   process: "server-process",
@@ -38,13 +41,17 @@ const NOTHING: TreePage = { nodes: [], hasMore: false, extra: {} };
 export type TraceElement = Element<TreeNode>;
 
 export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
-  readonly #tree = new LoadedTree<TreeNode>((...page) => this.#load(...page), PAGE);
+  readonly #tree = new LoadedTree<TreeNode>((...page) => this.#load(...page), FIRST_LIMIT);
   readonly #changed = new EventEmitter<TraceElement | undefined>();
   readonly #stateChanged = new EventEmitter<void>();
   readonly #view: TreeView<TraceElement>;
   readonly #disposables: Disposable[];
   /** What was opened and closed by hand: a node that is gone for a moment comes back as it was. */
   readonly #isOpen = new Map<string, boolean>();
+  /** What was selected last, and whether it is gone since the tree has changed. */
+  #selected: string | undefined;
+  #isSelectionLost = false;
+  #refreshedAt = 0;
   #filter = "";
 
   readonly onDidChangeTreeData: Event<TraceElement | undefined> = this.#changed.event;
@@ -77,6 +84,9 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
           this.refresh(); // What has changed meanwhile was not told.
         }
       }),
+      this.#view.onDidChangeSelection(({ selection: [selected] }) => {
+        this.#noteSelected(selected);
+      }),
       this.#view.onDidExpandElement(({ element }) => {
         this.#isOpen.set(this.#idOf(element), true);
       }),
@@ -104,10 +114,12 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   }
 
   refresh(): void {
+    this.#refreshedAt = Date.now();
+    this.#tree.outdate();
     this.#changed.fire(undefined);
   }
 
-  /** Shows one page more of what is below a node. */
+  /** Shows more of what is below a node. */
   showMore(parent: Loaded<TreeNode> | undefined): void {
     this.#tree.showMore(parent);
     this.#changed.fire(parent);
@@ -140,6 +152,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
       const isMissing = this.#filter !== "" && children.length === 0;
       this.#view.message = isMissing ? `No call has "${this.#filter}" in it.` : "";
     }
+    this.#selectAgain(children);
     return [...children];
   }
 
@@ -181,6 +194,31 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   dispose(): void {
     for (const disposable of this.#disposables) {
       disposable.dispose();
+    }
+  }
+
+  #noteSelected(selected: TraceElement | undefined): void {
+    if (selected !== undefined) {
+      this.#selected = this.#idOf(selected);
+      this.#isSelectionLost = false;
+    } else if (Date.now() - this.#refreshedAt < RELOAD_MILLISECONDS) {
+      this.#isSelectionLost = true;
+    } else {
+      this.#selected = undefined;
+    }
+  }
+
+  /** Selects what was selected until a new run began that had not come to it yet. */
+  #selectAgain(children: readonly TraceElement[]): void {
+    const found = this.#isSelectionLost
+      ? children.find((child) => this.#idOf(child) === this.#selected)
+      : undefined;
+    if (found !== undefined) {
+      this.#isSelectionLost = false;
+      // VS Code has to have it first.
+      setTimeout(() => {
+        void this.#view.reveal(found, { select: true, focus: false });
+      });
     }
   }
 

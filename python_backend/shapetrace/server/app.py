@@ -41,6 +41,9 @@ LENS_INTERVAL = 0.5
 TREE_INTERVAL = 1.0
 """The same for the trace tree, which all that is open in it is asked for again."""
 
+TREE_MOMENT = 0.2
+"""Seconds in which a new run has most often got beyond the making of its model."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -69,7 +72,7 @@ class App:
             server.protocol.notify,
             self._refresh_all,
         )
-        self._tree = Throttle(self.navigation.tell_tree, TREE_INTERVAL)
+        self._tree = Throttle(self.navigation.tell_tree, TREE_INTERVAL, TREE_MOMENT)
         self.store.add_listener(self._changed)
 
     # What the editor says

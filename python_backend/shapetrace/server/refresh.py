@@ -9,12 +9,14 @@ from collections.abc import Callable
 class Throttle:
     """Calls a function for the first of many wishes at once, and once more for all that follow.
 
-    Wishes come in the event loop. Between two calls lies at least the interval.
+    Wishes come in the event loop. Between two calls lies at least the interval. The first may have
+    to wait for a moment as well, for what comes soon after it.
     """
 
-    def __init__(self, call: Callable[[], None], interval: float) -> None:
+    def __init__(self, call: Callable[[], None], interval: float, moment: float = 0.0) -> None:
         self._call = call
         self._interval = interval
+        self._moment = moment
         self._last = float("-inf")
         self._waiting: asyncio.TimerHandle | None = None
 
@@ -23,7 +25,7 @@ class Throttle:
         if self._waiting is not None:
             return
         loop = asyncio.get_running_loop()
-        delay = max(self._last + self._interval - loop.time(), 0.0)
+        delay = max(self._last + self._interval - loop.time(), self._moment)
         # Even a call at once waits for the turn to end: what comes in the same turn belongs to it.
         self._waiting = loop.call_later(delay, self._fire)
 

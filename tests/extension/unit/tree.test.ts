@@ -55,6 +55,41 @@ describe("a tree that is loaded page by page", () => {
     assert.equal(shown(await tree.children(node)), "40 41 42 more");
   });
 
+  test("asks for nothing twice, until something has changed", async () => {
+    const { tree, asked } = treeOf(3);
+    await tree.children(undefined);
+    tree.showMore(undefined);
+    assert.equal(shown(await tree.children(undefined)), "0 1 2 3 4 5 more");
+    await tree.children(undefined);
+    assert.deepEqual(asked.splice(0), ["root 0+3", "root 3+3"]);
+    tree.outdate();
+    assert.equal(shown(await tree.children(undefined)), "0 1 2 3 4 5 more");
+    assert.deepEqual(asked.splice(0), ["root 0+6"]);
+    tree.showMore(undefined);
+    assert.equal(shown(await tree.children(undefined)), "0 1 2 3 4 5 6 7 8 9");
+    await tree.children(undefined);
+    assert.deepEqual(asked, ["root 6+6"]);
+  });
+
+  test("keeps nothing that was loaded before it changed", async () => {
+    let turn = 0;
+    let arrive = (): void => undefined;
+    const tree = new LoadedTree<Item>(async () => {
+      turn += 1;
+      const key = String(turn);
+      if (turn === 1) {
+        await new Promise<void>((resolve) => (arrive = resolve));
+      }
+      return { nodes: [{ id: key, key }], hasMore: false };
+    }, 3);
+    const late = tree.children(undefined);
+    tree.outdate();
+    assert.equal(shown(await tree.children(undefined)), "2");
+    arrive();
+    await late;
+    assert.equal(shown(await tree.children(undefined)), "2");
+  });
+
   test("shows all there is where that is no more than a page", async () => {
     const { tree } = treeOf(10);
     assert.equal(shown(await tree.children(undefined)), "0 1 2 3 4 5 6 7 8 9");
@@ -84,6 +119,7 @@ describe("a tree that is loaded page by page", () => {
     const node = await nodeOf(tree, "1.1");
     tree.showMore(node);
     run = 2;
+    tree.outdate();
     assert.equal(await nodeOf(tree, "2.1"), node);
     assert.equal(shown(await tree.children(node)), "2.10 2.11 2.12 2.13 2.14 2.15 more");
   });
@@ -99,8 +135,8 @@ describe("a tree that is loaded page by page", () => {
     assert.equal(found?.item.id, "17");
     assert.equal(found.parent?.item.id, "1");
     assert.deepEqual(widened, ["1"]);
-    assert.deepEqual(asked, ["root 0+3", "1 0+9"]);
-    assert.equal(shown(await tree.children(found.parent)), "10 11 12 13 14 15 16 17 18 more");
+    assert.deepEqual(asked, ["root 0+3", "1 0+12"]);
+    assert.equal(shown(await tree.children(found.parent)), "10 11 12 13 14 15 16 17 18 19");
   });
 
   test("finds nothing at the end of a path that is no more", async () => {

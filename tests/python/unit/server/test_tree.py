@@ -135,6 +135,21 @@ def test_nodes_are_opened_for_what_is_found_in_them(drawn: Drawn) -> None:
     assert not any(node.is_expanded for node in nodes)
 
 
+def test_of_much_that_is_found_only_as_much_is_opened_as_can_be_seen(changing: Drawn) -> None:
+    modules = [module(1, path="", class_name="Net")]
+    for number in range(500):
+        layer = replace(module(2 + 2 * number), parent=1)
+        modules += [layer, replace(module(3 + 2 * number), parent=layer.id, class_name="Act")]
+    changing.store.apply("process", Update(modules=tuple(modules)))
+    (net,), _ = changing.tree.page(None, "act(", 0, 10, None)
+    assert net.is_expanded
+    layers, _ = changing.tree.page(net.id, "act(", 0, 1000, None)
+    opened = [layer.is_expanded for layer in layers]
+    assert len(opened) == 500
+    assert opened == sorted(opened, reverse=True)
+    assert 50 < sum(opened) < 250
+
+
 def test_a_pinned_call_is_marked(drawn: Drawn) -> None:
     key = call_named(drawn.store, "blocks.1")
     assert "  * 1: " in drawn.text(pinned=key)
