@@ -287,12 +287,12 @@ class TraceStore:
         return self._numbers.get(number)
 
     def shown_processes(self) -> list[Process]:
-        """The processes with calls of the newest session, and of others that go on."""
+        """The processes with calls of the newest session, and of others that go on, by rank."""
         newest = self.newest_session()
         return [
             process
             for session in sorted(self._sessions.values(), key=lambda each: each.order)
-            for process in session.processes.values()
+            for process in sorted(session.processes.values(), key=_rank)
             if process.nesting.children(None) and (session is newest or process.is_running)
         ]
 
@@ -464,6 +464,10 @@ class TraceStore:
 
 def _is_forward(frame: Frame) -> bool:
     return frame.function.rpartition(".")[2] == "forward"
+
+
+def _rank(process: Process) -> int:
+    return -1 if process.rank is None else process.rank
 
 
 def _first(recorded: tuple[int, FileRecords | None]) -> int:

@@ -66,7 +66,7 @@ inEditors("The trace tree", {}, (test) => {
     await eventuallyMatches("the view", () => workbench.trace.welcome(), /listed here/);
     await workbench.trace.pressInWelcome("Trace Forward Pass");
     await shows(workbench, LAYERS);
-    await workbench.trace.waitFor("Model: f32[2,8,4] → f32[2,5,4]");
+    await workbench.trace.waitFor("Model: f32[2,5,4] ← f32[2,8,4]");
   });
 
   test("shows modules and ops, and goes to their lines", { files: FILES }, async (fixture) => {
@@ -75,7 +75,7 @@ inEditors("The trace tree", {}, (test) => {
     await traced(fixture);
     // Until it has been opened once, the status bar shows the way.
     await workbench.pressInStatusBar("Show Trace");
-    await trace.waitFor("Model: f32[2,8,4] → f32[2,5,4]");
+    await trace.waitFor("Model: f32[2,5,4] ← f32[2,8,4]");
     await eventually(
       "the status bar says no more of it",
       () => workbench.statusBar(),
@@ -83,7 +83,7 @@ inEditors("The trace tree", {}, (test) => {
     );
     await trace.show(); // with more room
     await trace.expand("Model");
-    await trace.waitFor("layers.1: f32[2,6,4] → f32[2,6,4]  Block");
+    await trace.waitFor("layers.1: f32[2,6,4] ← f32[2,6,4]  Block");
     await trace.expand("layers.1");
     await eventually(
       "the layer's calls are below it",
@@ -93,9 +93,9 @@ inEditors("The trace tree", {}, (test) => {
     assert.deepEqual(
       (await trace.rows()).filter((row) => row.startsWith("    ")),
       [
-        "    up: f32[2,6,4] → f32[2,6,8]  Linear",
-        "    relu(): f32[2,6,8] → f32[2,6,8]",
-        "    [..., :4]: f32[2,6,8] → f32[2,6,4]",
+        "    up: f32[2,6,8] ← f32[2,6,4]  Linear",
+        "    relu(): f32[2,6,8] ← f32[2,6,8]",
+        "    [..., :4]: f32[2,6,4] ← f32[2,6,8]",
       ],
     );
     await trace.click("relu()");
@@ -111,17 +111,18 @@ inEditors("The trace tree", {}, (test) => {
     await trace.show();
     await trace.waitFor(/Model/);
     await code.goTo(lineOf(LAYERS, "hidden = self.up"), 24);
-    await trace.waitFor(/> up: f32\[2,7,4\]/);
+    await trace.waitFor(/> up: .*← f32\[2,7,4\]/);
     await trace.expand("layers.2");
-    await trace.waitFor(/ up: f32\[2,5,4\]/);
+    await trace.waitFor(/ up: .*← f32\[2,5,4\]/);
     await trace.click("layers.2");
+    await eventuallyEqual(() => code.cursorLine(), lineOf(LAYERS, "x = layer"));
     await code.goTo(lineOf(LAYERS, "return hidden"), 24);
-    await trace.waitFor(/> \[\.\.\., :4\]: f32\[2,5,8\]/);
+    await trace.waitFor(/> \[\.\.\., :4\]: .*← f32\[2,5,8\]/);
     await trace.pressAbove("Stop Following Cursor");
     await code.goTo(lineOf(LAYERS, "model = Model()"), 1);
     await code.goTo(lineOf(LAYERS, "hidden = self.up"), 24);
     await trace.pressAbove("Follow Cursor");
-    await trace.waitFor(/> up: f32\[2,5,4\]/);
+    await trace.waitFor(/> up: .*← f32\[2,5,4\]/);
   });
 
   test("is filtered", { files: FILES }, async (fixture) => {
@@ -175,7 +176,7 @@ inEditors("The trace tree", {}, (test) => {
     await trace.expand("Model");
     await trace.waitFor(/layers\.1/);
     await trace.expand("layers.1");
-    await trace.waitFor("up: f32[2,6,4] → f32[2,6,8]  Linear");
+    await trace.waitFor("up: f32[2,6,8] ← f32[2,6,4]  Linear");
     await trace.press("layers.1", "Pin Call");
     await shows(workbench, SECOND);
     await trace.click("relu()");

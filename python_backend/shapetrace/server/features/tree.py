@@ -1,8 +1,8 @@
 """The trace tree: modules and ops in the order in which they ran, opened bit by bit.
 
-GPT                     f32[8,32,65]
-├─ token_embedding      i64[8,32] → f32[8,32,48]  Embedding
-├─ blocks.0             f32[8,32,48] → f32[8,32,48]  Block
+GPT                     f32[8,32,65] ← i64[8,32]
+├─ token_embedding      f32[8,32,48] ← i64[8,32]  Embedding
+├─ blocks.0             f32[8,32,48] ← f32[8,32,48]  Block
 └─ 140 ops inside torch mul_, add_, sqrt, …
 
 Where there are several processes, they are the outermost nodes. Nothing here is made before it is

@@ -37,15 +37,15 @@ for _ in range(3):
 """
 
 BELOW = """
-  blocks: f32[2,4] → f32[2,4]  ×3  Sequential
-    0: f32[2,4] → f32[2,4]  ×3  Block
-      up: f32[2,4] → f32[2,8]  ×3  Linear
-      relu(): f32[2,8] → f32[2,8]  ×3
-      [:, :4]: f32[2,8] → f32[2,4]  ×3
-    1: f32[2,4] → f32[2,4]  ×3  Block
-      up: f32[2,4] → f32[2,8]  ×3  Linear
-      relu(): f32[2,8] → f32[2,8]  ×3
-      [:, :4]: f32[2,8] → f32[2,4]  ×3
+  blocks: ×3  f32[2,4] ← f32[2,4]  Sequential
+    0: ×3  f32[2,4] ← f32[2,4]  Block
+      up: ×3  f32[2,8] ← f32[2,4]  Linear
+      relu(): ×3  f32[2,8] ← f32[2,8]
+      [:, :4]: ×3  f32[2,4] ← f32[2,8]
+    1: ×3  f32[2,4] ← f32[2,4]  Block
+      up: ×3  f32[2,8] ← f32[2,4]  Linear
+      relu(): ×3  f32[2,8] ← f32[2,8]
+      [:, :4]: ×3  f32[2,4] ← f32[2,8]
 """
 
 
@@ -84,19 +84,19 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
 
 def test_modules_and_ops_are_there_in_order(drawn: Drawn) -> None:
     text = drawn.text()
-    before, _, below = text.partition("Net: f32[2,4] → f32[2,4]  ×3\n")
+    before, _, below = text.partition("Net: ×3  f32[2,4] ← f32[2,4]\n")
     assert before == plain(
         """
         8 ops inside torch: empty, kaiming_uniform_, uniform_
-          empty((8, 4)): → f32[8,4]
-          empty(8): → f32[8]
-          kaiming_uniform_(a=2.23606797749979): f32[8,4] → f32[8,4]
-          uniform_(a=-0.5, b=0.5): f32[8] → f32[8]
-          empty((8, 4)): → f32[8,4]
-          empty(8): → f32[8]
-          kaiming_uniform_(a=2.23606797749979): f32[8,4] → f32[8,4]
-          uniform_(a=-0.5, b=0.5): f32[8] → f32[8]
-        ones(2, 4): → f32[2,4]  ×3
+          empty((8, 4)): f32[8,4]
+          empty(8): f32[8]
+          kaiming_uniform_(a=2.23606797749979): f32[8,4] ← f32[8,4]
+          uniform_(a=-0.5, b=0.5): f32[8] ← f32[8]
+          empty((8, 4)): f32[8,4]
+          empty(8): f32[8]
+          kaiming_uniform_(a=2.23606797749979): f32[8,4] ← f32[8,4]
+          uniform_(a=-0.5, b=0.5): f32[8] ← f32[8]
+        ones(2, 4): ×3  f32[2,4]
         """
     )
     assert below == BELOW.removeprefix("\n")
@@ -108,14 +108,14 @@ def test_pages_come_to_the_same(drawn: Drawn, limit: int) -> None:
 
 
 def test_a_text_is_looked_for(drawn: Drawn) -> None:
-    net = "Net: f32[2,4] → f32[2,4]  ×3\n"
+    net = "Net: ×3  f32[2,4] ← f32[2,4]\n"
     assert drawn.text(" RELU ") == net + indented(
         """
-          blocks: f32[2,4] → f32[2,4]  ×3  Sequential
-            0: f32[2,4] → f32[2,4]  ×3  Block
-              relu(): f32[2,8] → f32[2,8]  ×3
-            1: f32[2,4] → f32[2,4]  ×3  Block
-              relu(): f32[2,8] → f32[2,8]  ×3
+          blocks: ×3  f32[2,4] ← f32[2,4]  Sequential
+            0: ×3  f32[2,4] ← f32[2,4]  Block
+              relu(): ×3  f32[2,8] ← f32[2,8]
+            1: ×3  f32[2,4] ← f32[2,4]  Block
+              relu(): ×3  f32[2,8] ← f32[2,8]
         """
     )
     assert "blocks" in drawn.text("blocks.1")
@@ -209,7 +209,7 @@ def test_what_is_pinned_with_an_op_is_its_module(drawn: Drawn) -> None:
     assert module_call_of(drawn.store, (9, 1)) is None
     pin = pin_of(drawn.store, key)
     assert pin is not None
-    assert (pin.label, pin.description) == ("blocks.1", "f32[2,4] → f32[2,4]  ×3  Block")
+    assert (pin.label, pin.description) == ("blocks.1", "×3  f32[2,4] ← f32[2,4]  Block")
 
 
 def test_of_several_calls_the_one_nearby_is_meant(drawn: Drawn) -> None:
@@ -285,18 +285,18 @@ def test_what_comes_later_is_shown(changing: Drawn) -> None:
     assert changing.text() == "Net\n"
     relu = op(3, tensor(2), inputs=(tensor(2),), module=1)
     store.apply("process", Update(ops=(relu,)))
-    assert changing.text() == "Net\n  relu(): f32[2] → f32[2]\n"
+    assert changing.text() == "Net\n  relu(): f32[2] ← f32[2]\n"
     store.apply("process", Update(ops=(replace(relu, id=2, label="exp()"),), counts={3: 4}))
     assert changing.text() == plain(
         """
         Net
-          exp(): f32[2] → f32[2]
-          relu(): f32[2] → f32[2]  ×4
+          exp(): f32[2] ← f32[2]
+          relu(): ×4  f32[2] ← f32[2]
         """
     )
     failed = replace(relu, outputs=(), error=ErrorInfo("ValueError", "no"))
     store.apply("process", Update(ops=(failed,)))
-    assert changing.text().endswith("  ✗ relu(): f32[2] ✗ ValueError: no\n")
+    assert changing.text().endswith("  ✗ relu(): ✗ ValueError: no ← f32[2]\n")
     assert changing.text("valueerror") != ""
 
 
@@ -305,10 +305,10 @@ def test_kernels_are_below_their_op(changing: Drawn) -> None:
     relu = op(1, tensor(2), inputs=(tensor(2),))
     kernel = replace(relu, id=2, level="aten", name="aten.relu", form="relu({0})", parent=1)
     store.apply("process", Update(ops=(kernel, relu)))
-    expected = "relu(): f32[2] → f32[2]\n  aten.relu(f32[2]): → f32[2]\n"
+    expected = "relu(): f32[2] ← f32[2]\n  aten.relu(f32[2]): f32[2]\n"
     assert changing.text() == expected
     store.apply("process", Update(counts={2: 0}))
-    assert changing.text() == "relu(): f32[2] → f32[2]\n"
+    assert changing.text() == "relu(): f32[2] ← f32[2]\n"
 
 
 def test_what_was_cleared_away_is_gone(changing: Drawn) -> None:
@@ -318,7 +318,7 @@ def test_what_was_cleared_away_is_gone(changing: Drawn) -> None:
     store.clear()
     assert changing.text() == ""
     store.apply("process", Update(counts={3: 9}))
-    assert changing.text() == "layer: → f32[2]  Layer\n  relu(): → f32[2]  ×9\n"
+    assert changing.text() == "layer: f32[2]  Layer\n  relu(): ×9  f32[2]\n"
 
 
 def test_several_processes_are_the_outermost_nodes(changing: Drawn) -> None:
@@ -326,20 +326,20 @@ def test_several_processes_are_the_outermost_nodes(changing: Drawn) -> None:
     run = Run(("/train.py",), "", None, 4711, 0, 2, "", {})
     store.open_process("session", "other")
     store.apply("process", Update(run=run, ops=(op(1, tensor(2)),)))
-    assert changing.text() == "relu(): → f32[2]\n"
+    assert changing.text() == "relu(): f32[2]\n"
     other = replace(run, pid=4712, rank=None)
     store.apply("other", Update(run=other, ops=(op(1, tensor(3)),)))
     assert changing.text(pinned=(2, 0)) == plain(
         """
-        rank 0: train.py · process 4711
-          relu(): → f32[2]
         * train.py: process 4712
-          relu(): → f32[3]
+          relu(): f32[3]
+        rank 0: train.py · process 4711
+          relu(): f32[2]
         """
     )
-    assert changing.text("f32[3]") == "train.py: process 4712\n  relu(): → f32[3]\n"
-    assert changing.tree.path((2, 1), "") == [("2", 1), ("2.1", 0)]
-    assert [*keys(changing.tree)] == ["0.rank0", "0.rank0/torch.relu", "0.", "0./torch.relu"]
+    assert changing.text("f32[3]") == "train.py: process 4712\n  relu(): f32[3]\n"
+    assert changing.tree.path((2, 1), "") == [("2", 0), ("2.1", 0)]
+    assert [*keys(changing.tree)] == ["0.", "0./torch.relu", "0.rank0", "0.rank0/torch.relu"]
     pin = pin_of(store, (2, 0))
     assert pin is not None
     assert pin.label == "process 4712"
@@ -353,9 +353,9 @@ def test_a_session_that_is_over_gives_way_to_the_next(changing: Drawn) -> None:
     store.apply("process", Update(ops=(op(1, tensor(2)),)))
     store.close_process("process")
     store.open_process("next", "next")
-    assert changing.text() == "relu(): → f32[2]\n"
+    assert changing.text() == "relu(): f32[2]\n"
     store.apply("next", Update(ops=(op(1, tensor(3)),)))
-    assert changing.text() == "relu(): → f32[3]\n"
+    assert changing.text() == "relu(): f32[3]\n"
 
 
 def test_calls_are_nested_in_whatever_order_they_come() -> None:
