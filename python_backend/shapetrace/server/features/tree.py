@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from shapetrace.events.model import ModuleCall, Op
 from shapetrace.events.tree import Node
@@ -28,6 +29,8 @@ from shapetrace.views.places import short_path
 from shapetrace.views.stories import calls_story
 from shapetrace.views.styled import printable
 from shapetrace.views.summary import SEPARATOR
+
+Called = TypeVar("Called", bound=Call)
 
 _FEW = 8
 """So many things in a module may turn out to be nothing that is to be shown."""
@@ -318,11 +321,12 @@ class TraceTree:
         process = outline.process
         enclosing = None if parent is None else process.modules.get(parent)
         if isinstance(entry, Fold):
+            ops = tuple(_counted(op, process) for op in entry.ops)
             return TreeNode(
                 id=fold_id(process, entry),
                 key=key,
                 kind="fold",
-                label=entry.title,
+                label=replace(entry, ops=ops).title,
                 description=entry.names,
                 has_children=True,
             )
@@ -374,7 +378,7 @@ def _numbered(name: str, named: Counter[str]) -> str:
     return name if named[name] == 1 else f"{name}#{named[name]}"
 
 
-def _counted(call: Call, process: Process) -> Call:
+def _counted(call: Called, process: Process) -> Called:
     """A call with the number of calls that it stands for by now."""
     count = process.counts.get(call.id)
     return call if count is None or count == call.count else replace(call, count=count)

@@ -300,6 +300,14 @@ def test_what_comes_later_is_shown(changing: Drawn) -> None:
     assert changing.text("valueerror") != ""
 
 
+def test_a_fold_counts_the_calls_that_there_are_by_now(changing: Drawn) -> None:
+    made = [replace(op(number, tensor(2), module=1), direct=False) for number in (2, 3, 4)]
+    changing.store.apply("process", Update(modules=(module(1),), ops=tuple(made)))
+    assert "  3 ops inside torch: relu\n" in changing.text()
+    changing.store.apply("process", Update(counts={3: 7}))
+    assert "  9 ops inside torch: relu\n" in changing.text()
+
+
 def test_kernels_are_below_their_op(changing: Drawn) -> None:
     store = changing.store
     relu = op(1, tensor(2), inputs=(tensor(2),))
