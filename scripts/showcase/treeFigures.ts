@@ -72,7 +72,8 @@ function watchRows([level, position, label]: Row): void {
       true,
     );
   }
-  const rows = `.monaco-list-row[aria-level="${level}"][aria-posinset="${position}"] .label-name`;
+  const row = `.monaco-list-row[aria-level="${level}"][aria-posinset="${position}"]`;
+  const rows = `.pane:has(> .pane-header[aria-label^="Trace"]) ${row} .label-name`;
   new MutationObserver((_, observer) => {
     const found = watched.asked > 0 ? document.querySelector(rows) : null;
     if (found !== null && (label === undefined || found.textContent === label)) {
@@ -103,14 +104,14 @@ async function scrolled(page: Page): Promise<number[]> {
     const frames: number[] = [];
     Object.assign(globalThis, { frames });
     let last = performance.now();
-    const state = {
-      next: (now: number): void => {
-        frames.push(now - last);
-        last = now;
-        requestAnimationFrame(state.next);
-      },
-    };
-    requestAnimationFrame(state.next);
+    // A function with a name would not survive the way into the page.
+    const loops: FrameRequestCallback[] = [];
+    loops.push((now) => {
+      frames.push(now - last);
+      last = now;
+      loops.forEach((loop) => requestAnimationFrame(loop));
+    });
+    loops.forEach((loop) => requestAnimationFrame(loop));
   });
   for (let turn = 0; turn < 120; turn += 1) {
     await page.mouse.wheel(0, turn < 100 ? 300 : -1500);

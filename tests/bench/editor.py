@@ -28,8 +28,9 @@ def editor(quick: bool) -> Result:
     megabytes = figures["bytes"] / 1e6
     return Result(
         (
-            _tree_bar("first rows, from the click", tree["ops"], first, 200),
-            _tree_bar("rows below a node, from the click", tree["ops"], expanded, 50),
+            # Only the very first time is nothing of it in the window yet.
+            _tree_bar("first rows, from the click", tree["ops"], first, max(first), 200),
+            _tree_bar("rows below a node", tree["ops"], expanded, statistics.median(expanded), 50),
             Bar(
                 "first hint",
                 f"from the call to the screen, {len(hints)} lines of a running program",
@@ -69,11 +70,11 @@ def editor(quick: bool) -> Result:
     )
 
 
-def _tree_bar(case: str, ops: int, times: list[float], limit: float) -> Bar:
-    middle = statistics.median(times)
-    reached = f"{middle:.0f} ms (at most {max(times):.0f})"
+def _tree_bar(case: str, ops: int, times: list[float], decisive: float, limit: float) -> Bar:
+    middle, longest = _times(times)
+    reached = f"{middle} (at most {longest})"
     return Bar(
-        "tree in the editor", f"{case}, {ops:,} ops", f"≤ {limit} ms", reached, middle <= limit
+        "tree in the editor", f"{case}, {ops:,} ops", f"≤ {limit} ms", reached, decisive <= limit
     )
 
 
