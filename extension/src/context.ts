@@ -54,7 +54,7 @@ export class Context implements Disposable {
     this.focus = new Focus(this.sessions, this.server, log);
     this.preparation = new Preparation(this.config, this.folders, this.sessions, log);
     this.reports = new Reports(this.sessions, this.messages, log);
-    this.pins = new Pins(this.server);
+    this.pins = new Pins(this.server, this.messages);
     this.tree = new TraceTree(this.server, this.pins, log);
     this.follower = new FollowCursor(this.tree, this.memory, log);
     this.#disposables = [

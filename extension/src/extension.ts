@@ -13,6 +13,7 @@ import { createLog, messageOf } from "./log";
 import { maintainContextKeys } from "./views/contextKeys";
 import { InlayHintsNotice } from "./views/inlayHintsNotice";
 import { StoppedEditor } from "./views/stoppedEditor";
+import { TraceNotice } from "./views/traceNotice";
 
 let current: Context | undefined;
 
@@ -34,7 +35,7 @@ export async function deactivate(): Promise<void> {
 }
 
 function wire(extension: ExtensionContext, context: Context): Context {
-  const { folders, interpreters, log, memory, reports, server, sessions } = context;
+  const { folders, interpreters, log, memory, reports, server, sessions, tree } = context;
   const adapters = new AdapterFactory(folders, interpreters, extension.logUri);
   const tracker = new SilenceTracker(
     sessions,
@@ -50,6 +51,7 @@ function wire(extension: ExtensionContext, context: Context): Context {
     arrivals,
     maintainContextKeys(context),
     new InlayHintsNotice(sessions, memory),
+    new TraceNotice(sessions, tree, memory),
     new HeadStart(server),
     new StoppedEditor(context),
     ...registerCommands(context),

@@ -5,6 +5,7 @@ import { readTarget, type Target } from "./model/target";
 
 const TARGET = "traceTarget";
 const FOLLOWS_CURSOR = "followsCursor";
+const HAS_SEEN_TRACE = "hasSeenTrace";
 const HAS_SEEN_HINTS_NOTICE = "hasSeenInlayHintsNotice";
 
 export class Memory {
@@ -29,6 +30,15 @@ export class Memory {
 
   async rememberFollowing(follows: boolean): Promise<void> {
     await this.workspace.update(FOLLOWS_CURSOR, follows);
+  }
+
+  /** Whether the trace tree was ever looked at with a trace in it. */
+  get hasSeenTrace(): boolean {
+    return this.global.get(HAS_SEEN_TRACE) === true;
+  }
+
+  async rememberSeenTrace(): Promise<void> {
+    await this.global.update(HAS_SEEN_TRACE, true);
   }
 
   get hasSeenHintsNotice(): boolean {

@@ -10,24 +10,35 @@ import {
 
 import type { Server } from "./client/server";
 import { Command } from "./contributions";
+import type { Messages } from "./messages";
 import { type DocumentPosition, type Pin, PIN, STEP_CALL } from "./protocol";
+
+/** A new run most often comes to the pinned call at once, and nothing is to flicker. */
+const PATIENCE_MILLISECONDS = 1_000;
 
 export class Pins implements Disposable {
   #current: Pin | null = null;
+  #timer: NodeJS.Timeout | undefined;
   readonly #changed = new EventEmitter<void>();
   readonly #item = window.createStatusBarItem("shapetrace.pin", StatusBarAlignment.Left, -1);
   readonly #disposables: Disposable[];
 
   readonly onDidChange: Event<void> = this.#changed.event;
 
-  constructor(private readonly server: Server) {
+  constructor(
+    private readonly server: Server,
+    messages: Messages,
+  ) {
     this.#item.name = "Shapetrace: Pinned Call";
     this.#item.command = Command.unpinCall;
     this.#disposables = [
       this.#item,
       this.#changed,
-      server.onDidChangePin((pin) => {
+      server.onDidChangePin(({ pin, lost }) => {
         this.#set(pin);
+        if (lost !== null) {
+          void messages.info(`${lost} was pinned and is not in the new run: all calls are shown.`);
+        }
       }),
       server.onDidChangeState(({ kind }) => {
         if (kind !== "running") {
@@ -55,6 +66,7 @@ export class Pins implements Disposable {
   }
 
   dispose(): void {
+    clearTimeout(this.#timer);
     for (const disposable of this.#disposables) {
       disposable.dispose();
     }
@@ -65,16 +77,28 @@ export class Pins implements Disposable {
       return;
     }
     this.#current = pin;
+    clearTimeout(this.#timer);
     if (pin === null) {
       this.#item.hide();
+    } else if (pin.isWaiting) {
+      this.#timer = setTimeout(() => {
+        const told = "the new run has not come to it, and all its calls are shown";
+        this.#show("$(watch)", `${pin.label} is pinned: ${told}`, "unpin it");
+      }, PATIENCE_MILLISECONDS);
     } else {
-      this.#item.text = `$(pinned) ${pin.label}`;
-      this.#item.accessibilityInformation = { label: `Shapetrace: ${pin.label} is pinned` };
-      this.#item.tooltip = new MarkdownString()
-        .appendText(`Only the shapes of ${pin.label} are shown: ${pin.description}`)
-        .appendMarkdown("\n\n*Click to show all calls.*");
-      this.#item.show();
+      const told = `Only the shapes of ${pin.label} are shown: ${pin.description}`;
+      this.#show("$(pinned)", told, "show all calls");
     }
     this.#changed.fire();
+  }
+
+  #show(icon: string, told: string, remedy: string): void {
+    const label = this.#current?.label ?? "";
+    this.#item.text = `${icon} ${label}`;
+    this.#item.accessibilityInformation = { label: `Shapetrace: ${label} is pinned` };
+    this.#item.tooltip = new MarkdownString()
+      .appendText(told)
+      .appendMarkdown(`\n\n*Click to ${remedy}.*`);
+    this.#item.show();
   }
 }

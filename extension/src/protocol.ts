@@ -133,6 +133,8 @@ export interface TreeQuestion {
 
 export interface TreeNode {
   readonly id: string;
+  /** What it is called in every run of a program. */
+  readonly key: string;
   readonly kind: NodeKind;
   readonly label: string;
   readonly description: string;
@@ -141,8 +143,6 @@ export interface TreeNode {
   readonly isExpanded: boolean;
   readonly isPinned: boolean;
   readonly isFailed: boolean;
-  /** Markdown. */
-  readonly tooltip: string;
   readonly extra: JsonObject;
 }
 
@@ -177,6 +177,12 @@ export interface TreePath {
   readonly extra: JsonObject;
 }
 
+/** All that is told of a node. */
+export interface Story {
+  readonly markdown: string;
+  readonly extra: JsonObject;
+}
+
 /** A range of a document, as lines and characters from 0. */
 export interface Place {
   readonly uri: string;
@@ -196,11 +202,15 @@ export interface Pin {
   readonly node: string;
   readonly label: string;
   readonly description: string;
+  /** The newest run has not come to it yet. */
+  readonly isWaiting: boolean;
   readonly extra: JsonObject;
 }
 
 export interface Pinned {
   readonly pin: Pin | null;
+  /** What was pinned, where that is not in the newest run. */
+  readonly lost: string | null;
   readonly extra: JsonObject;
 }
 
@@ -280,6 +290,7 @@ const processesTold = record<ProcessesTold>({ processes: { key: "processes", for
 
 const treeNode = record<TreeNode>({
   id: { key: "id", form: text },
+  key: { key: "key", form: text },
   kind: { key: "kind", form: oneOf(...NODE_KINDS) },
   label: { key: "label", form: text },
   description: { key: "description", form: text },
@@ -287,7 +298,6 @@ const treeNode = record<TreeNode>({
   isExpanded: { key: "isExpanded", form: boolean },
   isPinned: { key: "isPinned", form: boolean },
   isFailed: { key: "isFailed", form: boolean },
-  tooltip: { key: "tooltip", form: text },
 });
 
 const treePage = record<TreePage>({
@@ -302,6 +312,8 @@ const treeStep = record<TreeStep>({
 
 const treePath = record<TreePath>({ path: { key: "path", form: nullable(listOf(treeStep)) } });
 
+const story = record<Story>({ markdown: { key: "markdown", form: text } });
+
 const place = record<Place>({
   uri: { key: "uri", form: text },
   start: { key: "start", form: listOf(integer) },
@@ -314,10 +326,14 @@ const pin = record<Pin>({
   node: { key: "node", form: text },
   label: { key: "label", form: text },
   description: { key: "description", form: text },
+  isWaiting: { key: "isWaiting", form: boolean },
 });
 
 /** How it is read what is pinned. */
-export const pinned = record<Pinned>({ pin: { key: "pin", form: nullable(pin) } });
+export const pinned = record<Pinned>({
+  pin: { key: "pin", form: nullable(pin) },
+  lost: { key: "lost", form: nullable(text) },
+});
 
 const calls = record<Calls>({
   calls: { key: "calls", form: listOf(pin) },
@@ -362,6 +378,7 @@ export const INLINE_VALUES = request<Lines, InlineValues>("shapetrace/inlineValu
 
 export const TREE = request<TreeQuestion, TreePage>("shapetrace/tree", treePage);
 export const TREE_PATH = request<TreePathQuestion, TreePath>("shapetrace/treePath", treePath);
+export const STORY = request<{ readonly node: string }, Story>("shapetrace/story", story);
 export const PLACE = request<{ readonly node: string }, Placed>("shapetrace/place", placed);
 export const CALLS = request<DocumentPosition, Calls>("shapetrace/calls", calls);
 export const PIN = request<{ readonly node: string | null }, Pinned>("shapetrace/pin", pinned);

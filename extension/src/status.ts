@@ -55,7 +55,7 @@ export class Status implements Disposable {
     const summary = summarize(this.sessions.facts, failure);
     this.#item.text = `${ICONS[summary.mood]} Shapes: ${summary.text}`;
     this.#item.accessibilityInformation = { label: `Shapetrace: ${summary.text}` };
-    this.#item.tooltip = tooltipOf(summary);
+    this.#item.tooltip = tooltipOf(summary, this.sessions.hasTrace);
     this.#item.backgroundColor =
       summary.mood === "error" ? new ThemeColor("statusBarItem.warningBackground") : undefined;
     const isPython = window.activeTextEditor?.document.languageId === "python";
@@ -67,11 +67,15 @@ export class Status implements Disposable {
   }
 }
 
-function tooltipOf({ mood, details }: Summary): MarkdownString {
+function tooltipOf({ mood, details }: Summary, hasTrace: boolean): MarkdownString {
   const tooltip = new MarkdownString();
+  tooltip.isTrusted = { enabledCommands: [Command.showTrace] };
   const lines = details.length > 0 ? details : [HINTS[mood]];
   for (const line of lines) {
     tooltip.appendText(line).appendMarkdown("\n\n");
+  }
+  if (hasTrace) {
+    tooltip.appendMarkdown(`[Show Trace](command:${Command.showTrace})\n\n`);
   }
   return tooltip.appendMarkdown("*Click to see what can be done.*");
 }

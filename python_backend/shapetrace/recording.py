@@ -99,7 +99,8 @@ class LiveRecording(Recording):
 
     def start(self, depth: int = 1) -> Self:
         """Begin to record; ``depth`` says how far out the frame to be shown outermost is."""
-        from shapetrace.recorder.session import Recorder, RecorderOptions
+        from shapetrace.recorder.options import RecorderOptions
+        from shapetrace.recorder.session import Recorder
 
         model = None if self._model is None else self._model()
         recorder = Recorder(RecorderOptions(**self._options), model)

@@ -8,8 +8,10 @@ import { Workbench } from "../../tests/extension/e2e/support/workbench";
 import { installEditor } from "../editor/install.mjs";
 import { Server } from "../editor/serve.mjs";
 import { Failure, main, PYTHON } from "../setup.mjs";
+import { type TreeFigures, treeFigures } from "./treeFigures";
 
 interface Figures {
+  readonly tree: TreeFigures;
   /** Milliseconds from the call to the hint on the screen, for each of some lines. */
   readonly hints: readonly number[];
   /** Milliseconds of the extension's activation, for each of some windows. */
@@ -113,7 +115,9 @@ main(async () => {
       await workbench.close();
       await context.close();
     }
-    const figures: Figures = { hints, activations, bytes: statSync(packagedExtension()).size };
+    const tree = await treeFigures(server, browser);
+    const bytes = statSync(packagedExtension()).size;
+    const figures: Figures = { hints, activations, tree, bytes };
     process.stdout.write(`${JSON.stringify(figures)}\n`);
   } finally {
     await browser.close();

@@ -7,7 +7,7 @@ import statistics
 import subprocess
 from pathlib import Path
 
-from tests.bench.results import Bar, Result
+from tests.bench.results import Bar, Result, Table
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,9 +23,14 @@ def editor(quick: bool) -> Result:
     )
     figures = json.loads(done.stdout.splitlines()[-1])
     hints, activations = figures["hints"], figures["activations"]
+    tree = figures["tree"]
+    first, expanded = tree["first"], tree["expanded"]
     megabytes = figures["bytes"] / 1e6
     return Result(
         (
+            # Only the very first time is nothing of it in the window yet.
+            _tree_bar("first rows, from the click", tree["ops"], first, max(first), 200),
+            _tree_bar("rows below a node", tree["ops"], expanded, statistics.median(expanded), 50),
             Bar(
                 "first hint",
                 f"from the call to the screen, {len(hints)} lines of a running program",
@@ -48,5 +53,30 @@ def editor(quick: bool) -> Result:
                 f"{megabytes:.1f} MB",
                 megabytes <= 10,
             ),
-        )
+        ),
+        tables=(
+            Table(
+                f"Trace tree of {tree['ops']:,} ops in the editor",
+                ("what", "median", "at most"),
+                (
+                    ("first rows", *_times(tree["first"])),
+                    ("first rows with a filter", *_times(tree["filtered"])),
+                    ("rows below a node", *_times(expanded)),
+                    ("twice as many rows, up to 2,000", *_times(tree["more"])),
+                    ("a frame while these are scrolled through", *_times(tree["frames"])),
+                ),
+            ),
+        ),
     )
+
+
+def _tree_bar(case: str, ops: int, times: list[float], decisive: float, limit: float) -> Bar:
+    middle, longest = _times(times)
+    reached = f"{middle} (at most {longest})"
+    return Bar(
+        "tree in the editor", f"{case}, {ops:,} ops", f"≤ {limit} ms", reached, decisive <= limit
+    )
+
+
+def _times(times: list[float]) -> tuple[str, str]:
+    return f"{statistics.median(times):.0f} ms", f"{max(times):.0f} ms"

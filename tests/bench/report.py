@@ -45,6 +45,12 @@ METHOD = """\
   its standard input and output, which are part of the time. _First hint_ is from a row sent by the
   agent to the answer with its hint, the server's wish to be asked included. The hundred thousand
   ops are twenty-one of different shapes on each line of one file.
+- **tree in the editor**: two thousand modules of fifty ops, traced there; in the window it is
+  noted when a click or key arrives and when the first row that it is to bring is in the page. That
+  has VS Code's own way between window and extension host in it, twice.
+- **idle**: the processor time of all threads of the language server, or of the program, that the
+  scheduler counts in ten seconds in which nobody does anything. The program has one layer and has
+  called it once; the debugger alone takes a third of what is told of it.
 - **under debugpy**: each contender is a process of its own, debugged as the editor does it, with
   `justMyCode`; they take turns launch by launch. The program times its own passes: the first of the
   process, and then for half a second, once the recording has found its state; the median. A

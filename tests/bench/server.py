@@ -92,6 +92,11 @@ class Server:
             self._write({"id": message["id"], "result": None})
         return message
 
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
     def resident(self) -> int:
         """Bytes of memory that the process holds."""
         status = Path(f"/proc/{self._process.pid}/status").read_text()

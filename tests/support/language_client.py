@@ -55,6 +55,8 @@ class Client:
         """When the server asked to be asked again, and for what."""
         self.statuses: list[dict[str, Any]] = []
         self.pins: list[dict[str, Any] | None] = []
+        self.lost_pins: list[str] = []
+        """What was pinned, in runs that had nothing of it."""
         """What was pinned, one after the other."""
         self.tree_changes = 0
         self.messages: list[str] = []
@@ -240,6 +242,8 @@ class Client:
 
         @client.feature("shapetrace/pinChanged")
         def pin_changed(params: dict[str, Any]) -> None:
+            if params["lost"] is not None:
+                self.lost_pins.append(params["lost"])
             self._note(self.pins, params["pin"])
 
         @client.feature("shapetrace/traceChanged")

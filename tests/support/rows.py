@@ -8,8 +8,9 @@ from typing import Any
 
 from shapetrace.events.rows import RowReader
 from shapetrace.events.update import Update
+from shapetrace.recorder.options import RecorderOptions
 from shapetrace.recorder.rows import RowWriter
-from shapetrace.recorder.session import Recorder, RecorderOptions
+from shapetrace.recorder.session import Recorder
 
 
 def rows_of(recorder: Recorder) -> list[dict[str, Any]]:

@@ -16,9 +16,9 @@ import { messageOf } from "../log";
 import { Crashes } from "../model/crashes";
 import { explainChoice } from "../model/interpreters";
 import {
-  type Pin,
   PIN_CHANGED,
   pinned,
+  type Pinned,
   type Request,
   SHOW_HINTS,
   STATUS,
@@ -56,7 +56,7 @@ export class Server implements Disposable {
   readonly #restarted = new EventEmitter<void>();
   readonly #statusReceived = new EventEmitter<Status>();
   readonly #traceChanged = new EventEmitter<void>();
-  readonly #pinChanged = new EventEmitter<Pin | null>();
+  readonly #pinChanged = new EventEmitter<Pinned>();
   readonly #disposables: Disposable[];
 
   readonly onDidChangeState: Event<ServerState> = this.#stateChanged.event;
@@ -65,7 +65,7 @@ export class Server implements Disposable {
   readonly onDidReceiveStatus: Event<Status> = this.#statusReceived.event;
   /** The trace tree is no longer as it was when it was last asked for. */
   readonly onDidChangeTrace: Event<void> = this.#traceChanged.event;
-  readonly onDidChangePin: Event<Pin | null> = this.#pinChanged.event;
+  readonly onDidChangePin: Event<Pinned> = this.#pinChanged.event;
 
   constructor(
     private readonly folders: Folders,
@@ -184,7 +184,7 @@ export class Server implements Disposable {
     });
     client.onNotification(PIN_CHANGED, (parameters: unknown) => {
       this.#receive("a pin", () => {
-        this.#pinChanged.fire(pinned.read(parameters).pin);
+        this.#pinChanged.fire(pinned.read(parameters));
       });
     });
     client.onNotification(TRACE_CHANGED, () => {

@@ -14,6 +14,11 @@ export async function showActions({ pins, server, sessions }: Context): Promise<
   const { text, details } = summarize(sessions.facts, failure);
   const isOpen = sessions.openSessions.length > 0;
   const actions: readonly (Action | false)[] = [
+    sessions.hasTrace && {
+      command: Command.showTrace,
+      label: "$(list-tree) Show Trace",
+      detail: "Modules and ops in the order in which they ran, in Run and Debug",
+    },
     {
       command: Command.traceForwardPass,
       label: isOpen ? "$(refresh) Look at Everything Again" : "$(symbol-ruler) Trace Forward Pass",
@@ -27,7 +32,6 @@ export async function showActions({ pins, server, sessions }: Context): Promise<
       command: Command.toggleHints,
       label: server.areHintsVisible ? "$(eye-closed) Hide Hints" : "$(eye) Show Hints",
     },
-    sessions.hasTrace && { command: Command.showTrace, label: "$(list-tree) Show Trace" },
     pins.current !== null && {
       command: Command.unpinCall,
       label: "$(pinned) Show All Calls Again",

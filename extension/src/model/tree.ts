@@ -1,8 +1,9 @@
-/** What of a tree has been loaded, page by page. */
+/** What of a tree has been loaded, bit by bit. */
 
-/** Anything that is known by an id. */
+/** Anything that is asked for by an id, and known again by a key in another run of a program. */
 export interface Identified {
   readonly id: string;
+  readonly key: string;
 }
 
 export interface Page<Item> {
@@ -32,29 +33,36 @@ export type Load<Item> = (
   limit: number,
 ) => Promise<Page<Item>>;
 
-/** So many pages are opened at the most to show what is on a path. */
-const MOST_PAGES = 10;
+/** So many times the first nodes are loaded at the most to show what is on a path. */
+const MOST_FIRST_LIMITS = 20;
 
-/** The element of a node stays the same however often it is loaded. */
+/** The element of a node stays the same however often it is loaded, also from another run. */
 export class LoadedTree<Item extends Identified> {
   #elements = new Map<string, Loaded<Item>>();
+  #pages = new Map<string | null, Page<Item>>();
   readonly #limits = new Map<string | null, number>();
 
+  /** At first no more than so many nodes are shown below one; each time that more are wanted, twice as many. */
   constructor(
     private readonly load: Load<Item>,
-    private readonly pageSize: number,
+    private readonly firstLimit: number,
   ) {}
 
   /** What is to be shown below an element, or outermost. */
   async children(parent: Loaded<Item> | undefined): Promise<readonly Element<Item>[]> {
-    const { nodes, hasMore } = await this.load(idOf(parent), 0, this.#limit(parent));
+    const { nodes, hasMore } = await this.#page(parent);
     const elements: Element<Item>[] = nodes.map((item) => this.#elementOf(item, parent));
     return hasMore ? [...elements, { kind: "more", parent }] : elements;
   }
 
-  /** Has one page more shown below an element. */
+  /** Has more shown below an element. */
   showMore(parent: Loaded<Item> | undefined): void {
-    this.#limits.set(idOf(parent), this.#limit(parent) + this.pageSize);
+    this.#limits.set(keyOf(parent), 2 * this.#limit(parent));
+  }
+
+  /** Has everything loaded anew. */
+  outdate(): void {
+    this.#pages = new Map();
   }
 
   /**
@@ -70,11 +78,12 @@ export class LoadedTree<Item extends Identified> {
     let parent: Loaded<Item> | undefined;
     for (const { id, position } of path) {
       if (position >= this.#limit(parent)) {
-        const pages = Math.floor(position / this.pageSize) + 1;
-        if (pages > MOST_PAGES) {
+        if (position >= MOST_FIRST_LIMITS * this.firstLimit) {
           return parent; // All of them would be loaded again with each change.
         }
-        this.#limits.set(idOf(parent), pages * this.pageSize);
+        while (position >= this.#limit(parent)) {
+          this.showMore(parent);
+        }
         widened(parent);
       }
       const children = await this.children(parent);
@@ -91,24 +100,41 @@ export class LoadedTree<Item extends Identified> {
   forget(): void {
     this.#elements = new Map();
     this.#limits.clear();
+    this.outdate();
+  }
+
+  /** What is loaded already is not asked for once more, as long as nothing has changed. */
+  async #page(parent: Loaded<Item> | undefined): Promise<Page<Item>> {
+    const pages = this.#pages;
+    const key = keyOf(parent);
+    const limit = this.#limit(parent);
+    const known = pages.get(key) ?? { nodes: [], hasMore: true };
+    const offset = known.nodes.length;
+    if (!known.hasMore || offset >= limit) {
+      return known;
+    }
+    const { nodes, hasMore } = await this.load(parent?.item.id ?? null, offset, limit - offset);
+    const page = { nodes: [...known.nodes, ...nodes], hasMore };
+    pages.set(key, page);
+    return page;
   }
 
   #limit(parent: Loaded<Item> | undefined): number {
-    return this.#limits.get(idOf(parent)) ?? this.pageSize;
+    return this.#limits.get(keyOf(parent)) ?? this.firstLimit;
   }
 
   #elementOf(item: Item, parent: Loaded<Item> | undefined): Loaded<Item> {
-    const known = this.#elements.get(item.id);
+    const known = this.#elements.get(item.key);
     if (known?.parent === parent && known !== undefined) {
       known.item = item;
       return known;
     }
     const element: Loaded<Item> = { kind: "node", parent, item };
-    this.#elements.set(item.id, element);
+    this.#elements.set(item.key, element);
     return element;
   }
 }
 
-function idOf<Item extends Identified>(element: Loaded<Item> | undefined): string | null {
-  return element?.item.id ?? null;
+function keyOf<Item extends Identified>(element: Loaded<Item> | undefined): string | null {
+  return element?.item.key ?? null;
 }

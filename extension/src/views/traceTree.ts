@@ -1,5 +1,6 @@
 /** The trace tree in the Run and Debug side bar. */
 import {
+  type CancellationToken,
   type Disposable,
   type Event,
   EventEmitter,
@@ -18,10 +19,13 @@ import { Command, View } from "../contributions";
 import { type Log, messageOf } from "../log";
 import { type Element, type Loaded, LoadedTree } from "../model/tree";
 import type { Pins } from "../pins";
-import { type NodeKind, TREE, TREE_PATH, type TreePage, type TreeNode } from "../protocol";
+import { type NodeKind, STORY, TREE, TREE_PATH, type TreePage, type TreeNode } from "../protocol";
 
 /** How many nodes below one are shown before somebody asks for more. */
-const PAGE = 200;
+const FIRST_LIMIT = 100;
+
+/** What VS Code no longer shows as selected so soon after a change was not let go of by hand. */
+const RELOAD_MILLISECONDS = 1_000;
 
 const ICONS: Readonly<Record<NodeKind, string>> = {
   process: "server-process",
@@ -37,11 +41,17 @@ const NOTHING: TreePage = { nodes: [], hasMore: false, extra: {} };
 export type TraceElement = Element<TreeNode>;
 
 export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
-  readonly #tree = new LoadedTree<TreeNode>((...page) => this.#load(...page), PAGE);
+  readonly #tree = new LoadedTree<TreeNode>((...page) => this.#load(...page), FIRST_LIMIT);
   readonly #changed = new EventEmitter<TraceElement | undefined>();
   readonly #stateChanged = new EventEmitter<void>();
   readonly #view: TreeView<TraceElement>;
   readonly #disposables: Disposable[];
+  /** What was opened and closed by hand: a node that is gone for a moment comes back as it was. */
+  readonly #isOpen = new Map<string, boolean>();
+  /** What was selected last, and whether it is gone since the tree has changed. */
+  #selected: string | undefined;
+  #isSelectionLost = false;
+  #refreshedAt = 0;
   #filter = "";
   /** Grows with each place that is to be shown: only the last one counts. */
   #revealed = 0;
@@ -76,6 +86,15 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
           this.refresh(); // What has changed meanwhile was not told.
         }
       }),
+      this.#view.onDidChangeSelection(({ selection: [selected] }) => {
+        this.#noteSelected(selected);
+      }),
+      this.#view.onDidExpandElement(({ element }) => {
+        this.#isOpen.set(this.#idOf(element), true);
+      }),
+      this.#view.onDidCollapseElement(({ element }) => {
+        this.#isOpen.set(this.#idOf(element), false);
+      }),
     ];
   }
 
@@ -97,10 +116,12 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   }
 
   refresh(): void {
+    this.#refreshedAt = Date.now();
+    this.#tree.outdate();
     this.#changed.fire(undefined);
   }
 
-  /** Shows one page more of what is below a node. */
+  /** Shows more of what is below a node. */
   showMore(parent: Loaded<TreeNode> | undefined): void {
     this.#tree.showMore(parent);
     this.#changed.fire(parent);
@@ -136,6 +157,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
       const isMissing = this.#filter !== "" && children.length === 0;
       this.#view.message = isMissing ? `No call has "${this.#filter}" in it.` : "";
     }
+    this.#selectAgain(children);
     return [...children];
   }
 
@@ -144,13 +166,72 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   }
 
   getTreeItem(element: TraceElement): TreeItem {
-    return element.kind === "more" ? moreItem(element) : itemOf(element, this.#filter);
+    if (element.kind === "more") {
+      return moreItem(element);
+    }
+    const item = itemOf(element);
+    const id = this.#idOf(element);
+    item.id = id;
+    const { hasChildren, isExpanded } = element.item;
+    if (hasChildren) {
+      const isOpen = this.#isOpen.get(id) ?? isExpanded;
+      const { Collapsed, Expanded } = TreeItemCollapsibleState;
+      item.collapsibleState = isOpen ? Expanded : Collapsed;
+    }
+    return item;
+  }
+
+  /** What is shown over a node is only asked for once the mouse is there. */
+  async resolveTreeItem(
+    item: TreeItem,
+    element: TraceElement,
+    token: CancellationToken,
+  ): Promise<TreeItem> {
+    if (element.kind === "node" && !token.isCancellationRequested) {
+      const { id, label, description } = element.item;
+      const story = await this.server.requestIfRunning(STORY, { node: id });
+      const markdown = story?.markdown ?? "";
+      item.tooltip = markdown === "" ? `${label}  ${description}` : new MarkdownString(markdown);
+    }
+    return item;
   }
 
   dispose(): void {
     for (const disposable of this.#disposables) {
       disposable.dispose();
     }
+  }
+
+  #noteSelected(selected: TraceElement | undefined): void {
+    if (selected !== undefined) {
+      this.#selected = this.#idOf(selected);
+      this.#isSelectionLost = false;
+    } else if (Date.now() - this.#refreshedAt < RELOAD_MILLISECONDS) {
+      this.#isSelectionLost = true;
+    } else {
+      this.#selected = undefined;
+    }
+  }
+
+  /** Selects what was selected until a new run began that had not come to it yet. */
+  #selectAgain(children: readonly TraceElement[]): void {
+    const found = this.#isSelectionLost
+      ? children.find((child) => this.#idOf(child) === this.#selected)
+      : undefined;
+    if (found !== undefined) {
+      this.#isSelectionLost = false;
+      // VS Code has to have it first.
+      setTimeout(() => {
+        void this.#view.reveal(found, { select: true, focus: false });
+      });
+    }
+  }
+
+  /** What VS Code knows a node by: a filter opens and closes nodes of its own. */
+  #idOf(element: TraceElement): string {
+    const key =
+      element.kind === "more" ? `${element.parent?.item.key ?? ""}/more` : element.item.key;
+    return `${this.#filter}/${key}`;
   }
 
   async #load(parent: string | null, offset: number, limit: number): Promise<TreePage> {
@@ -164,21 +245,14 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   }
 }
 
-function itemOf(element: Loaded<TreeNode>, filter: string): TreeItem {
-  const { id, kind, label, description, hasChildren, isExpanded, isPinned, isFailed, tooltip } =
-    element.item;
-  const state = isExpanded ? TreeItemCollapsibleState.Expanded : TreeItemCollapsibleState.Collapsed;
-  const item = new TreeItem(label, hasChildren ? state : TreeItemCollapsibleState.None);
-  // What was opened by hand is remembered by this id: a filter opens and closes nodes of its own.
-  item.id = `${filter}/${id}`;
+function itemOf(element: Loaded<TreeNode>): TreeItem {
+  const { kind, label, description, isPinned, isFailed } = element.item;
+  const item = new TreeItem(label);
   item.description = description;
   item.contextValue = isPinned ? `${kind}.pinned` : kind;
   item.iconPath = isFailed
     ? new ThemeIcon("error", new ThemeColor("list.errorForeground"))
     : new ThemeIcon(isPinned ? "pinned" : ICONS[kind]);
-  if (tooltip !== "") {
-    item.tooltip = new MarkdownString(tooltip);
-  }
   if (kind !== "process") {
     item.command = { command: Command.goToCall, title: "Go to Call", arguments: [element] };
   }

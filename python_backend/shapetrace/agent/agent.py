@@ -186,7 +186,8 @@ class Agent:
         import shapetrace.recorder.randomness
         import shapetrace.recorder.standing  # noqa: F401
         from shapetrace.recorder.joining import running_forwards
-        from shapetrace.recorder.session import Recorder, RecorderOptions
+        from shapetrace.recorder.options import RecorderOptions
+        from shapetrace.recorder.session import Recorder
 
         one_pass = self.address.mode == "forwardPass"
         options = RecorderOptions(

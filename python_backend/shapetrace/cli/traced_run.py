@@ -130,7 +130,8 @@ class TracedRun:
             return
         choice = self._recording
         try:
-            from shapetrace.recorder.session import Recorder, RecorderOptions
+            from shapetrace.recorder.options import RecorderOptions
+            from shapetrace.recorder.session import Recorder
 
             options = RecorderOptions(
                 level=choice.level,

@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from threading import get_ident
 from types import CodeType, FrameType
 from typing import Any
@@ -22,11 +21,12 @@ from shapetrace.recorder.asides import Aside
 from shapetrace.recorder.assignments import Assignments
 from shapetrace.recorder.call_finder import LiveCall
 from shapetrace.recorder.callsite import Activation, CodeKinds, NotTheProgram, Site
-from shapetrace.recorder.debuggers import RECORDER_METHODS, Debugger, hide_methods
+from shapetrace.recorder.debuggers import RECORDER_METHODS, hide_methods
 from shapetrace.recorder.describe import Raw
 from shapetrace.recorder.joining import can_join, running_forwards
 from shapetrace.recorder.kinds import quiet_functions
 from shapetrace.recorder.modules import ModuleBook, is_compiled, owns_parameters
+from shapetrace.recorder.options import RecorderOptions
 from shapetrace.recorder.records import KernelVariant, ModuleVariant, OpVariant, VariableNote
 from shapetrace.recorder.rest import Rest, signature_of
 from shapetrace.recorder.snapshot import take_snapshot
@@ -51,35 +51,6 @@ from shapetrace.recorder.worth import Worth
 MOST_INTERNED = 1 << 16
 MOST_VARIABLE_SHAPES = 16
 """Different values of one variable at one place that are kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecorderOptions:
-    """What to record, and until when."""
-
-    level: str = "torch"
-    """``torch``: calls as the program wrote them. ``aten``: the kernels below them as well."""
-    passes: int | None = None
-    """Stop after this many outermost forward passes; None for no end."""
-    through_step: bool = False
-    """With ``passes``: go on until the step would begin anew, so that loss, backward and optimizer
-    are recorded too, and the passes of other modules in it."""
-    settle_after: int | None = None
-    """Rest after this many forward passes that brought nothing new; None never to rest."""
-    expand_fused: bool = False
-    """Look into modules for which torch would take a fused path, at the price of not taking it."""
-    on_first_call: Callable[[], object] | None = None
-    """Called when there is something to tell, on the program's thread."""
-    follows_forks: bool = False
-    """Somebody sees to it that forked children are recorded too."""
-    debugger: Debugger | None = None
-    """The debugger that the program runs under."""
-    hide_code: Callable[[CodeType], bool] | None = None
-    """Keeps a debugger from taking our code for the program's; False where it cannot."""
-    program_began_at: float | None = None
-    """When its files may have been read first; None for when the recording began."""
-    unseen: Callable[[Any], Any] | None = None
-    """Turns a function into one that a debugger does not look into, nor into what it calls."""
 
 
 class Recorder:

@@ -24,6 +24,7 @@ from shapetrace.server.journal import Journal
 from shapetrace.server.listener import Listener
 from shapetrace.server.navigation import Navigation
 from shapetrace.server.options import Options, read_options
+from shapetrace.server.parameters import MessageError
 from shapetrace.server.ranges import SourceRange
 from shapetrace.server.refresh import Throttle
 from shapetrace.server.scopes import Scopes
@@ -40,6 +41,9 @@ LENS_INTERVAL = 0.5
 
 TREE_INTERVAL = 1.0
 """The same for the trace tree, which all that is open in it is asked for again."""
+
+TREE_MOMENT = 0.2
+"""Seconds in which a new run has most often got beyond the making of its model."""
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +73,7 @@ class App:
             server.protocol.notify,
             self._refresh_all,
         )
-        self._tree = Throttle(self.navigation.tell_tree, TREE_INTERVAL)
+        self._tree = Throttle(self.navigation.tell_tree, TREE_INTERVAL, TREE_MOMENT)
         self.store.add_listener(self._changed)
 
     # What the editor says
@@ -132,6 +136,7 @@ class App:
 
     def clear(self, params: object) -> None:
         """Forget all that was recorded, and have what goes on be looked at again."""
+        self.navigation.clear()
         self.store.clear()
         if self._listener is not None:
             for process in self.sessions.recorded():
@@ -354,6 +359,7 @@ def register(server: LanguageServer, app: App) -> None:
         (protocol.SHOW_HINTS, app.show_hints),
         (protocol.TREE, app.navigation.tree),
         (protocol.TREE_PATH, app.navigation.tree_path),
+        (protocol.STORY, app.navigation.story),
         (protocol.PLACE, app.navigation.place),
         (protocol.CALLS, app.navigation.calls),
         (protocol.PIN, app.navigation.pin),
@@ -374,7 +380,7 @@ def _checked(answer: Callable[[object], Any]) -> Callable[[Any], Any]:
         async def checked_later(params: Any) -> Any:
             try:
                 return await answer(params)
-            except protocol.MessageError as error:
+            except MessageError as error:
                 raise JsonRpcInvalidParams(str(error)) from error
 
         return checked_later
@@ -382,7 +388,7 @@ def _checked(answer: Callable[[object], Any]) -> Callable[[Any], Any]:
     def checked(params: Any) -> Any:
         try:
             return answer(params)
-        except protocol.MessageError as error:
+        except MessageError as error:
             raise JsonRpcInvalidParams(str(error)) from error
 
     return checked

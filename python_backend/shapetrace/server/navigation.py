@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ class Navigation:
         self._refresh = refresh
         self._tree = TraceTree(store)
         self._is_tree_shown = False
+        self._pin: protocol.Pin | None = None
         self._focus: protocol.Focus | None = None
         self._focused: Process | None = None
         """What the focus was found to be in; a server that was started anew hears of it later."""
@@ -65,6 +67,11 @@ class Navigation:
         path = None if key is None else self._tree.path(key, given.filter)
         steps = None if path is None else tuple(protocol.TreeStep(*each) for each in path)
         return protocol.to_json(protocol.TreePath(steps))
+
+    def story(self, params: object) -> dict[str, Any]:
+        """What is shown over a node."""
+        node = protocol.read_node(params).node
+        return protocol.to_json(protocol.Story("" if node is None else self._tree.story(node)))
 
     def place(self, params: object) -> dict[str, Any]:
         """Where in the source a node's call was made."""
@@ -104,13 +111,23 @@ class Navigation:
         self._show_focus()
 
     def changed(self) -> None:
-        """Let go of a pin whose call is no more, and find the process of the focus if it is new."""
-        if self._scopes.is_pin_lost():
-            self._set_pin(None)
+        """Have the pin go along with what has been recorded, and find the process of the focus."""
+        former = self._pin
+        if former is not None and self._scopes.follow_pin():
+            key = self._scopes.pinned
+            pin = None if key is None else pin_of(self._store, key)
+            if self._scopes.is_waiting:
+                pin = replace(former, is_waiting=True)
+            self._tell_pin(pin, former.label if pin is None else None)
         process = self._find_focused()
         if process is not self._focused:
             self._focused = process
             self._show_focus()
+
+    def clear(self) -> None:
+        """Let go of the pin, as all is about to be forgotten."""
+        if self._pin is not None:
+            self._set_pin(None)
 
     def tell_tree(self) -> None:
         """Say once that the tree has changed, if it has been looked at since the last time."""
@@ -146,8 +163,12 @@ class Navigation:
 
     def _set_pin(self, key: Key | None) -> dict[str, Any]:
         pin = None if key is None else pin_of(self._store, key)
-        message = protocol.to_json(protocol.Pinned(pin))
         self._scopes.set_pin(None if pin is None else key)
+        return self._tell_pin(pin, None)
+
+    def _tell_pin(self, pin: protocol.Pin | None, lost: str | None) -> dict[str, Any]:
+        self._pin = pin
+        message = protocol.to_json(protocol.Pinned(pin, lost))
         self._refresh()
         self._tell(protocol.PIN_CHANGED, message)
         return message

@@ -11,6 +11,17 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
+from shapetrace.server.parameters import (
+    MessageError,
+    any_text_in,
+    number_in,
+    numbers_in,
+    object_of,
+    optional_number_in,
+    optional_text_in,
+    text_in,
+)
+
 VERSION: Final = 1
 """Of these messages. Extension and server come in one package: it is only for those who look."""
 
@@ -24,6 +35,7 @@ SHOW_HINTS: Final = "shapetrace/showHints"
 STATUS: Final = "shapetrace/status"
 TREE: Final = "shapetrace/tree"
 TREE_PATH: Final = "shapetrace/treePath"
+STORY: Final = "shapetrace/story"
 PLACE: Final = "shapetrace/place"
 CALLS: Final = "shapetrace/calls"
 PIN: Final = "shapetrace/pin"
@@ -45,10 +57,6 @@ ExportFormat: TypeAlias = Literal["json", "markdown", "tree", "listing"]
 
 
 NodeKind: TypeAlias = Literal["process", "module", "op", "kernel", "fold"]
-
-
-class MessageError(ValueError):
-    """Parameters that are not what the message is to have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +159,8 @@ class TreeNode:
     """A process, module call or op, or ops in a row that a library made."""
 
     id: str
+    key: str
+    """What it is called in every run of a program, so that it is known again in the next one."""
     kind: NodeKind
     label: str
     description: str = ""
@@ -159,8 +169,6 @@ class TreeNode:
     """Whether it is there for what is in it."""
     is_pinned: bool = False
     is_failed: bool = False
-    tooltip: str = ""
-    """Markdown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +220,13 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Story:
+    """All that is told of a node."""
+
+    markdown: str
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """A range of a document."""
 
@@ -234,6 +249,8 @@ class Pin:
     node: str
     label: str
     description: str
+    is_waiting: bool = False
+    """Whether the newest run has not come to it yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +258,8 @@ class Pinned:
     """What is pinned now."""
 
     pin: Pin | None
+    lost: str | None = None
+    """What was pinned, where that is not in the newest run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,39 +339,39 @@ class Initialization:
 
 def read_open_session(params: object) -> OpenSession:
     """The parameters of ``shapetrace/openSession``."""
-    given = _object(params)
+    given = object_of(params)
     return OpenSession(
-        session=_text(given, "session"),
-        name=_text(given, "name"),
-        mode=_text(given, "mode"),
-        token=_optional_text(given, "token"),
-        port=_optional_number(given, "port"),
+        session=text_in(given, "session"),
+        name=text_in(given, "name"),
+        mode=text_in(given, "mode"),
+        token=optional_text_in(given, "token"),
+        port=optional_number_in(given, "port"),
     )
 
 
 def read_session(params: object) -> SessionReference:
     """The parameters of ``shapetrace/closeSession`` and ``shapetrace/wake``."""
-    return SessionReference(_text(_object(params), "session"))
+    return SessionReference(text_in(object_of(params), "session"))
 
 
 def read_evaluation(params: object) -> EvaluationReference:
     """The parameters of ``shapetrace/cancelEvaluation``."""
-    given = _object(params)
-    return EvaluationReference(_text(given, "session"), _number(given, "number"))
+    given = object_of(params)
+    return EvaluationReference(text_in(given, "session"), number_in(given, "number"))
 
 
 def read_export(params: object) -> Export:
     """The parameters of ``shapetrace/export``."""
-    given = _object(params)
+    given = object_of(params)
     form = given.get("format")
     if form not in EXPORT_FORMATS:
         raise MessageError(f"format must be one of {', '.join(EXPORT_FORMATS)}")
-    return Export(_text(given, "path"), form, _optional_text(given, "session"))
+    return Export(text_in(given, "path"), form, optional_text_in(given, "session"))
 
 
 def read_show_hints(params: object) -> ShowHints:
     """The parameters of ``shapetrace/showHints``."""
-    visible = _object(params).get("visible")
+    visible = object_of(params).get("visible")
     if not isinstance(visible, bool):
         raise MessageError("visible must be true or false")
     return ShowHints(visible)
@@ -360,36 +379,36 @@ def read_show_hints(params: object) -> ShowHints:
 
 def read_tree(params: object) -> TreeQuestion:
     """The parameters of ``shapetrace/tree``."""
-    given = _object(params)
+    given = object_of(params)
     return TreeQuestion(
-        parent=_optional_text(given, "parent"),
-        filter=_any_text(given, "filter"),
-        offset=_number(given, "offset"),
-        limit=_number(given, "limit"),
+        parent=optional_text_in(given, "parent"),
+        filter=any_text_in(given, "filter"),
+        offset=number_in(given, "offset"),
+        limit=number_in(given, "limit"),
     )
 
 
 def read_tree_path(params: object) -> TreePathQuestion:
     """The parameters of ``shapetrace/treePath``."""
-    given = _object(params)
-    near = _optional_text(given, "near")
-    return TreePathQuestion(read_position(params), near, _any_text(given, "filter"))
+    given = object_of(params)
+    near = optional_text_in(given, "near")
+    return TreePathQuestion(read_position(params), near, any_text_in(given, "filter"))
 
 
 def read_position(params: object) -> Position:
     """The parameters of ``shapetrace/calls``, and a part of others."""
-    given = _object(params)
-    return Position(_text(given, "uri"), _number(given, "line"), _number(given, "character"))
+    given = object_of(params)
+    return Position(text_in(given, "uri"), number_in(given, "line"), number_in(given, "character"))
 
 
 def read_node(params: object) -> Node:
-    """The parameters of ``shapetrace/place`` and ``shapetrace/pin``."""
-    return Node(_optional_text(_object(params), "node"))
+    """The parameters of ``shapetrace/place``, ``shapetrace/story`` and ``shapetrace/pin``."""
+    return Node(optional_text_in(object_of(params), "node"))
 
 
 def read_step_call(params: object) -> StepCall:
     """The parameters of ``shapetrace/stepCall``."""
-    direction = _object(params).get("direction")
+    direction = object_of(params).get("direction")
     if direction not in (-1, 1):
         raise MessageError("direction must be 1 or -1")
     return StepCall(read_position(params), direction)
@@ -397,36 +416,36 @@ def read_step_call(params: object) -> StepCall:
 
 def read_focus(params: object) -> Focus:
     """The parameters of ``shapetrace/focus``."""
-    given = _object(params)
+    given = object_of(params)
     outer = given.get("outer") or []
     if not isinstance(outer, list):
         raise MessageError("outer must be a list")
     return Focus(
-        session=_text(given, "session"),
-        process=_optional_number(given, "process"),
-        call=_optional_number(given, "call"),
-        reached=None if given.get("reached") is None else _numbers(given, "reached"),
-        file=_optional_text(given, "file"),
-        function=_optional_text(given, "function"),
-        line=_optional_number(given, "line"),
+        session=text_in(given, "session"),
+        process=optional_number_in(given, "process"),
+        call=optional_number_in(given, "call"),
+        reached=None if given.get("reached") is None else numbers_in(given, "reached"),
+        file=optional_text_in(given, "file"),
+        function=optional_text_in(given, "function"),
+        line=optional_number_in(given, "line"),
         outer=tuple(map(_focus_outside, outer)),
     )
 
 
 def _focus_outside(params: object) -> FocusOutside:
-    given = _object(params)
+    given = object_of(params)
     return FocusOutside(
-        reached=_numbers(given, "reached"),
-        file=_text(given, "file"),
-        function=_text(given, "function"),
-        line=_number(given, "line"),
+        reached=numbers_in(given, "reached"),
+        file=text_in(given, "file"),
+        function=text_in(given, "function"),
+        line=number_in(given, "line"),
     )
 
 
 def read_lines(params: object) -> Lines:
     """The parameters of ``shapetrace/inlineValues``."""
-    given = _object(params)
-    return Lines(_text(given, "uri"), _number(given, "first"), _number(given, "last"))
+    given = object_of(params)
+    return Lines(text_in(given, "uri"), number_in(given, "first"), number_in(given, "last"))
 
 
 def read_initialization(options: object) -> Initialization:
@@ -455,47 +474,3 @@ def _value(value: object) -> Any:
 def _key(name: str) -> str:
     first, *others = name.split("_")
     return first + "".join(map(str.capitalize, others))
-
-
-def _object(params: object) -> Mapping[str, Any]:
-    if not isinstance(params, Mapping):
-        raise MessageError("the parameters must be an object")
-    return params
-
-
-def _text(given: Mapping[str, Any], key: str) -> str:
-    value = given.get(key)
-    if not isinstance(value, str) or not value:
-        raise MessageError(f"{key} must be a text")
-    return value
-
-
-def _any_text(given: Mapping[str, Any], key: str) -> str:
-    """A text that may be empty."""
-    return "" if given.get(key) in ("", None) else _text(given, key)
-
-
-def _number(given: Mapping[str, Any], key: str) -> int:
-    """A whole number that is not negative; 0 where it is left out."""
-    value = _optional_number(given, key) or 0
-    if value < 0:
-        raise MessageError(f"{key} must not be negative")
-    return value
-
-
-def _numbers(given: Mapping[str, Any], key: str) -> tuple[int, ...]:
-    value = given.get(key)
-    if not isinstance(value, list) or not all(type(each) is int for each in value):
-        raise MessageError(f"{key} must be a list of whole numbers")
-    return tuple(value)
-
-
-def _optional_text(given: Mapping[str, Any], key: str) -> str | None:
-    return None if given.get(key) is None else _text(given, key)
-
-
-def _optional_number(given: Mapping[str, Any], key: str) -> int | None:
-    value = given.get(key)
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-        raise MessageError(f"{key} must be a whole number")
-    return value

@@ -10,12 +10,13 @@ class Throttle:
     """Calls a function for the first of many wishes at once, and once more for all that follow.
 
     Wishes come in the event loop. Between two calls lies at least the interval, but for those that
-    are to be at once.
+    are to be at once. The first may have to wait for a moment as well, for what comes soon after.
     """
 
-    def __init__(self, call: Callable[[], None], interval: float) -> None:
+    def __init__(self, call: Callable[[], None], interval: float, moment: float = 0.0) -> None:
         self._call = call
         self._interval = interval
+        self._moment = moment
         self._last = float("-inf")
         self._waiting: asyncio.TimerHandle | None = None
 
@@ -26,7 +27,8 @@ class Throttle:
         elif self._waiting is not None:
             return
         loop = asyncio.get_running_loop()
-        delay = 0.0 if at_once else max(self._last + self._interval - loop.time(), 0.0)
+        usual = max(self._last + self._interval - loop.time(), self._moment)
+        delay = 0.0 if at_once else usual
         # Even a call at once waits for the turn to end: what comes in the same turn belongs to it.
         self._waiting = loop.call_later(delay, self._fire)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shapetrace.server.carrying import Wish, wish_of
 from shapetrace.server.records import FileRecords, Key
 from shapetrace.server.scope import Reach, Scope
 from shapetrace.server.scoped import Records, ScopedRecords
@@ -17,6 +18,10 @@ class Scopes:
         self._pin: Scope | None = None
         self._focus: Scope | None = None
         self._is_pin_later = False
+        self._wish: Wish | None = None
+        """How to find what is pinned in another run."""
+        self.is_waiting = False
+        """Whether a newer run has not come to what is pinned."""
         self._reach: Reach | None = None
         self._files: dict[str, tuple[FileRecords, str | None, ScopedRecords]] = {}
 
@@ -54,8 +59,11 @@ class Scopes:
 
     def set_pin(self, pin: Key | None) -> None:
         """Pin a call, or a whole process with 0 for the call, or nothing."""
+        process = None if pin is None else self._store.process(pin[0])
+        self._wish = None if pin is None or process is None else wish_of(process, pin[1])
         self._pin = None if pin is None else Scope(pin[0], pin[1] or None)
         self._is_pin_later = True
+        self.is_waiting = False
 
     def set_focus(self, focus: Scope | None) -> bool:
         """Look at a stack frame, or at none; say whether that is something else than before."""
@@ -65,16 +73,33 @@ class Scopes:
         self._is_pin_later = focus is None
         return True
 
-    def is_pin_lost(self) -> bool:
-        """Whether what is pinned is no more, or something newer has taken its place."""
-        if self._pin is None:
+    def follow_pin(self) -> bool:
+        """Go on to what is pinned in a newer run; say whether anything is different now.
+
+        Until that is recorded there, the pin waits. It is dropped where that run has ended without
+        it, and where what is pinned has been cleared away.
+        """
+        if self._pin is None or self._wish is None:
             return False
         process = self._store.process(self._pin.process)
-        if process is None:
+        newest = self._store.newest_session()
+        if process is not None and (process.is_running or process.session is newest):
+            if self._pin.call is None or self._pin.call in process.nesting:
+                return False
+            self.set_pin(None)
             return True
-        if not process.is_running and process.session is not self._store.newest_session():
-            return True
-        return self._pin.call is not None and self._pin.call not in process.nesting
+        was_waiting, self.is_waiting = self.is_waiting, True
+        if newest is None or newest.order < self._wish.order:
+            return not was_waiting
+        found = self._wish.find(newest)
+        if found is not None:
+            self._pin = Scope(found[0], found[1] or None)
+            self.is_waiting = False
+        elif newest.is_finished:
+            self.set_pin(None)
+        else:
+            return not was_waiting
+        return True
 
     def records(self, key: str) -> Records | None:
         """What is shown of a file, by its key."""
@@ -82,7 +107,11 @@ class Scopes:
         if reach is None:
             return self._store.records(key)
         own = reach.process.session.files.get(key)
-        base = self._store.records(key) if own is None or own.is_empty else own
+        newest = self._store.records(key)
+        if self.is_waiting and self.is_pin_shown and newest is not own:
+            # The newer run is shown as far as it has come, if only to this file.
+            return newest
+        base = newest if own is None or own.is_empty else own
         if base is None or base.text is None:
             return base
         known = self._files.get(key)

@@ -136,6 +136,11 @@ class Session:
     is_over: bool = False
     """Whether no process is expected any more."""
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing more can come of it."""
+        return self.is_over and not any(each.is_running for each in self.processes.values())
+
 
 class TraceStore:
     """Keeps what sessions record, and tells who wants to know when a file has something new."""
@@ -171,6 +176,7 @@ class TraceStore:
         """Note that no process of a session is expected any more; what they sent is kept."""
         if session in self._sessions:
             self._sessions[session].is_over = True
+            self._tell(set(), set())
 
     def open_process(self, session: str, key: ProcessKey, about: object = None) -> None:
         """Begin with a process; what one with this key sent before is forgotten."""
@@ -186,6 +192,7 @@ class TraceStore:
         """Note that nothing more comes from a process; what it sent is kept."""
         if key in self._processes:
             self._processes[key].is_running = False
+            self._tell(set(), set())
 
     def apply(self, key: ProcessKey, update: Update) -> None:
         """Add what has come from a process."""
@@ -283,12 +290,12 @@ class TraceStore:
         return self._numbers.get(number)
 
     def shown_processes(self) -> list[Process]:
-        """The processes with calls of the newest session, and of others that go on."""
+        """The processes with calls of the newest session, and of others that go on, by rank."""
         newest = self.newest_session()
         return [
             process
             for session in sorted(self._sessions.values(), key=lambda each: each.order)
-            for process in session.processes.values()
+            for process in sorted(session.processes.values(), key=_rank)
             if process.nesting.children(None) and (session is newest or process.is_running)
         ]
 
@@ -460,6 +467,10 @@ class TraceStore:
 
 def _is_forward(frame: Frame) -> bool:
     return frame.function.rpartition(".")[2] == "forward"
+
+
+def _rank(process: Process) -> int:
+    return -1 if process.rank is None else process.rank
 
 
 def _first(recorded: tuple[int, FileRecords | None]) -> int:

@@ -1,7 +1,9 @@
-"""One row of a tree that is opened and closed, in the words of the tree view.
+"""One row of a tree that is opened and closed.
 
-blocks.0   f32[8,32,48] → f32[8,32,48]  ×12  Block
-  @        f32[8,4,32,12], f32[8,4,12,32] → f32[8,4,32,32]  ×12
+blocks.0   ×12  f32[8,32,48] ← f32[8,32,48]  Block
+  @        ×12  f32[8,4,32,32] ← f32[8,4,32,12], f32[8,4,12,32]
+
+What came out stands first: a side bar is narrow, and cuts off what is on the right.
 """
 
 from __future__ import annotations
@@ -35,12 +37,12 @@ def module_label(call: ModuleCall, enclosing: ModuleCall | None) -> str:
 
 
 def module_row(call: ModuleCall, enclosing: ModuleCall | None) -> str:
-    """Which call of a module it was, what went in and came out, how often, its class."""
+    """Which call of a module it was, how often, what came out of what, its class."""
     return _row(
         [
             number_mark(call, enclosing),
-            _flow(call, module_inputs(call)),
             count_mark(call),
+            _flow(call, module_inputs(call)),
             printable(call.class_name) if call.path else "",
         ]
     )
@@ -52,21 +54,22 @@ def op_label(op: Op) -> str:
 
 
 def op_row(op: Op, count: int) -> str:
-    """What went into an op and came out, and how often."""
+    """How often an op was called, and what came out of what."""
     inputs = printable(values_text(op.inputs)) if op.level == "torch" else ""
     thread = "" if op.thread is None else f"thread {printable(op.thread)}"
-    return _row([_flow(op, inputs), count_text(count), thread])
+    return _row([count_text(count), _flow(op, inputs), thread])
 
 
 def searched_text(call: Op | ModuleCall) -> str:
     """All of a row that one might look for, in small letters."""
     place = (call.file or "").replace("\\", "/").rpartition("/")[2]
     if isinstance(call, ModuleCall):
-        row = f"{call.path} {call.class_name}({call.detail}) {module_inputs(call)}"
+        row, inputs = f"{call.path} {call.class_name}({call.detail})", module_inputs(call)
     else:
-        row = f"{call.name} {call.label} {call.function} {values_text(call.inputs)}"
+        row, inputs = f"{call.name} {call.label} {call.function}", values_text(call.inputs)
     error = f"{FAILED} {error_text(call)}" if call.error is not None else ""
-    return f"{row} → {outcome(call)} {place}:{call.line} {error}".lower()
+    # Both ways, as hovers have it the other way round.
+    return f"{row} {inputs} → {outcome(call)} ← {inputs} {place}:{call.line} {error}".lower()
 
 
 def _flow(call: Op | ModuleCall, inputs: str) -> str:
@@ -75,10 +78,10 @@ def _flow(call: Op | ModuleCall, inputs: str) -> str:
     elif not call.outputs and call.result is None:
         result = ""
     elif isinstance(call, Op) and not any(map(holds_tensor, call.outputs)):
-        result = f"→ {outcome(call)}" if call.outputs else ""
+        result = outcome(call) if call.outputs else ""
     else:
-        result = f"→ {outcome(call)}"
-    return " ".join(filter(None, [inputs, result]))
+        result = outcome(call)
+    return " ".join(filter(None, [result, f"← {inputs}" if inputs else ""]))
 
 
 def _row(texts: list[str]) -> str:

@@ -240,6 +240,16 @@ inEditors("Processes", {}, (test) => {
       });
       assert.match(story, /rank 0.*f32\[2,8\]|f32\[2,8\].*rank 0/s);
       assert.match(story, /rank 1.*f32\[3,8\]|f32\[3,8\].*rank 1/s);
+      const { trace } = workbench;
+      await trace.show();
+      await trace.waitFor(/^rank 0: ranks\.py · process \d+$/);
+      const ranks = (await trace.rows()).map((row) => row.split(":")[0]);
+      assert.deepEqual(ranks, ["rank 0", "rank 1"]);
+      for (const [rank, rows] of [2, 3].entries()) {
+        await trace.expand(`rank ${rank}`);
+        await trace.waitFor(`Linear: f32[${rows},8] ← f32[${rows},4]`);
+        await trace.expand(`rank ${rank}`); // closes it again
+      }
     },
   );
 

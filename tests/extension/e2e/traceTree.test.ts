@@ -66,17 +66,24 @@ inEditors("The trace tree", {}, (test) => {
     await eventuallyMatches("the view", () => workbench.trace.welcome(), /listed here/);
     await workbench.trace.pressInWelcome("Trace Forward Pass");
     await shows(workbench, LAYERS);
-    await workbench.trace.waitFor("Model: f32[2,8,4] → f32[2,5,4]");
+    await workbench.trace.waitFor("Model: f32[2,5,4] ← f32[2,8,4]");
   });
 
   test("shows modules and ops, and goes to their lines", { files: FILES }, async (fixture) => {
     const { workbench } = fixture;
     const { trace, code } = workbench;
     await traced(fixture);
-    await trace.show();
-    await trace.waitFor("Model: f32[2,8,4] → f32[2,5,4]");
+    // Until it has been opened once, the status bar shows the way.
+    await workbench.pressInStatusBar("Show Trace");
+    await trace.waitFor("Model: f32[2,5,4] ← f32[2,8,4]");
+    await eventually(
+      "the status bar says no more of it",
+      () => workbench.statusBar(),
+      (entries) => !entries.includes("Show Trace"),
+    );
+    await trace.show(); // with more room
     await trace.expand("Model");
-    await trace.waitFor("layers.1: f32[2,6,4] → f32[2,6,4]  Block");
+    await trace.waitFor("layers.1: f32[2,6,4] ← f32[2,6,4]  Block");
     await trace.expand("layers.1");
     await eventually(
       "the layer's calls are below it",
@@ -86,9 +93,9 @@ inEditors("The trace tree", {}, (test) => {
     assert.deepEqual(
       (await trace.rows()).filter((row) => row.startsWith("    ")),
       [
-        "    up: f32[2,6,4] → f32[2,6,8]  Linear",
-        "    relu(): f32[2,6,8] → f32[2,6,8]",
-        "    [..., :4]: f32[2,6,8] → f32[2,6,4]",
+        "    up: f32[2,6,8] ← f32[2,6,4]  Linear",
+        "    relu(): f32[2,6,8] ← f32[2,6,8]",
+        "    [..., :4]: f32[2,6,4] ← f32[2,6,8]",
       ],
     );
     await trace.click("relu()");
@@ -104,17 +111,18 @@ inEditors("The trace tree", {}, (test) => {
     await trace.show();
     await trace.waitFor(/Model/);
     await code.goTo(lineOf(LAYERS, "hidden = self.up"), 24);
-    await trace.waitFor(/> up: f32\[2,7,4\]/);
+    await trace.waitFor(/> up: .*← f32\[2,7,4\]/);
     await trace.expand("layers.2");
-    await trace.waitFor(/ up: f32\[2,5,4\]/);
+    await trace.waitFor(/ up: .*← f32\[2,5,4\]/);
     await trace.click("layers.2");
+    await eventuallyEqual(() => code.cursorLine(), lineOf(LAYERS, "x = layer"));
     await code.goTo(lineOf(LAYERS, "return hidden"), 24);
-    await trace.waitFor(/> \[\.\.\., :4\]: f32\[2,5,8\]/);
+    await trace.waitFor(/> \[\.\.\., :4\]: .*← f32\[2,5,8\]/);
     await trace.pressAbove("Stop Following Cursor");
     await code.goTo(lineOf(LAYERS, "model = Model()"), 1);
     await code.goTo(lineOf(LAYERS, "hidden = self.up"), 24);
     await trace.pressAbove("Follow Cursor");
-    await trace.waitFor(/> up: f32\[2,5,4\]/);
+    await trace.waitFor(/> up: .*← f32\[2,5,4\]/);
   });
 
   test("is filtered", { files: FILES }, async (fixture) => {
@@ -156,6 +164,62 @@ inEditors("The trace tree", {}, (test) => {
     );
     await trace.press("layers.1", "Unpin Call");
     await shows(workbench, LAYERS);
+  });
+
+  test("is as it was after the next run", { files: FILES }, async (fixture) => {
+    const { workbench, folder } = fixture;
+    const { trace, code } = workbench;
+    await traced(fixture);
+    await trace.show();
+    await trace.waitFor(/Model/);
+    await trace.pressAbove("Stop Following Cursor");
+    await trace.expand("Model");
+    await trace.waitFor(/layers\.1/);
+    await trace.expand("layers.1");
+    await trace.waitFor("up: f32[2,6,8] ← f32[2,6,4]  Linear");
+    await trace.press("layers.1", "Pin Call");
+    await shows(workbench, SECOND);
+    await trace.click("relu()");
+    const before = await trace.waitFor(/> relu/);
+    const edit = (text: string): string => text.replace("randn(2, 8, 4)", "randn(3, 8, 4)");
+    folder.write({ "model.py": sourceOf(edit(LAYERS)) });
+    await eventually(
+      "the editor has read the file anew",
+      () => code.sourceText(),
+      (text) => text.includes("randn(3, 8, 4)"),
+    );
+    await workbench.run("Shapetrace: Trace Forward Pass");
+    await workbench.debug.waitUntilRunning();
+    await workbench.debug.waitUntilEnded();
+    await shows(workbench, edit(SECOND).replaceAll("f32[2,", "f32[3,"));
+    await eventuallyEqual(
+      () => trace.rows(),
+      before.map((row) => row.replaceAll(/(?<=f32\[|randn\()2,/g, "3,")),
+    );
+    assert.match((await workbench.statusBar()).join("\n"), /layers\.1/);
+    assert.deepEqual(await workbench.notifications(), []);
+  });
+
+  test("says that a pinned call is not in the next run", { files: FILES }, async (fixture) => {
+    const { workbench, folder } = fixture;
+    const { trace, code } = workbench;
+    await traced(fixture);
+    await trace.show();
+    await trace.waitFor(/Model/);
+    await trace.expand("Model");
+    await trace.waitFor(/layers\.2/);
+    await trace.press("layers.2", "Pin Call");
+    await shows(workbench, LAYERS.replaceAll("5|6|7,", "5,"));
+    folder.write({ "model.py": sourceOf(LAYERS).replace("range(3)", "range(2)") });
+    await eventually(
+      "the editor has read the file anew",
+      () => code.sourceText(),
+      (text) => text.includes("range(2)"),
+    );
+    await workbench.run("Shapetrace: Trace Forward Pass");
+    await workbench.notification("layers.2 was pinned and is not in the new run");
+    const shorter = LAYERS.replace("range(3)", "range(2)").replaceAll("5|6|7,", "6|7,");
+    await shows(workbench, shorter.replace("«f32[2,5,4]»", "«f32[2,6,4]»"));
   });
 
   test("code lenses and commands go from call to call", { files: FILES }, async (fixture) => {

@@ -1,8 +1,8 @@
 """The trace tree: modules and ops in the order in which they ran, opened bit by bit.
 
-GPT                     f32[8,32,65]
-├─ token_embedding      i64[8,32] → f32[8,32,48]  Embedding
-├─ blocks.0             f32[8,32,48] → f32[8,32,48]  Block
+GPT                     f32[8,32,65] ← i64[8,32]
+├─ token_embedding      f32[8,32,48] ← i64[8,32]  Embedding
+├─ blocks.0             f32[8,32,48] ← f32[8,32,48]  Block
 └─ 140 ops inside torch mul_, add_, sqrt, …
 
 Where there are several processes, they are the outermost nodes. Nothing here is made before it is
@@ -11,8 +11,10 @@ asked for, so that a node of a large trace opens as fast as one of a small one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from shapetrace.events.model import ModuleCall, Op
 from shapetrace.events.tree import Node
@@ -27,6 +29,8 @@ from shapetrace.views.places import short_path
 from shapetrace.views.stories import calls_story
 from shapetrace.views.styled import printable
 from shapetrace.views.summary import SEPARATOR
+
+Called = TypeVar("Called", bound=Call)
 
 _FEW = 8
 """So many things in a module may turn out to be nothing that is to be shown."""
@@ -59,6 +63,30 @@ class _Listed:
         return None
 
 
+class _Keys:
+    """What is what in every run of a program: the path, told from those that are called the same.
+
+    What has been named keeps its name, whatever may come in between later.
+    """
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._keys: dict[int, str] = {}
+        self._named: Counter[str] = Counter()
+
+    def key(self, entry: Entry, parent: int | None) -> str:
+        """The name of something below a call, with those of all that it is below."""
+        # What a fold begins with may be shown by itself as well.
+        identity = -1 - entry.ops[0].id if isinstance(entry, Fold) else entry.event.id
+        known = self._keys.get(identity)
+        if known is None:
+            enclosing = None if parent is None else self._process.modules.get(parent)
+            above = "" if parent is None else self._keys.get(parent, str(parent))
+            known = _numbered(f"{above}/{_name(entry, enclosing)}", self._named)
+            self._keys[identity] = known
+        return known
+
+
 class _Outline:
     """The tree of one process."""
 
@@ -69,6 +97,13 @@ class _Outline:
         self._listed: dict[int | None, _Listed] = {}
         self._found: dict[int | None, _Listed] = {}
         self._text = ""
+        self._keys = _Keys(process)
+        self._found_keys = _Keys(process)
+
+    def keys(self, entries: Sequence[Entry], parent: int | None, text: str) -> list[str]:
+        """What the first things below a call are called in every run."""
+        keys = self._found_keys if text else self._keys
+        return [keys.key(entry, parent) for entry in entries]
 
     def below(self, parent: int | None, text: str) -> _Listed:
         """What is below a call, of what has the text in it."""
@@ -92,6 +127,7 @@ class _Outline:
         """What is found is shown each by itself, however little it says."""
         if self._text != text:
             self._found.clear()
+            self._found_keys = _Keys(self.process)
             self._text = text
         version = self.process.nesting.version
         known = self._found.get(parent)
@@ -135,8 +171,11 @@ class TraceTree:
         """Some of the nodes below one, or the outermost, and whether there are more."""
         text = text.strip().lower()
         processes = self._processes()
+        places = self._places(processes)
         if parent is None and len(processes) != 1:
-            nodes = [self._process_node(each, text, pinned) for each in processes]
+            nodes = [
+                self._process_node(each, text, pinned, places[each.number]) for each in processes
+            ]
             shown = [node for node in nodes if not text or node.has_children]
             return shown[offset : offset + limit], len(shown) > offset + limit
         if parent is None:
@@ -147,13 +186,16 @@ class TraceTree:
                 return [], False
             outline, identity, fold = found
         if fold is not None:
+            # With a text nothing is folded, so that none of these is looked for.
             entries: Sequence[Entry] = [Node(op) for op in fold.ops]
         else:
             entries = outline.below(identity, text).up_to(offset + limit + 1)
-        enclosing = None if identity is None else outline.process.modules.get(identity)
+        place = places.get(outline.process.number, "")
+        # Those before this page come first, so that they are numbered in order.
+        keys = outline.keys(entries[: offset + limit], identity, text)
         nodes = [
-            self._node(outline, entry, enclosing, text, pinned)
-            for entry in entries[offset : offset + limit]
+            self._node(outline, entry, place + key, identity, text, pinned)
+            for entry, key in zip(entries[offset : offset + limit], keys[offset:], strict=True)
         ]
         return nodes, len(entries) > offset + limit
 
@@ -194,6 +236,28 @@ class TraceTree:
             identity = fold.ops[0].id
         return outline.process.number, identity or 0
 
+    def story(self, node: str) -> str:
+        """All that is told of a node's call, as Markdown; nothing of a whole process."""
+        found = self._find(node)
+        call = None if found is None else found[0].process.call(found[1] or 0)
+        if found is None or found[2] is not None or call is None:
+            return ""
+        process = found[0].process
+        module = process.modules.get(call.module or 0) if isinstance(call, Op) else None
+        return calls_story([Told(_counted(call, process), process.count(call), module)])
+
+    @staticmethod
+    def _places(processes: Sequence[Process]) -> dict[int, str]:
+        """What the processes are called in every run: their ranks, or the order they came in."""
+        sessions = list(dict.fromkeys(process.session.identity for process in processes))
+        named: Counter[str] = Counter()
+        places: dict[int, str] = {}
+        for process in processes:
+            own = "" if process.rank is None else f"rank{process.rank}"
+            place = f"{sessions.index(process.session.identity)}.{own}"
+            places[process.number] = _numbered(place, named)
+        return places
+
     def _processes(self) -> list[Process]:
         processes = self._store.shown_processes()
         numbers = {process.number for process in processes}
@@ -228,13 +292,16 @@ class TraceTree:
         entry = None if position is None else listed.up_to(position + 1)[position]
         return (outline, parent, entry) if isinstance(entry, Fold) else None
 
-    def _process_node(self, process: Process, text: str, pinned: Key | None) -> TreeNode:
+    def _process_node(
+        self, process: Process, text: str, pinned: Key | None, place: str
+    ) -> TreeNode:
         run = process.run
         program = short_path(run.argv[0], None).rpartition("/")[2] if run.argv else ""
         pid = f"process {run.pid}"
         rank = "" if process.rank is None else f"rank {process.rank}"
         return TreeNode(
             id=node_id(process, None),
+            key=place,
             kind="process",
             label=printable(rank or program or pid),
             description=SEPARATOR.join(filter(None, [program if rank else "", pid])),
@@ -246,31 +313,34 @@ class TraceTree:
         self,
         outline: _Outline,
         entry: Entry,
-        enclosing: ModuleCall | None,
+        key: str,
+        parent: int | None,
         text: str,
         pinned: Key | None,
     ) -> TreeNode:
         process = outline.process
+        enclosing = None if parent is None else process.modules.get(parent)
         if isinstance(entry, Fold):
+            ops = tuple(_counted(op, process) for op in entry.ops)
             return TreeNode(
                 id=fold_id(process, entry),
+                key=key,
                 kind="fold",
-                label=entry.title,
+                label=replace(entry, ops=ops).title,
                 description=entry.names,
                 has_children=True,
             )
         call = _counted(entry.event, process)
-        count = process.count(call)
         if isinstance(call, ModuleCall):
             kind: NodeKind = "module"
             label, row = module_label(call, enclosing), module_row(call, enclosing)
         else:
             kind = "op" if call.level == "torch" else "kernel"
             label, row = op_label(call), op_row(call, call.count)
-        module = process.modules.get(call.module or 0) if isinstance(call, Op) else None
         has_children = outline.has_children(call, text)
         return TreeNode(
             id=node_id(process, call.id),
+            key=key,
             kind=kind,
             label=label,
             description=row,
@@ -278,7 +348,6 @@ class TraceTree:
             is_expanded=has_children and bool(text) and outline.search.is_above(call.id, text),
             is_pinned=pinned == (process.number, call.id),
             is_failed=call.error is not None,
-            tooltip=calls_story([Told(call, count, module)]),
         )
 
 
@@ -292,7 +361,24 @@ def fold_id(process: Process, fold: Fold) -> str:
     return f"{process.number}.fold{fold.ops[0].id}"
 
 
-def _counted(call: Call, process: Process) -> Call:
+def _name(entry: Entry, enclosing: ModuleCall | None) -> str:
+    """What something is called among what is below one node, however its shapes may change."""
+    if isinstance(entry, Fold):
+        return f"({entry.library})"
+    call = entry.event
+    if isinstance(call, Op):
+        return call.name
+    number = "" if call.call == 1 else f":{call.call}"
+    return f"{module_label(call, enclosing)}:{call.class_name}{number}"
+
+
+def _numbered(name: str, named: Counter[str]) -> str:
+    """A name that nothing else has got."""
+    named[name] += 1
+    return name if named[name] == 1 else f"{name}#{named[name]}"
+
+
+def _counted(call: Called, process: Process) -> Called:
     """A call with the number of calls that it stands for by now."""
     count = process.counts.get(call.id)
     return call if count is None or count == call.count else replace(call, count=count)

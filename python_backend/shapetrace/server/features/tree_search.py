@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
+from itertools import islice
+
 from shapetrace.server.records import Call
 from shapetrace.server.store import Process
 from shapetrace.views.outline import searched_text
 
 _MOST_OPENED = 300
-"""Where more is found than that, nothing is opened to show it."""
+"""So many rows are brought up by opening nodes, the outermost first, to show what is found."""
+
+_MOST_OF_ONE = 100
+"""More rows than that are not shown below one node at first."""
 
 
 class Search:
@@ -20,6 +26,7 @@ class Search:
         self._found: set[int] = set()
         self._above: set[int] = set()
         self._shown: set[int] = set()
+        self._opened: set[int] = set()
 
     def shown(self, text: str) -> set[int]:
         """The calls that have the text in them, and what these were made in."""
@@ -27,9 +34,9 @@ class Search:
         return self._shown
 
     def is_above(self, call: int, text: str) -> bool:
-        """Whether a call is shown only for what is in it, and that is little."""
+        """Whether a call is shown only for what is in it, and is to be opened for that."""
         self._search(text)
-        return call in self._above and call not in self._found and len(self._found) < _MOST_OPENED
+        return call in self._opened
 
     def shows_all_below(self, call: int | None, text: str) -> bool:
         """Whether a call, or what it was made in, has the text in it."""
@@ -58,6 +65,25 @@ class Search:
                     break
                 self._above.add(around)
         self._shown = self._found | self._above
+        self._opened = self._to_open()
+
+    def _to_open(self) -> set[int]:
+        """What is above anything found, from the outside in, as far as there is room for rows."""
+        opened: set[int] = set()
+        rows = 0
+        above = self._above - self._found
+        pending: deque[int | None] = deque([None])
+        while pending:
+            parent = pending.popleft()
+            inside = self._process.nesting.children(parent)
+            shown = list(islice((each for each in inside if each in self._shown), _MOST_OF_ONE))
+            rows += len(shown)
+            if parent is not None:
+                if rows > _MOST_OPENED:
+                    break
+                opened.add(parent)
+            pending.extend(each for each in shown if each in above)
+        return opened
 
     def _text(self, call: Call) -> str:
         known = self._texts.get(call.id)

@@ -66,6 +66,17 @@ export class TraceView {
     );
   }
 
+  /** Closes the view, or opens it again. */
+  async toggle(): Promise<void> {
+    await this.#pane.locator(".pane-header").click({ position: { x: 60, y: 10 } });
+  }
+
+  /** Brings the last of the rows that were loaded onto the screen. */
+  async scrollToEnd(): Promise<void> {
+    await this.#pane.locator(".monaco-list").first().focus();
+    await this.#page.keyboard.press("End");
+  }
+
   async expand(label: string): Promise<void> {
     await this.#row(label).locator(".monaco-tl-twistie").click();
   }

@@ -149,6 +149,11 @@ export class Workbench {
     return (await items.allInnerTexts()).map((text) => text.trim()).filter((text) => text !== "");
   }
 
+  /** Presses an entry of the status bar. */
+  async pressInStatusBar(text: string): Promise<void> {
+    await this.page.locator(".part.statusbar .statusbar-item", { hasText: text }).click();
+  }
+
   /** Our entry in the status bar as it is read aloud, or an empty text. */
   async status(): Promise<string> {
     const item = this.page.locator(".statusbar-item[id='shapetrace.shapetrace.shapetrace.status']");

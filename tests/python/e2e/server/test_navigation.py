@@ -166,12 +166,13 @@ def test_calls_are_pinned_and_gone_through(client: Client, path: Path) -> None:
     for direction, label in ((1, "blocks.1"), (-1, "blocks.0"), (-1, "blocks.0"), (1, "blocks.1")):
         params = {**position, "direction": direction}
         assert client.request("shapetrace/stepCall", params)["pin"]["label"] == label
-    assert client.request("shapetrace/pin", {"node": None}) == {"pin": None}
+    assert client.request("shapetrace/pin", {"node": None}) == {"pin": None, "lost": None}
     assert hint_of_relu(client, uri) == "f32[4|5]"
     client.wait(lambda: client.pins[-1:] == [None])
     nowhere = {"uri": uri, "line": 0, "character": 0}
     assert client.request("shapetrace/calls", nowhere) == {"calls": [], "current": None}
-    assert client.request("shapetrace/stepCall", {**nowhere, "direction": 1}) == {"pin": None}
+    stepped = client.request("shapetrace/stepCall", {**nowhere, "direction": 1})
+    assert stepped == {"pin": None, "lost": None}
 
 
 def test_steps_pass_over_what_is_no_module(client: Client, tmp_path: Path) -> None:
@@ -196,27 +197,50 @@ def test_a_step_to_nowhere_leaves_all_as_it_is(client: Client, path: Path) -> No
     client.request("shapetrace/focus", frame_of_block(agent, path, second))
     assert hint_of_relu(client, uri) == "~ f32[4]"
     nowhere = {"uri": uri, "line": 0, "character": 0, "direction": 1}
-    assert client.request("shapetrace/stepCall", nowhere) == {"pin": None}
+    assert client.request("shapetrace/stepCall", nowhere) == {"pin": None, "lost": None}
     assert hint_of_relu(client, uri) == "~ f32[4]"
     assert [pin and pin["label"] for pin in client.pins] == ["blocks.0"]
 
 
 def test_a_pin_is_lost_with_the_trace(client: Client, path: Path) -> None:
-    uri = client.open(path)
-    agent = traced(client, path)
+    traced(client, path)
     client.wait(lambda: len(nodes(client)) == 2)
-    for lose in (
-        lambda: client.request("shapetrace/clear", {}),
-        lambda: traced(client, path, "session-2"),
-    ):
-        pin = client.request("shapetrace/pin", {"node": below(client)["Net"]})["pin"]
-        assert pin is not None
-        agent.close()
-        client.wait(lambda: client.statuses[-1]["state"] == "gone")
-        lose()
-        client.wait(lambda: client.pins[-1:] == [None])
-        agent = traced(client, path, "session-3")
-        client.wait(lambda: client.places(uri))
+    assert client.request("shapetrace/pin", {"node": below(client)["Net"]})["pin"] is not None
+    client.request("shapetrace/clear", {})
+    client.wait(lambda: client.pins[-1:] == [None])
+    assert client.lost_pins == []
+
+
+def test_a_pin_goes_along_to_the_next_run(client: Client, path: Path) -> None:
+    uri = client.open(path)
+    traced(client, path).close()
+    client.wait(lambda: len(nodes(client)) == 2)
+    client.wait(lambda: client.statuses[-1]["state"] == "gone")
+    former = below(client, "Net")["blocks.1"]
+    client.request("shapetrace/pin", {"node": former})
+    text = PROGRAM.replace("ones(5)", "ones(7)")
+    path.write_text(text, encoding="utf-8")
+    client.close(uri)
+    uri = client.open(path)
+    agent = traced(client, path, "session-2")
+    client.wait(lambda: client.places(uri) and hint_of_relu(client, uri) == "f32[6]")
+    pin = client.pins[-1]
+    assert pin is not None
+    assert (pin["label"], pin["isWaiting"]) == ("blocks.1", False)
+    assert pin["node"] == below(client, "Net")["blocks.1"] != former
+
+    # The one after that has a single block.
+    path.write_text(text.replace("Block(), Block()", "Block()"), encoding="utf-8")
+    client.close(uri)
+    uri = client.open(path)
+    agent.close()
+    agent = traced(client, path, "session-3")
+    client.wait(lambda: client.places(uri) and hint_of_relu(client, uri) == "f32[7]")
+    client.wait(lambda: (client.pins[-1] or {}).get("isWaiting"))
+    agent.close()
+    client.request("shapetrace/closeSession", {"session": "session-3"})
+    client.wait(lambda: client.pins[-1:] == [None])
+    assert client.lost_pins == ["blocks.1"]
 
 
 def test_a_frame_shows_what_its_call_has_come_to(client: Client, path: Path) -> None:

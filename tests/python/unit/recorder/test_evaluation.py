@@ -18,8 +18,9 @@ from torch import Tensor, nn
 from shapetrace.events.model import ModuleCall, Op
 from shapetrace.recorder.debuggers import Debugger
 from shapetrace.recorder.evaluation import evaluate
+from shapetrace.recorder.options import RecorderOptions
 from shapetrace.recorder.randomness import kept_randomness
-from shapetrace.recorder.session import Recorder, RecorderOptions
+from shapetrace.recorder.session import Recorder
 from shapetrace.recorder.standing import standing_of
 from shapetrace.views.shapes import result_text
 

@@ -17,7 +17,8 @@ from torch import nn
 
 from shapetrace.process.main_thread import soon_on_main_thread
 from shapetrace.recorder import ranks
-from shapetrace.recorder.session import Recorder, RecorderOptions
+from shapetrace.recorder.options import RecorderOptions
+from shapetrace.recorder.session import Recorder
 from tests.support.recorder import names_of, paths_of
 from tests.support.session_server import BACKEND
 
@@ -136,7 +137,8 @@ def test_not_in_a_compiled_region_wherever_torch_lies(tmp_path: Path) -> None:
 import sys
 sys.path[:0] = [{str(link)!r}, {str(BACKEND)!r}]
 import torch
-from shapetrace.recorder.session import Recorder, RecorderOptions
+from shapetrace.recorder.options import RecorderOptions
+from shapetrace.recorder.session import Recorder
 recorder = Recorder(RecorderOptions())
 @torch._dynamo.disable
 def between():

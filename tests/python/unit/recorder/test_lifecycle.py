@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 import shapetrace
-from shapetrace.recorder.session import Recorder, RecorderOptions
+from shapetrace.recorder.options import RecorderOptions
+from shapetrace.recorder.session import Recorder
 from shapetrace.views.shapes import value_text
 from tests.support.recorder import LEVELS, faults_of, names_of, paths_of
 

@@ -15,8 +15,9 @@ from shapetrace._errors import TraceFileError
 from shapetrace.events.model import ModuleCall, Op, Trace, Variable
 from shapetrace.events.rows import RowReader
 from shapetrace.events.update import Update
+from shapetrace.recorder.options import RecorderOptions
 from shapetrace.recorder.rows import MOST_ROWS, RowWriter
-from shapetrace.recorder.session import Recorder, RecorderOptions
+from shapetrace.recorder.session import Recorder
 from tests.support.recorder import Program
 
 

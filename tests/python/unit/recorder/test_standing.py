@@ -17,7 +17,8 @@ from torch.utils.checkpoint import checkpoint
 from shapetrace.events.model import ModuleCall, Op
 from shapetrace.recorder import marks
 from shapetrace.recorder.debuggers import Debugger
-from shapetrace.recorder.session import Recorder, RecorderOptions
+from shapetrace.recorder.options import RecorderOptions
+from shapetrace.recorder.session import Recorder
 from shapetrace.recorder.standing import standing_of
 from shapetrace.views.shapes import result_text
 

@@ -12,8 +12,9 @@ from types import FrameType
 
 from shapetrace.events.rows import RowReader
 from shapetrace.recorder.debuggers import Debugger
+from shapetrace.recorder.options import RecorderOptions
 from shapetrace.recorder.rows import RowWriter
-from shapetrace.recorder.session import Recorder, RecorderOptions
+from shapetrace.recorder.session import Recorder
 from shapetrace.recorder.standing import Standing, standing_of
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.inlay_hints import inlay_hints

@@ -19,7 +19,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 
-from shapetrace.recorder.session import Recorder, RecorderOptions
+from shapetrace.recorder.options import RecorderOptions
+from shapetrace.recorder.session import Recorder
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.hover import hover
 from shapetrace.server.features.inlay_hints import inlay_hints

@@ -10,6 +10,7 @@ import pytest
 
 from shapetrace.server import protocol
 from shapetrace.server.options import Options, read_options
+from shapetrace.server.parameters import MessageError
 
 SAMPLES = Path(__file__).parents[3] / "contract" / "editor"
 
@@ -24,6 +25,7 @@ READERS: dict[str, Any] = {
     protocol.SHOW_HINTS: protocol.read_show_hints,
     protocol.TREE: protocol.read_tree,
     protocol.TREE_PATH: protocol.read_tree_path,
+    protocol.STORY: protocol.read_node,
     protocol.PLACE: protocol.read_node,
     protocol.CALLS: protocol.read_position,
     protocol.PIN: protocol.read_node,
@@ -39,6 +41,7 @@ RESULTS: dict[str, Any] = {
     protocol.EXPORT: protocol.Exported,
     protocol.TREE: protocol.TreePage,
     protocol.TREE_PATH: protocol.TreePath,
+    protocol.STORY: protocol.Story,
     protocol.PLACE: protocol.Placed,
     protocol.CALLS: protocol.Calls,
     protocol.PIN: protocol.Pinned,
@@ -136,7 +139,7 @@ def test_every_message_has_a_sample() -> None:
     ],
 )
 def test_parameters_that_are_wrong_are_refused(reader: Any, params: object) -> None:
-    with pytest.raises(protocol.MessageError):
+    with pytest.raises(MessageError):
         reader(params)
 
 

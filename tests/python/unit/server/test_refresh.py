@@ -50,6 +50,23 @@ def test_what_is_wished_in_the_meantime_is_granted_once_after_the_interval() -> 
     assert second - first >= 0.049
 
 
+def test_the_first_may_wait_for_what_comes_soon_after() -> None:
+    times: list[float] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        throttle = Throttle(lambda: times.append(loop.time() - began), 0.0, 0.05)
+        throttle.wish()
+        await asyncio.sleep(0)
+        throttle.wish()
+        await until(lambda: bool(times))
+
+    asyncio.run(main())
+    assert len(times) == 1
+    assert times[0] >= 0.049
+
+
 def test_a_wish_can_be_taken_back() -> None:
     async def scenario(throttle: Throttle, times: list[float]) -> None:
         throttle.wish()

@@ -322,29 +322,6 @@ def test_a_scope_is_understood_once_more_is_known(layers: Scoped) -> None:
     assert layers.hints()["start = x + 1"] == "f32[9,2]"
 
 
-def test_a_pin_is_lost_with_its_call(layers: Scoped) -> None:
-    assert not layers.scopes.is_pin_lost()
-    layers.scopes.set_pin(layers.call("blocks.1"))
-    assert not layers.scopes.is_pin_lost()
-    layers.shown.store.clear()
-    assert layers.scopes.is_pin_lost()
-
-
-def test_a_pin_is_lost_when_another_run_takes_its_place(layers: Scoped) -> None:
-    store = layers.shown.store
-    layers.scopes.set_pin(layers.call("blocks.1"))
-    store.open_process("next", "next")
-    assert not layers.scopes.is_pin_lost()
-    process = store.process(1)
-    other = store.process(2)
-    assert process is not None
-    assert other is not None
-    other.modules.update(process.modules)
-    assert not layers.scopes.is_pin_lost()
-    store.close_process("process")
-    assert layers.scopes.is_pin_lost()
-
-
 def test_lenses_name_the_call_that_is_shown(layers: Scoped) -> None:
     def lenses() -> list[tuple[str, str]]:
         found = code_lenses(layers.view(), layers.shown.store, layers.scopes)

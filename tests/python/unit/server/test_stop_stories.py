@@ -13,7 +13,8 @@ import pytest
 
 from shapetrace.events.rows import RowReader
 from shapetrace.recorder.debuggers import Debugger
-from shapetrace.recorder.session import Recorder, RecorderOptions
+from shapetrace.recorder.options import RecorderOptions
+from shapetrace.recorder.session import Recorder
 from shapetrace.recorder.standing import Standing, standing_of
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.hover import hover

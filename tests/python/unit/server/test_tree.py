@@ -37,15 +37,15 @@ for _ in range(3):
 """
 
 BELOW = """
-  blocks: f32[2,4] → f32[2,4]  ×3  Sequential
-    0: f32[2,4] → f32[2,4]  ×3  Block
-      up: f32[2,4] → f32[2,8]  ×3  Linear
-      relu(): f32[2,8] → f32[2,8]  ×3
-      [:, :4]: f32[2,8] → f32[2,4]  ×3
-    1: f32[2,4] → f32[2,4]  ×3  Block
-      up: f32[2,4] → f32[2,8]  ×3  Linear
-      relu(): f32[2,8] → f32[2,8]  ×3
-      [:, :4]: f32[2,8] → f32[2,4]  ×3
+  blocks: ×3  f32[2,4] ← f32[2,4]  Sequential
+    0: ×3  f32[2,4] ← f32[2,4]  Block
+      up: ×3  f32[2,8] ← f32[2,4]  Linear
+      relu(): ×3  f32[2,8] ← f32[2,8]
+      [:, :4]: ×3  f32[2,4] ← f32[2,8]
+    1: ×3  f32[2,4] ← f32[2,4]  Block
+      up: ×3  f32[2,8] ← f32[2,4]  Linear
+      relu(): ×3  f32[2,8] ← f32[2,8]
+      [:, :4]: ×3  f32[2,4] ← f32[2,8]
 """
 
 
@@ -84,19 +84,19 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Drawn:
 
 def test_modules_and_ops_are_there_in_order(drawn: Drawn) -> None:
     text = drawn.text()
-    before, _, below = text.partition("Net: f32[2,4] → f32[2,4]  ×3\n")
+    before, _, below = text.partition("Net: ×3  f32[2,4] ← f32[2,4]\n")
     assert before == plain(
         """
         8 ops inside torch: empty, kaiming_uniform_, uniform_
-          empty((8, 4)): → f32[8,4]
-          empty(8): → f32[8]
-          kaiming_uniform_(a=2.23606797749979): f32[8,4] → f32[8,4]
-          uniform_(a=-0.5, b=0.5): f32[8] → f32[8]
-          empty((8, 4)): → f32[8,4]
-          empty(8): → f32[8]
-          kaiming_uniform_(a=2.23606797749979): f32[8,4] → f32[8,4]
-          uniform_(a=-0.5, b=0.5): f32[8] → f32[8]
-        ones(2, 4): → f32[2,4]  ×3
+          empty((8, 4)): f32[8,4]
+          empty(8): f32[8]
+          kaiming_uniform_(a=2.23606797749979): f32[8,4] ← f32[8,4]
+          uniform_(a=-0.5, b=0.5): f32[8] ← f32[8]
+          empty((8, 4)): f32[8,4]
+          empty(8): f32[8]
+          kaiming_uniform_(a=2.23606797749979): f32[8,4] ← f32[8,4]
+          uniform_(a=-0.5, b=0.5): f32[8] ← f32[8]
+        ones(2, 4): ×3  f32[2,4]
         """
     )
     assert below == BELOW.removeprefix("\n")
@@ -108,14 +108,14 @@ def test_pages_come_to_the_same(drawn: Drawn, limit: int) -> None:
 
 
 def test_a_text_is_looked_for(drawn: Drawn) -> None:
-    net = "Net: f32[2,4] → f32[2,4]  ×3\n"
+    net = "Net: ×3  f32[2,4] ← f32[2,4]\n"
     assert drawn.text(" RELU ") == net + indented(
         """
-          blocks: f32[2,4] → f32[2,4]  ×3  Sequential
-            0: f32[2,4] → f32[2,4]  ×3  Block
-              relu(): f32[2,8] → f32[2,8]  ×3
-            1: f32[2,4] → f32[2,4]  ×3  Block
-              relu(): f32[2,8] → f32[2,8]  ×3
+          blocks: ×3  f32[2,4] ← f32[2,4]  Sequential
+            0: ×3  f32[2,4] ← f32[2,4]  Block
+              relu(): ×3  f32[2,8] ← f32[2,8]
+            1: ×3  f32[2,4] ← f32[2,4]  Block
+              relu(): ×3  f32[2,8] ← f32[2,8]
         """
     )
     assert "blocks" in drawn.text("blocks.1")
@@ -135,6 +135,21 @@ def test_nodes_are_opened_for_what_is_found_in_them(drawn: Drawn) -> None:
     assert not any(node.is_expanded for node in nodes)
 
 
+def test_of_much_that_is_found_only_as_much_is_opened_as_can_be_seen(changing: Drawn) -> None:
+    modules = [module(1, path="", class_name="Net")]
+    for number in range(500):
+        layer = replace(module(2 + 2 * number), parent=1)
+        modules += [layer, replace(module(3 + 2 * number), parent=layer.id, class_name="Act")]
+    changing.store.apply("process", Update(modules=tuple(modules)))
+    (net,), _ = changing.tree.page(None, "act(", 0, 10, None)
+    assert net.is_expanded
+    layers, _ = changing.tree.page(net.id, "act(", 0, 1000, None)
+    opened = [layer.is_expanded for layer in layers]
+    assert len(opened) == 500
+    assert opened == sorted(opened, reverse=True)
+    assert 50 < sum(opened) < 250
+
+
 def test_a_pinned_call_is_marked(drawn: Drawn) -> None:
     key = call_named(drawn.store, "blocks.1")
     assert "  * 1: " in drawn.text(pinned=key)
@@ -143,7 +158,9 @@ def test_a_pinned_call_is_marked(drawn: Drawn) -> None:
 
 def test_a_node_tells_its_story(drawn: Drawn) -> None:
     nodes, _ = drawn.tree.page(None, "", 0, 10, None)
-    assert nodes[-1].tooltip.startswith("```python\nNet(f32[2,4]) → f32[2,4]\n```")
+    fold, *_, net = nodes
+    assert drawn.tree.story(net.id).startswith("```python\nNet(f32[2,4]) → f32[2,4]\n```")
+    assert [drawn.tree.story(node) for node in (fold.id, "1", "9.9", "x")] == [""] * 4
 
 
 def test_the_path_to_a_call_leads_through_its_nodes(drawn: Drawn) -> None:
@@ -192,7 +209,7 @@ def test_what_is_pinned_with_an_op_is_its_module(drawn: Drawn) -> None:
     assert module_call_of(drawn.store, (9, 1)) is None
     pin = pin_of(drawn.store, key)
     assert pin is not None
-    assert (pin.label, pin.description) == ("blocks.1", "f32[2,4] → f32[2,4]  ×3  Block")
+    assert (pin.label, pin.description) == ("blocks.1", "×3  f32[2,4] ← f32[2,4]  Block")
 
 
 def test_of_several_calls_the_one_nearby_is_meant(drawn: Drawn) -> None:
@@ -215,6 +232,42 @@ def call_named(store: TraceStore, path: str) -> Key:
     return 1, next(each.id for each in process.modules.values() if each.path == path)
 
 
+# The next run
+
+
+def keys(tree: TraceTree, text: str = "", parent: str | None = None) -> Iterator[str]:
+    """What all nodes are called in every run."""
+    nodes, _ = tree.page(parent, text, 0, 1000, None)
+    for node in nodes:
+        yield node.key
+        yield from keys(tree, text, node.id)
+
+
+def test_nodes_are_known_again_in_the_next_run(drawn: Drawn, tmp_path: Path) -> None:
+    edited = "size = 4\n" + PROGRAM.replace("ones(2, 4)", "ones(3, size)")
+    again = show(edited, tmp_path / "program.py").store
+    assert set(keys(drawn.tree)) == set(keys(TraceTree(again)))
+    found = [*keys(drawn.tree, "relu")]
+    assert found == [*keys(TraceTree(again), "relu")]
+    net = "0./Net:Net"
+    assert found[-2:] == [
+        f"{net}/blocks:Sequential/1:Block{rest}" for rest in ("", "/torch.Tensor.relu")
+    ]
+
+
+def test_no_two_nodes_are_taken_for_each_other(changing: Drawn) -> None:
+    relu = op(2, tensor(2), module=1)
+    calls = [relu, *(replace(relu, id=number) for number in (5, 6, 3))]
+    changing.store.apply(
+        "process", Update(modules=(module(1), replace(module(4), call=3)), ops=(calls[0],))
+    )
+    before = list(keys(changing.tree))
+    changing.store.apply("process", Update(ops=tuple(calls)))
+    after = list(keys(changing.tree))
+    assert len(set(after)) == len(after) == 6
+    assert set(before) < set(after)
+
+
 # Traces that change
 
 
@@ -232,19 +285,27 @@ def test_what_comes_later_is_shown(changing: Drawn) -> None:
     assert changing.text() == "Net\n"
     relu = op(3, tensor(2), inputs=(tensor(2),), module=1)
     store.apply("process", Update(ops=(relu,)))
-    assert changing.text() == "Net\n  relu(): f32[2] → f32[2]\n"
+    assert changing.text() == "Net\n  relu(): f32[2] ← f32[2]\n"
     store.apply("process", Update(ops=(replace(relu, id=2, label="exp()"),), counts={3: 4}))
     assert changing.text() == plain(
         """
         Net
-          exp(): f32[2] → f32[2]
-          relu(): f32[2] → f32[2]  ×4
+          exp(): f32[2] ← f32[2]
+          relu(): ×4  f32[2] ← f32[2]
         """
     )
     failed = replace(relu, outputs=(), error=ErrorInfo("ValueError", "no"))
     store.apply("process", Update(ops=(failed,)))
-    assert changing.text().endswith("  ✗ relu(): f32[2] ✗ ValueError: no\n")
+    assert changing.text().endswith("  ✗ relu(): ✗ ValueError: no ← f32[2]\n")
     assert changing.text("valueerror") != ""
+
+
+def test_a_fold_counts_the_calls_that_there_are_by_now(changing: Drawn) -> None:
+    made = [replace(op(number, tensor(2), module=1), direct=False) for number in (2, 3, 4)]
+    changing.store.apply("process", Update(modules=(module(1),), ops=tuple(made)))
+    assert "  3 ops inside torch: relu\n" in changing.text()
+    changing.store.apply("process", Update(counts={3: 7}))
+    assert "  9 ops inside torch: relu\n" in changing.text()
 
 
 def test_kernels_are_below_their_op(changing: Drawn) -> None:
@@ -252,10 +313,10 @@ def test_kernels_are_below_their_op(changing: Drawn) -> None:
     relu = op(1, tensor(2), inputs=(tensor(2),))
     kernel = replace(relu, id=2, level="aten", name="aten.relu", form="relu({0})", parent=1)
     store.apply("process", Update(ops=(kernel, relu)))
-    expected = "relu(): f32[2] → f32[2]\n  aten.relu(f32[2]): → f32[2]\n"
+    expected = "relu(): f32[2] ← f32[2]\n  aten.relu(f32[2]): f32[2]\n"
     assert changing.text() == expected
     store.apply("process", Update(counts={2: 0}))
-    assert changing.text() == "relu(): f32[2] → f32[2]\n"
+    assert changing.text() == "relu(): f32[2] ← f32[2]\n"
 
 
 def test_what_was_cleared_away_is_gone(changing: Drawn) -> None:
@@ -265,7 +326,7 @@ def test_what_was_cleared_away_is_gone(changing: Drawn) -> None:
     store.clear()
     assert changing.text() == ""
     store.apply("process", Update(counts={3: 9}))
-    assert changing.text() == "layer: → f32[2]  Layer\n  relu(): → f32[2]  ×9\n"
+    assert changing.text() == "layer: f32[2]  Layer\n  relu(): ×9  f32[2]\n"
 
 
 def test_several_processes_are_the_outermost_nodes(changing: Drawn) -> None:
@@ -273,22 +334,26 @@ def test_several_processes_are_the_outermost_nodes(changing: Drawn) -> None:
     run = Run(("/train.py",), "", None, 4711, 0, 2, "", {})
     store.open_process("session", "other")
     store.apply("process", Update(run=run, ops=(op(1, tensor(2)),)))
-    assert changing.text() == "relu(): → f32[2]\n"
+    assert changing.text() == "relu(): f32[2]\n"
     other = replace(run, pid=4712, rank=None)
     store.apply("other", Update(run=other, ops=(op(1, tensor(3)),)))
     assert changing.text(pinned=(2, 0)) == plain(
         """
-        rank 0: train.py · process 4711
-          relu(): → f32[2]
         * train.py: process 4712
-          relu(): → f32[3]
+          relu(): f32[3]
+        rank 0: train.py · process 4711
+          relu(): f32[2]
         """
     )
-    assert changing.text("f32[3]") == "train.py: process 4712\n  relu(): → f32[3]\n"
-    assert changing.tree.path((2, 1), "") == [("2", 1), ("2.1", 0)]
+    assert changing.text("f32[3]") == "train.py: process 4712\n  relu(): f32[3]\n"
+    assert changing.tree.path((2, 1), "") == [("2", 0), ("2.1", 0)]
+    assert [*keys(changing.tree)] == ["0.", "0./torch.relu", "0.rank0", "0.rank0/torch.relu"]
     pin = pin_of(store, (2, 0))
     assert pin is not None
     assert pin.label == "process 4712"
+    # What loads data for a rank says to be that rank as well.
+    store.apply("other", Update(run=run))
+    assert len({*keys(changing.tree)}) == 4
 
 
 def test_a_session_that_is_over_gives_way_to_the_next(changing: Drawn) -> None:
@@ -296,9 +361,9 @@ def test_a_session_that_is_over_gives_way_to_the_next(changing: Drawn) -> None:
     store.apply("process", Update(ops=(op(1, tensor(2)),)))
     store.close_process("process")
     store.open_process("next", "next")
-    assert changing.text() == "relu(): → f32[2]\n"
+    assert changing.text() == "relu(): f32[2]\n"
     store.apply("next", Update(ops=(op(1, tensor(3)),)))
-    assert changing.text() == "relu(): → f32[3]\n"
+    assert changing.text() == "relu(): f32[3]\n"
 
 
 def test_calls_are_nested_in_whatever_order_they_come() -> None:
