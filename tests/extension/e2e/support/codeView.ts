@@ -179,8 +179,20 @@ export class CodeView {
   async #addBreakpoint(line: number, action: string, text: string): Promise<void> {
     const row = this.#editor.locator(".margin-view-overlays .line-numbers");
     await row.getByText(String(line), { exact: true }).click({ button: "right" });
-    await this.#page.locator(".monaco-menu .action-item", { hasText: action }).click();
+    const item = this.#page.locator(".monaco-menu .action-item", { hasText: action });
     const widget = this.#page.locator(".breakpoint-widget");
+    await item.waitFor();
+    await eventually(
+      "the breakpoint can be described",
+      async () => {
+        // A menu that has just been opened lets a click pass.
+        if (await item.isVisible()) {
+          await item.click();
+        }
+        return widget.isVisible();
+      },
+      (isOpen) => isOpen,
+    );
     await widget.locator(".monaco-editor").click();
     await this.#page.keyboard.insertText(text);
     await this.#page.keyboard.press("Enter");
