@@ -129,9 +129,22 @@ class ScopedRecords:
                 yield key, variable
 
     def was_entered(self, line: int) -> bool:
-        """Whether what is shown of the focused function is of its own call, and not of others."""
+        """Whether what a running function was called with is known of this call, not of others."""
         sieve = self._sieve(line)
-        return sieve.stand is None or sieve.level is not None
+        if sieve.stand is None or sieve.level is None:
+            return sieve.stand is None
+        if self.reach.began_with() == (self._key, sieve.stand.function):
+            return True
+        # A module call may call it more than once; what is new is seen at the first op in it.
+        return bool(sieve.stand.reached) and not self._was_passed_several(line, sieve)
+
+    def _was_passed_several(self, line: int, sieve: _Sieve) -> bool:
+        """Whether a parameter had different values in the calls that count."""
+        values: dict[str, set[Value]] = {}
+        for key, variable in self.base.variables(line, line):
+            if variable.kind == "parameter" and sieve.admits(key[0], variable.module):
+                values.setdefault(variable.name, set()).add(variable.tensor)
+        return any(len(each) > 1 for each in values.values())
 
     def was_reached(self, where: SourceRange) -> bool:
         """Whether a function that is running has come past a statement, as far as its calls tell.

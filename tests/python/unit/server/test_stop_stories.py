@@ -236,3 +236,21 @@ def test_what_an_error_kept_from_running_is_marked(tmp_path: Path) -> None:
     call = "net(torch.ones(2), n)"
     passed_by = ["second = plain(4)", "last = x * 2", "v = plain(5)", "w = x - 1"]
     assert marked[1:] == [[*passed_by, call], ["x = x + 1", call]]
+
+
+def test_what_a_plain_function_was_called_with_in_other_calls_is_marked(tmp_path: Path) -> None:
+    program = """
+        def scaled(x, stops): «~ x f32[2|3]»
+            y = x * 2 «f32[3]»
+            if stops:
+                stop()
+            return y
+        class Net(nn.Module):
+            def forward(self, x): «x f32[3]»
+                part = scaled(x[1:], False) «f32[2]»
+                return scaled(x, True)
+        net = Net()
+        net(torch.ones(3))
+    """
+    (only,) = stops(program, tmp_path / "program.py")
+    assert only.text() == plain(program)
