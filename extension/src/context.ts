@@ -56,7 +56,7 @@ export class Context implements Disposable {
     this.reports = new Reports(this.sessions, this.messages, log);
     this.pins = new Pins(this.server, this.messages);
     this.tree = new TraceTree(this.server, this.pins, log);
-    this.follower = new FollowCursor(this.tree, this.memory, log);
+    this.follower = new FollowCursor(this.tree, this.focus, this.memory, log);
     this.#disposables = [
       ...[this.follower, this.tree, this.pins],
       new Status(this.server, this.sessions),

@@ -5,13 +5,18 @@ import { join } from "node:path";
 import { eventually } from "../../tests/extension/e2e/support/waiting";
 import type { Workbench } from "../../tests/extension/e2e/support/workbench";
 import { Failure, main, ROOT } from "../setup.mjs";
-import { onStage } from "./stage";
+import { onStage, opened } from "./stage";
 
 const FOLDER = join(ROOT, "docs", "screenshots");
 const EXAMPLE = "train_gpt.py";
 /** The line in the middle of the attention. */
 const SCORES = 47;
+/** The line behind it. */
+const MASKED = 48;
 const SIZE = { width: 960, height: 640, scale: 1.5 } as const;
+/** With a side bar that values and calls have room in. */
+const WIDE = { ...SIZE, width: 1280 } as const;
+const SIDE_BAR = 400;
 
 async function showAttention(workbench: Workbench): Promise<void> {
   await workbench.code.goTo(SCORES);
@@ -22,8 +27,58 @@ async function showAttention(workbench: Workbench): Promise<void> {
   );
 }
 
+/** Stands in the attention of the second block. */
+async function stopInAttention(workbench: Workbench): Promise<void> {
+  const { code, debug, page } = workbench;
+  await code.goTo(SCORES);
+  await code.toggleBreakpoint(MASKED);
+  await workbench.run("Shapetrace: Trace Forward Pass");
+  const stopped = `forward, line ${MASKED}, ${EXAMPLE}`;
+  await debug.waitUntilStoppedIn(stopped, { seconds: 90 });
+  await debug.continue();
+  await eventually(
+    "the second block has come so far",
+    () => code.codeLenses(),
+    (lenses) => lenses.some((lens) => lens.startsWith("blocks.1")),
+  );
+  await debug.waitUntilStoppedIn(stopped);
+  if (await page.locator(".part.panel:visible").count()) {
+    await page.keyboard.press("Control+J");
+  }
+}
+
+async function widenSideBar({ page }: Workbench): Promise<void> {
+  const box = await page.locator(".part.sidebar").boundingBox();
+  const edge = (box?.x ?? 0) + (box?.width ?? 0);
+  await page.mouse.move(edge, 300);
+  await page.mouse.down();
+  await page.mouse.move(SIDE_BAR, 300, { steps: 4 });
+  await page.mouse.up();
+}
+
 main(async () => {
   mkdirSync(FOLDER, { recursive: true });
+  await opened(EXAMPLE, { theme: "Default Dark Modern", ...WIDE }, async (workbench) => {
+    await stopInAttention(workbench);
+    await workbench.variables.show();
+    await widenSideBar(workbench);
+    await workbench.variables.open("scores");
+    await workbench.variables.waitFor(/first values/);
+    await workbench.code.goTo(MASKED);
+    await workbench.screenshot(join(FOLDER, "stopped-dark.png"));
+    await workbench.trace.show({ keepsCallStack: false });
+    await workbench.trace.waitFor(/> attention/);
+    await workbench.trace.press("attention", "Pin Call");
+    await eventually(
+      "the pin can be taken back above the function, too",
+      () => workbench.code.codeLenses(),
+      (lenses) => lenses.some((lens) => lens.includes("unpin")),
+    );
+    await workbench.trace.waitFor(/\(pinned\)/);
+    await workbench.screenshot(join(FOLDER, "tree-dark.png"));
+    await workbench.debug.stop();
+    await workbench.debug.waitUntilEnded();
+  });
   await onStage(EXAMPLE, { theme: "Default Dark Modern", ...SIZE }, async (workbench) => {
     await showAttention(workbench);
     await workbench.screenshot(join(FOLDER, "hints-dark.png"));

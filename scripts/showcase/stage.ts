@@ -20,6 +20,21 @@ export async function onStage(
   look: Look,
   show: (workbench: Workbench) => Promise<void>,
 ): Promise<void> {
+  await opened(example, look, async (workbench) => {
+    await workbench.run("Shapetrace: Trace Forward Pass");
+    await workbench.debug.waitUntilRunning();
+    await workbench.debug.waitUntilEnded({ seconds: 90 });
+    await workbench.hideEverythingElse();
+    await show(workbench);
+  });
+}
+
+/** An example in the newest editor, of which nothing has run yet. */
+export async function opened(
+  example: string,
+  look: Look,
+  show: (workbench: Workbench) => Promise<void>,
+): Promise<void> {
   const server = new Server(installEditor("newest"), {
     extensions: [packagedExtension()],
     settings: {
@@ -40,10 +55,6 @@ export async function onStage(
     });
     const workbench = await Workbench.open(context, server.address(join(ROOT, "examples")));
     await workbench.openFile(join(ROOT, "examples", example));
-    await workbench.run("Shapetrace: Trace Forward Pass");
-    await workbench.debug.waitUntilRunning();
-    await workbench.debug.waitUntilEnded({ seconds: 90 });
-    await workbench.hideEverythingElse();
     await show(workbench);
     await workbench.close();
   } finally {

@@ -9,6 +9,8 @@ import {
   type DebugSession,
   DebugStackFrame,
   type Disposable,
+  type Event,
+  EventEmitter,
 } from "vscode";
 
 import type { Server } from "../client/server";
@@ -37,6 +39,7 @@ export interface StoppedFrame {
 export class Focus implements DebugAdapterTrackerFactory, Disposable {
   readonly #disposables: Disposable[];
   readonly #stops = new Stops();
+  readonly #stood = new EventEmitter<void>();
   #timer: NodeJS.Timeout | undefined;
   #generation = 0;
   /** Of the watched session that the server was told of last, if it was told of a frame. */
@@ -44,12 +47,16 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
   /** There while it is still to be found out which frame it is. */
   #pending: Pending | undefined;
 
+  /** The server has been told of a frame that stands still. */
+  readonly onDidStand: Event<void> = this.#stood.event;
+
   constructor(
     private readonly sessions: Sessions,
     private readonly server: Server,
     private readonly log: Log,
   ) {
     this.#disposables = [
+      this.#stood,
       debug.onDidChangeActiveStackItem((item) => {
         // In a step there is no frame for a moment.
         this.#look(item instanceof DebugStackFrame ? SETTLING_MILLISECONDS : STEP_MILLISECONDS);
@@ -141,6 +148,9 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
     if (generation === this.#generation) {
       this.#pending?.resolve();
       this.#pending = undefined;
+      if (focus !== undefined) {
+        this.#stood.fire();
+      }
     }
   }
 

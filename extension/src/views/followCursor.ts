@@ -1,6 +1,7 @@
 /** Has the trace tree show what was made where the cursor is. */
 import { type Disposable, type Event, EventEmitter, type TextEditor, window } from "vscode";
 
+import type { Focus } from "../debug/focus";
 import { type Log, messageOf } from "../log";
 import type { Memory } from "../memory";
 import type { TraceTree } from "./traceTree";
@@ -17,6 +18,7 @@ export class FollowCursor implements Disposable {
 
   constructor(
     private readonly tree: TraceTree,
+    focus: Focus,
     private readonly memory: Memory,
     private readonly log: Log,
   ) {
@@ -27,6 +29,10 @@ export class FollowCursor implements Disposable {
       }),
       window.onDidChangeActiveTextEditor((editor) => {
         this.#follow(editor);
+      }),
+      focus.onDidStand(() => {
+        this.tree.leaveSelected();
+        this.#follow(window.activeTextEditor);
       }),
       tree.onDidChangeState(() => {
         this.#follow(window.activeTextEditor);

@@ -55,6 +55,8 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   #filter = "";
   /** Grows with each place that is to be shown: only the last one counts. */
   #revealed = 0;
+  /** Whether the program has stopped elsewhere since something was selected. */
+  #isLeft = false;
 
   readonly onDidChangeTreeData: Event<TraceElement | undefined> = this.#changed.event;
   /** Whether something is filtered out has changed, or whether the view can be seen. */
@@ -127,16 +129,25 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
     this.#changed.fire(parent);
   }
 
+  /** The next place that is to be shown is that of the program, whatever is selected. */
+  leaveSelected(): void {
+    this.#isLeft = true;
+  }
+
   /** Selects the call that was made at a place, of several the one nearest to the selected one. */
   async revealCallAt(uri: string, line: number, character: number): Promise<void> {
     const turn = ++this.#revealed;
     const isWanted = () => turn === this.#revealed && this.isVisible;
     const [selected] = this.#view.selection;
-    const near = selected?.kind === "node" ? selected.item.id : null;
+    const near = selected?.kind === "node" && !this.#isLeft ? selected.item.id : null;
     const question = { uri, line, character, near, filter: this.#filter };
     const found = await this.server.requestIfRunning(TREE_PATH, question);
     const path = found?.path ?? [];
-    if (path.at(-1)?.id === near || !isWanted()) {
+    if (!isWanted()) {
+      return;
+    }
+    this.#isLeft = false;
+    if (path.at(-1)?.id === near) {
       return;
     }
     const widened = (parent: TraceElement | undefined) => {

@@ -63,7 +63,15 @@ class Navigation:
         """Where in the tree the call is that was made at a position."""
         given = protocol.read_tree_path(params)
         near = None if given.near is None else self._tree.call_of(given.near)
-        key = nearest(self._store, self._made_at(given.position), near)
+        made = self._made_at(given.position)
+        scope = self._scopes.shown
+        if near is None and scope is not None and scope.call is not None:
+            near = (scope.process, scope.call)
+            inside = [key for key in made if self._is_in(key, near)]
+            if scope.reached is not None:
+                # What a call that runs has not come to yet was made by others, if by any.
+                made = inside or [near]
+        key = nearest(self._store, made, near)
         path = None if key is None else self._tree.path(key, given.filter)
         steps = None if path is None else tuple(protocol.TreeStep(*each) for each in path)
         return protocol.to_json(protocol.TreePath(steps))
@@ -209,6 +217,13 @@ class Navigation:
             return []
         direct = [key for key, call in chosen.calls.items() if call.direct]
         return direct or list(chosen.calls)
+
+    def _is_in(self, key: Key, outer: Key) -> bool:
+        """Whether a call is another one, or was made in it."""
+        process = self._store.process(key[0])
+        if process is None or key[0] != outer[0]:
+            return False
+        return outer[1] in (key[1], *process.nesting.above(key[1]))
 
     def _place(self, key: Key) -> protocol.Place | None:
         process = self._store.process(key[0])

@@ -158,6 +158,22 @@ inEditors("A program that stands still", {}, (test) => {
     await eventuallyEqual(layer, ["f32[2|3,4]", "f32[2|3,4]", "f32[2|3,4]"]);
   });
 
+  test("the trace tree goes to this call", { files: FILES }, async (it) => {
+    const { debug, trace } = it.workbench;
+    await stopAt(it, RELU);
+    await debug.waitUntilStoppedIn(`forward, line ${RELU}, train.py`);
+    await trace.show();
+    await trace.waitFor(/> layers\.0: /);
+    await debug.continue();
+    // The line has been run by the other layer alone.
+    await trace.waitFor(/> layers\.1: /);
+    await debug.stepOver();
+    await debug.stepOver();
+    await trace.waitFor(/> \+: f32\[2,4\]/);
+    await debug.stop();
+    await debug.waitUntilEnded();
+  });
+
   test("the hover takes the smallest expression", { files: FILES }, async (it) => {
     const { code, debug } = it.workbench;
     await stopAt(it, CALL);

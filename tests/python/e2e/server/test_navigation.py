@@ -145,6 +145,27 @@ def test_a_place_in_the_document_knows_its_node(client: Client, path: Path) -> N
     assert found(RELU) == found(RELU, second)
 
 
+def test_where_the_program_stands_is_found_in_its_own_call(client: Client, path: Path) -> None:
+    uri = client.open(path)
+    agent = traced(client, path)
+    client.wait(lambda: len(nodes(client)) == 2)
+    net = below(client)["Net"]
+    first = below(client, "Net")["blocks.0"]
+    second = below(client, "Net")["blocks.1"]
+    relu = below(client, "Net", "blocks.1")["relu()"]
+    ones = next(number for number, line in enumerate(PROGRAM.split("\n")) if "ones(5)" in line)
+
+    def found(near: str | None, line: int = RELU) -> list[str]:
+        params = {"uri": uri, "line": line, "character": 20, "near": near, "filter": ""}
+        return [step["id"] for step in client.request("shapetrace/treePath", params)["path"]]
+
+    assert found(None)[:2] == [net, first]
+    client.request("shapetrace/focus", frame_of_block(agent, path, second))
+    assert found(None) == [net, second, relu]
+    # What others have made is not shown in its place.
+    assert found(None, ones) == [net, second]
+
+
 def test_calls_are_pinned_and_gone_through(client: Client, path: Path) -> None:
     uri = client.open(path)
     traced(client, path)
