@@ -3,6 +3,7 @@ import { randomInt } from "node:crypto";
 
 import {
   type CancellationToken,
+  debug,
   type DebugStackFrame,
   ProgressLocation,
   Range,
@@ -84,6 +85,10 @@ async function tell({ messages }: Context, expression: string, outcome: Outcome)
   const text = outcomeInWords(expression, outcome);
   switch (outcome.kind) {
     case "value":
+      // The status bar is easily missed.
+      debug.activeDebugConsole.appendLine(text);
+      window.setStatusBarMessage(`Shapetrace: ${text}`, TOLD_MILLISECONDS);
+      break;
     case "cancelled":
       window.setStatusBarMessage(`Shapetrace: ${text}`, TOLD_MILLISECONDS);
       break;

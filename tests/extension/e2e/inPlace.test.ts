@@ -101,6 +101,11 @@ inEditors("Trace Forward Pass at a stop", {}, (test) => {
       () => told(it),
       "Shapetrace: model(inputs) → f32[3,2] · requires grad, 3 calls recorded",
     );
+    await eventuallyMatches(
+      "the console",
+      () => debug.console(),
+      /model\(inputs\) → f32\[3,2\] · requires grad, 3 calls recorded/,
+    );
     // The line itself has not run.
     await eventuallyEqual(() => code.hints(), { [LINE - 1]: "f32[3,4]" });
     await workbench.openFile(folder.file("model.py"));

@@ -208,8 +208,10 @@ export class CodeView {
   async hover({ line, at }: Place, { seconds = 2.5 }: Patience = {}): Promise<string> {
     await this.#page.mouse.move(0, 0);
     const { x, y } = await this.#pointOf({ line, at });
-    await this.#page.mouse.move(x - 1, y);
-    await this.#page.mouse.move(x, y, { steps: 2 });
+    // By way of other columns: where a hover has been missed, the debugger's does not come again
+    // before the mouse was elsewhere in the text.
+    await this.#page.mouse.move(x - 30, y);
+    await this.#page.mouse.move(x, y, { steps: 4 });
     const shown = this.#page
       .locator(".monaco-hover:not(.hidden) .hover-contents:visible")
       .or(this.#page.locator(".debug-hover-widget:visible"));
