@@ -13,7 +13,6 @@ import math
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -28,6 +27,7 @@ from shapetrace.process.main_thread import soon_on_main_thread
 from shapetrace.recorder.arrival import when_torch_is_imported
 from shapetrace.recorder.ranks import rank_and_world_size
 from shapetrace.transport.handshake import this_process
+from shapetrace.transport.originals import System
 from shapetrace.transport.sender import Sender
 
 if TYPE_CHECKING:
@@ -289,13 +289,13 @@ class Agent:
             # Here, as it takes a while, and the debugger is not to wait for it.
             with undivided():
                 self._await_torch()
-        before = time.monotonic()
+        before = System.now()
         while not self._is_leaving:
             if self._sender.is_over and self.address.mode == "debug":
                 # Nobody will hear of it: the program is to run as without us.
                 self.leave()
                 return
-            now = time.monotonic()
+            now = System.now()
             try:
                 self._ask_to_join()
                 self._send_news()
@@ -324,20 +324,20 @@ class Agent:
         recorder = self._recorder
         if recorder is not None and self._sender.waiting < FULL:
             self._send_all(recorder, final=False)
-            now = time.monotonic()
+            now = System.now()
             if now >= self._next_changes:
                 self._send_changes(recorder)
                 if self.address.mode == "debug":
                     recorder.stay_awake(debugger.has_breakpoint_in(self._files))
                 self._tell()
-                cost = time.monotonic() - now
+                cost = System.now() - now
                 self._next_changes = now + max(CHANGES_EVERY_SECONDS, CHANGES_SHARE * cost)
         if self._told is None or self._told[:2] != (self._state, self._message):
             self._tell()
 
     def _send_all(self, recorder: Recorder, final: bool, until: float = math.inf) -> bool:
         """Send what is new as far as there is room and time for it; whether that was all."""
-        while self._sender.waiting < FULL and time.monotonic() < until:
+        while self._sender.waiting < FULL and System.now() < until:
             message = self._writer_of(recorder).write(final)
             if message is None:
                 return True
@@ -430,12 +430,12 @@ class Agent:
     def _say_last_words(self) -> None:
         recorder = self._recorder
         if recorder is not None:
-            now = time.monotonic()
+            now = System.now()
             deadline, patience = now + self._last_words_seconds, now + self._flush_seconds
             while not self._send_all(recorder, final=True, until=deadline):
                 waiting = self._sender.waiting
                 self._sender.step(POLL_SECONDS)
-                now = time.monotonic()
+                now = System.now()
                 if self._sender.waiting < waiting:
                     patience = now + self._flush_seconds
                 if now > min(deadline, patience):
