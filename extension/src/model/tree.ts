@@ -24,6 +24,12 @@ export interface More<Item> {
   readonly parent: Loaded<Item> | undefined;
 }
 
+/** A node on the way to another one, and how many stand before it below the same. */
+export interface Step {
+  readonly id: string;
+  readonly position: number;
+}
+
 export type Element<Item> = Loaded<Item> | More<Item>;
 
 /** Loads some of what is below a node, or of the outermost nodes. */
@@ -35,6 +41,9 @@ export type Load<Item> = (
 
 /** So many times the first nodes are loaded at the most to show what is on a path. */
 const MOST_FIRST_LIMITS = 20;
+
+/** Said of a path with a node that is not among those that have been loaded. */
+const MISSING = Symbol("missing");
 
 /** The element of a node stays the same however often it is loaded, also from another run. */
 export class LoadedTree<Item extends Identified> {
@@ -66,15 +75,31 @@ export class LoadedTree<Item extends Identified> {
   }
 
   /**
-   * The element at the end of a path, or the one around it that it is too far below. `widened` is
-   * told of elements of which more has to be shown than before, so that what is on the path is
-   * shown. Ends where it is not wanted any more.
+   * The element at the end of a path, or the one around it that it is too far below. `changed` is
+   * told below which elements other nodes have to be shown than before, so that what is on the path
+   * is shown. Ends where it is not wanted any more.
    */
   async find(
-    path: readonly { readonly id: string; readonly position: number }[],
-    widened: (parent: Loaded<Item> | undefined) => void,
+    path: readonly Step[],
+    changed: (parent: Loaded<Item> | undefined) => void,
     isWanted: () => boolean = () => true,
   ): Promise<Loaded<Item> | undefined> {
+    const found = await this.#walk(path, changed, isWanted);
+    if (found !== MISSING) {
+      return found;
+    }
+    // The path may be newer than what has been loaded.
+    this.outdate();
+    changed(undefined);
+    const foundNow = await this.#walk(path, changed, isWanted);
+    return foundNow === MISSING ? undefined : foundNow;
+  }
+
+  async #walk(
+    path: readonly Step[],
+    changed: (parent: Loaded<Item> | undefined) => void,
+    isWanted: () => boolean,
+  ): Promise<Loaded<Item> | typeof MISSING | undefined> {
     let parent: Loaded<Item> | undefined;
     for (const { id, position } of path) {
       if (position >= this.#limit(parent)) {
@@ -84,12 +109,15 @@ export class LoadedTree<Item extends Identified> {
         while (position >= this.#limit(parent)) {
           this.showMore(parent);
         }
-        widened(parent);
+        changed(parent);
       }
       const children = await this.children(parent);
       const found = children.find((child) => child.kind === "node" && child.item.id === id);
-      if (found?.kind !== "node" || !isWanted()) {
+      if (!isWanted()) {
         return undefined;
+      }
+      if (found?.kind !== "node") {
+        return MISSING;
       }
       parent = found;
     }

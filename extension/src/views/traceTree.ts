@@ -150,10 +150,10 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
     if (path.at(-1)?.id === near) {
       return;
     }
-    const widened = (parent: TraceElement | undefined) => {
+    const changed = (parent: TraceElement | undefined) => {
       this.#changed.fire(parent);
     };
-    const element = await this.#tree.find(path, widened, isWanted);
+    const element = await this.#tree.find(path, changed, isWanted);
     if (element !== undefined) {
       await this.#view.reveal(element, { select: true, focus: false });
     }

@@ -162,6 +162,23 @@ describe("a tree that is loaded page by page", () => {
     assert.deepEqual(asked, ["root 0+10"]);
   });
 
+  test("finds what has come since the last change that it was told of", async () => {
+    const counts = { root: 1, asked: 0 };
+    const tree = new LoadedTree<Item>((parent) => {
+      counts.asked += 1;
+      return Promise.resolve({ ...pageOf(parent, 0, counts.root), hasMore: false });
+    }, 3);
+    await tree.children(undefined);
+    counts.root = 2;
+    const changed: (string | undefined)[] = [];
+    const path = [{ id: "1", position: 1 }];
+    const find = () => tree.find(path, (parent) => changed.push(parent?.item.id));
+    assert.equal((await find())?.item.id, "1");
+    assert.deepEqual([changed, counts.asked], [[undefined], 2]);
+    await find();
+    assert.deepEqual([changed, counts.asked], [[undefined], 2]);
+  });
+
   test("finds nothing at the end of a path that is no more", async () => {
     const { tree } = treeOf(3);
     const nothing = () => undefined;
