@@ -39,7 +39,7 @@ export interface StoppedFrame {
 export class Focus implements DebugAdapterTrackerFactory, Disposable {
   readonly #disposables: Disposable[];
   readonly #stops = new Stops();
-  readonly #stood = new EventEmitter<void>();
+  readonly #stood = new EventEmitter<FocusOutside>();
   #timer: NodeJS.Timeout | undefined;
   #generation = 0;
   /** Of the watched session that the server was told of last, if it was told of a frame. */
@@ -48,7 +48,7 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
   #pending: Pending | undefined;
 
   /** The server has been told of a frame that stands still. */
-  readonly onDidStand: Event<void> = this.#stood.event;
+  readonly onDidStand: Event<FocusOutside> = this.#stood.event;
 
   constructor(
     private readonly sessions: Sessions,
@@ -149,12 +149,12 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
       this.#pending?.resolve();
       this.#pending = undefined;
       if (focus !== undefined) {
-        this.#stood.fire();
+        this.#stood.fire(focus);
       }
     }
   }
 
-  async #find(): Promise<FocusMessage | undefined> {
+  async #find(): Promise<(FocusMessage & FocusOutside) | undefined> {
     const stopped = this.stopped;
     if (stopped === undefined) {
       return undefined;

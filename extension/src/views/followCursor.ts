@@ -1,5 +1,14 @@
-/** Has the trace tree show what was made where the cursor is. */
-import { type Disposable, type Event, EventEmitter, type TextEditor, window } from "vscode";
+/** Has the trace tree show what was made where the cursor is, or where the program has stopped. */
+import { posix, win32 } from "node:path";
+
+import {
+  type Disposable,
+  type Event,
+  EventEmitter,
+  Position,
+  type TextEditor,
+  window,
+} from "vscode";
 
 import type { Focus } from "../debug/focus";
 import { type Log, messageOf } from "../log";
@@ -30,9 +39,13 @@ export class FollowCursor implements Disposable {
       window.onDidChangeActiveTextEditor((editor) => {
         this.#follow(editor);
       }),
-      focus.onDidStand(() => {
+      focus.onDidStand(({ file, line }) => {
         this.tree.leaveSelected();
-        this.#follow(window.activeTextEditor);
+        const editor = window.activeTextEditor;
+        // A file that is still to be opened is followed when the cursor comes there.
+        if (editor !== undefined && isOf(editor, file)) {
+          this.#follow(editor, new Position(line - 1, 0));
+        }
       }),
       tree.onDidChangeState(() => {
         this.#follow(window.activeTextEditor);
@@ -57,21 +70,25 @@ export class FollowCursor implements Disposable {
     }
   }
 
-  #follow(editor: TextEditor | undefined): void {
+  #follow(editor: TextEditor | undefined, place?: Position): void {
     clearTimeout(this.#timer);
     if (editor?.document.languageId === "python" && this.tree.isVisible && this.isFollowing) {
       this.#timer = setTimeout(() => {
-        void this.#reveal(editor);
+        void this.#reveal(editor, place ?? editor.selection.start);
       }, REST_MILLISECONDS);
     }
   }
 
-  async #reveal({ document, selection }: TextEditor): Promise<void> {
-    const { line, character } = selection.start;
+  async #reveal({ document }: TextEditor, { line, character }: Position): Promise<void> {
     try {
       await this.tree.revealCallAt(document.uri.toString(), line, character);
     } catch (error) {
       this.log.debug(`trace tree: nothing to follow: ${messageOf(error)}`);
     }
   }
+}
+
+/** Whether a file is the one in an editor, as far as its name tells. */
+function isOf({ document }: TextEditor, file: string): boolean {
+  return posix.basename(document.uri.path) === win32.basename(file);
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,10 +67,9 @@ class Navigation:
         scope = self._scopes.shown
         if near is None and scope is not None and scope.call is not None:
             near = (scope.process, scope.call)
-            inside = [key for key in made if self._is_in(key, near)]
             if scope.reached is not None:
                 # What a call that runs has not come to yet was made by others, if by any.
-                made = inside or [near]
+                made = [self._last_in(near, made) or near]
         key = nearest(self._store, made, near)
         path = None if key is None else self._tree.path(key, given.filter)
         steps = None if path is None else tuple(protocol.TreeStep(*each) for each in path)
@@ -218,12 +217,17 @@ class Navigation:
         direct = [key for key, call in chosen.calls.items() if call.direct]
         return direct or list(chosen.calls)
 
-    def _is_in(self, key: Key, outer: Key) -> bool:
-        """Whether a call is another one, or was made in it."""
-        process = self._store.process(key[0])
-        if process is None or key[0] != outer[0]:
-            return False
-        return outer[1] in (key[1], *process.nesting.above(key[1]))
+    def _last_in(self, outer: Key, keys: Iterable[Key]) -> Key | None:
+        """The last of some calls that was made in another one, or else deeper in it."""
+        process = self._store.process(outer[0])
+        if process is None:
+            return None
+        depths = {}
+        for key in keys:
+            around = (key[1], *process.nesting.above(key[1]))
+            if key[0] == outer[0] and outer[1] in around:
+                depths[key] = around.index(outer[1])
+        return min(depths, key=lambda key: (depths[key], -key[1]), default=None)
 
     def _place(self, key: Key) -> protocol.Place | None:
         process = self._store.process(key[0])

@@ -145,8 +145,10 @@ inEditors("A program that stands still", {}, (test) => {
     await workbench.run("Shapetrace: Unpin Call");
 
     await trace.show({ keepsCallStack: false });
-    // The tree has opened itself where the cursor is.
-    await trace.waitFor(/layers\.1/);
+    // The tree has opened itself where the program stands: in the second call of the model.
+    await trace.waitFor(/> layers\.0: ← f32\[3,4\]/);
+    await trace.expand("Model");
+    await trace.waitFor(/layers\.1: f32\[2,4\]/);
     await trace.press("layers.1", "Pin Call");
     await eventuallyEqual(layer, former);
     await debug.continue();
@@ -166,10 +168,13 @@ inEditors("A program that stands still", {}, (test) => {
     await trace.waitFor(/> layers\.0: /);
     await debug.continue();
     // The line has been run by the other layer alone.
-    await trace.waitFor(/> layers\.1: /);
+    await trace.waitFor(/> layers\.1: ← f32\[2,4\]/);
     await debug.stepOver();
+    await debug.waitUntilStoppedIn(`forward, line ${RELU + 1}, train.py`);
     await debug.stepOver();
-    await trace.waitFor(/> \+: f32\[2,4\]/);
+    await debug.waitUntilStoppedIn(`forward, line ${CALL}, train.py`);
+    // Of both layers it is the one that has returned just now.
+    await trace.waitFor(/> layers\.1: f32\[2,4\] ← f32\[2,4\]/);
     await debug.stop();
     await debug.waitUntilEnded();
   });

@@ -164,6 +164,12 @@ def test_where_the_program_stands_is_found_in_its_own_call(client: Client, path:
     assert found(None) == [net, second, relu]
     # What others have made is not shown in its place.
     assert found(None, ones) == [net, second]
+    in_net = {"function": "Net.forward", "line": LOOP + 1}
+    client.request("shapetrace/focus", frame_of_block(agent, path, net) | in_net)
+    # Of several calls of a line that runs it is the last one.
+    assert found(None, LOOP) == [net, second]
+    assert found(None) == [net, second, relu]
+    assert found(first, LOOP) == [net, first]
 
 
 def test_calls_are_pinned_and_gone_through(client: Client, path: Path) -> None:
