@@ -14,6 +14,7 @@ from types import (
     BuiltinFunctionType,
     FrameType,
     FunctionType,
+    GetSetDescriptorType,
     MemberDescriptorType,
     MethodDescriptorType,
     ModuleType,
@@ -136,9 +137,7 @@ def _attribute_of(holder: Any, name: str, torch: Torch | None) -> Any:
         return stored[name]
     of_class = _found_in(kind, name)
     if hasattr(type(of_class), "__set__"):
-        if isinstance(of_class, MemberDescriptorType):
-            return of_class.__get__(holder, kind)
-        raise _UnknownError
+        return _described(of_class, holder, torch)
     attributes = object.__getattribute__(holder, "__dict__")
     if name in attributes:
         return attributes[name]
@@ -147,6 +146,21 @@ def _attribute_of(holder: Any, name: str, torch: Torch | None) -> Any:
             if name in attributes.get(group, ()):
                 return attributes[group][name]
     raise _UnknownError
+
+
+def _described(descriptor: Any, holder: Any, torch: Torch | None) -> Any:
+    """What a slot or an attribute written in C says, as the shape of a tensor; no property."""
+    kind = type(holder)
+    if isinstance(descriptor, MemberDescriptorType):
+        return descriptor.__get__(holder, kind)
+    if not isinstance(descriptor, GetSetDescriptorType):
+        raise _UnknownError
+    if torch is None or not is_kind(kind, torch.tensor):
+        return descriptor.__get__(holder, kind)
+    if not _is_known(kind, torch):
+        raise _UnknownError
+    with torch.as_is():
+        return descriptor.__get__(holder, kind)
 
 
 def _found_in(kind: type, name: str) -> Any:

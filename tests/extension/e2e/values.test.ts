@@ -143,7 +143,7 @@ inEditors("Values", {}, (test) => {
       ["matrix = self", "blocks", /^Sequential\(Linear, ReLU, Linear\) 76 params/],
       ["matrix = self", "2]", /^Linear\(8 → 4\) 36 params/],
       ["z = y", "ids", /^i64\[2,7\]/],
-      ["z = y", "sum()", /^<built-in method sum of /],
+      ["z = y", "sum()", /^sum\(i64\[2,7\]\) → i64\[\]/],
       ["held = ", "x,", /^f32\[2,4\]/],
     ] as const) {
       const line = lineOf(PROGRAM, fragment);

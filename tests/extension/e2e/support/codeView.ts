@@ -19,6 +19,9 @@ export interface Place {
   readonly at: string;
 }
 
+/** After which a hover that has not come is tried again. */
+const HOVER_SECONDS = 2.5;
+
 /** The active text editor, as it is rendered. */
 export class CodeView {
   readonly #page: Page;
@@ -205,13 +208,32 @@ export class CodeView {
   }
 
   /** Rests the mouse there, and returns what the hover says. Empty if there is none so soon. */
-  async hover({ line, at }: Place, { seconds = 2.5 }: Patience = {}): Promise<string> {
+  async hover(place: Place, { seconds = 2.5 }: Patience = {}): Promise<string> {
+    const deadline = Date.now() + seconds * 1000;
+    for (;;) {
+      const point = await this.#restAt(place);
+      const text = await this.#hoverText(Math.min(seconds, HOVER_SECONDS));
+      if (text !== "" || Date.now() > deadline) {
+        // What is put in above a line moves it away from under the mouse.
+        const { x, y } = await this.#pointOf(place);
+        return x === point.x && y === point.y ? text : "";
+      }
+    }
+  }
+
+  /**
+   * Comes from outside by way of other columns: where a hover has been missed, the debugger's does
+   * not come again before the mouse was elsewhere in the text.
+   */
+  async #restAt(place: Place): Promise<{ x: number; y: number }> {
     await this.#page.mouse.move(0, 0);
-    const { x, y } = await this.#pointOf({ line, at });
-    // By way of other columns: where a hover has been missed, the debugger's does not come again
-    // before the mouse was elsewhere in the text.
+    const { x, y } = await this.#pointOf(place);
     await this.#page.mouse.move(x - 30, y);
     await this.#page.mouse.move(x, y, { steps: 4 });
+    return { x, y };
+  }
+
+  async #hoverText(seconds: number): Promise<string> {
     const shown = this.#page
       .locator(".monaco-hover:not(.hidden) .hover-contents:visible")
       .or(this.#page.locator(".debug-hover-widget:visible"));
