@@ -22,6 +22,9 @@ export interface Place {
 /** After which a hover that has not come is tried again. */
 const HOVER_SECONDS = 2.5;
 
+/** So long the mouse rests elsewhere before that. */
+const DETOUR_SECONDS = 0.5;
+
 /** The active text editor, as it is rendered. */
 export class CodeView {
   readonly #page: Page;
@@ -208,29 +211,39 @@ export class CodeView {
   }
 
   /** Rests the mouse there, and returns what the hover says. Empty if there is none so soon. */
-  async hover(place: Place, { seconds = 2.5 }: Patience = {}): Promise<string> {
+  async hover(place: Place, { seconds = HOVER_SECONDS }: Patience = {}): Promise<string> {
     const deadline = Date.now() + seconds * 1000;
     for (;;) {
-      const point = await this.#restAt(place);
-      const text = await this.#hoverText(Math.min(seconds, HOVER_SECONDS));
-      if (text !== "" || Date.now() > deadline) {
-        // What is put in above a line moves it away from under the mouse.
-        const { x, y } = await this.#pointOf(place);
-        return x === point.x && y === point.y ? text : "";
+      const point = await this.#jumpTo(place);
+      const text = await this.#hoverText(HOVER_SECONDS);
+      // What is put in above a line moves it away from under the mouse.
+      const { x, y } = await this.#pointOf(place);
+      if (text !== "" && x === point.x && y === point.y) {
+        return text;
       }
+      if (Date.now() > deadline) {
+        return "";
+      }
+      // The debugger's hover does not come again before the mouse has rested elsewhere.
+      await this.#jumpTo({ line: await this.#firstLineBut(place.line), at: "" });
+      await this.#hoverText(DETOUR_SECONDS);
     }
   }
 
   /**
-   * Comes from outside by way of other columns: where a hover has been missed, the debugger's does
-   * not come again before the mouse was elsewhere in the text.
+   * Goes straight to a place, from outside: an editor asks the debugger at each column on the way,
+   * and the oldest one shows nothing at all where it has asked again before there was an answer.
    */
-  async #restAt(place: Place): Promise<{ x: number; y: number }> {
+  async #jumpTo(place: Place): Promise<{ x: number; y: number }> {
     await this.#page.mouse.move(0, 0);
     const { x, y } = await this.#pointOf(place);
-    await this.#page.mouse.move(x - 30, y);
-    await this.#page.mouse.move(x, y, { steps: 4 });
+    await this.#page.mouse.move(x, y);
     return { x, y };
+  }
+
+  async #firstLineBut(line: number): Promise<number> {
+    const lines = await this.#lines();
+    return lines.find((it) => it.number !== line && sourceOf(it) !== "")?.number ?? line;
   }
 
   async #hoverText(seconds: number): Promise<string> {
