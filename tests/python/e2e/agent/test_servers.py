@@ -95,7 +95,8 @@ def test_the_server_is_restarted(tmp_path: Path) -> None:
     script = Script.write(PROGRAM, tmp_path)
     with SessionServer() as first, launch(script, first.launch()) as session:
         session.go()
-        first.process().wait_for(lambda it: it.modules)
+        # A module is told of when it is called; when it has returned, what it did is known, too.
+        first.process().wait_for(lambda it: any(each.outputs for each in it.modules.values()))
         before = dict(first.process().ops)
         first.stop()
         with SessionServer(first.port, first.token) as second:
