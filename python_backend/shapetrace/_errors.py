@@ -3,7 +3,9 @@
 ShapetraceError
 ├── TraceFileError        a trace file that cannot be read or written
 ├── ProgramError          a program that `shapetrace run` cannot start
-└── AlreadyTracingError   a second recording on top of a running one
+├── AlreadyTracingError   a second recording on top of a running one
+└── CaptureError          values that cannot be captured as it was asked for
+    └── PathError         a path of values that is no path
 """
 
 from __future__ import annotations
@@ -23,3 +25,11 @@ class ProgramError(ShapetraceError):
 
 class AlreadyTracingError(ShapetraceError):
     """A second recording was started while one is running."""
+
+
+class CaptureError(ShapetraceError):
+    """What was asked of a ``ModelTracer`` cannot be."""
+
+
+class PathError(CaptureError):
+    """A path of values that cannot be read; the message has the place of the mistake."""

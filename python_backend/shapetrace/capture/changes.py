@@ -1,0 +1,296 @@
+"""Whether a value is another one than when it was last seen.
+
+- Tensors: by identity, and by the version that counts their changes in place. An identity is that of
+  an object that is still there: a weak reference, or for parameters a strong one, as weak ones would
+  break ``swap_tensors``. A number such as ``id`` is given again to the next tensor.
+- Texts, numbers and None: by class and value; a NaN is as it was.
+- Arrays, and tensors of inference mode, which count no changes: by what is in them.
+- Lists, tuples, dictionaries, sets and dataclasses: by what is in them, in turn.
+- Modules and all other objects: by identity.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import weakref
+from typing import Any, Final, Protocol
+
+import torch
+from torch._C import DisableTorchFunction
+
+from shapetrace.capture.copies import ATOMS, is_plain, unseen
+
+_base: Final[Any] = torch._C.TensorBase
+_version_of: Final = _base._version.__get__
+_DEEPEST: Final = 16
+_MOST_COMPARED: Final = 1 << 22
+"""So many numbers of a tensor without versions are compared at most."""
+
+
+class Seen(Protocol):
+    """What is remembered of a value."""
+
+    def is_still(self, value: Any) -> bool:
+        """Whether a value is the one that was seen, and as it was."""
+
+    def lasting(self) -> Seen | None:
+        """What of it may be remembered when the call is over, keeping nothing alive."""
+
+
+def seen(value: Any) -> Seen:
+    """Remember a value."""
+    return _seen(value, 0)
+
+
+def _seen(value: Any, depth: int) -> Seen:
+    if isinstance(value, torch.Tensor):
+        return SeenTensor(value)
+    if isinstance(value, ATOMS):
+        return SeenAtom(value)
+    if depth < _DEEPEST:
+        if isinstance(value, dict):
+            return _SeenDict(value, depth)
+        if isinstance(value, (list, tuple)):
+            return _SeenRow(value, depth)
+        if isinstance(value, (set, frozenset)):
+            return _SeenSet(value)
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
+            return _SeenArray(value, numpy)
+        if dataclasses.is_dataclass(value) and not isinstance(value, (type, torch.nn.Module)):
+            return _SeenFields(value, depth)
+    return _SeenObject(value)
+
+
+class SeenTensor:
+    """A tensor: which one it was, and how often it had been changed in place."""
+
+    __slots__ = ("_content", "_pointer", "_reference", "_strong", "_version")
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._strong: Any = None
+        if type(tensor) is torch.Tensor and not _swaps_tensors():
+            self._reference: Any = weakref.ref(tensor)
+        else:
+            self._reference, self._strong = None, tensor
+        self._version = version_of(tensor)
+        self._pointer = _pointer_of(tensor)
+        self._content = None if self._version is not None else _content_of(tensor)
+
+    def is_still(self, value: Any) -> bool:
+        """Whether it is the same tensor, and as it was."""
+        reference = self._reference
+        if (self._strong if reference is None else reference()) is not value:
+            return False
+        version = version_of(value)
+        if version != self._version or _pointer_of(value) != self._pointer:
+            return False
+        return version is not None or _is_equal(self._content, _content_of(value))
+
+    def lasting(self) -> Seen | None:
+        """Itself; another tensor than one of torch's own would be kept alive by it."""
+        if self._reference is None and type(self._strong) is not torch.nn.Parameter:
+            return None
+        return self
+
+
+def version_of(tensor: Any) -> int | None:
+    """How often a tensor was changed in place; None where that is not counted."""
+    try:
+        if torch._C._len_torch_function_stack() or type(tensor) is not torch.Tensor:
+            with DisableTorchFunction():
+                return _version_of(tensor)  # type: ignore[no-any-return]
+        return tensor._version
+    except RuntimeError:
+        return None
+
+
+def _pointer_of(tensor: Any) -> int:
+    """Where its numbers are, which ``parameter.data = other`` changes; 0 where it cannot be told."""
+    if type(tensor) is not torch.nn.Parameter:
+        return 0
+    try:
+        with DisableTorchFunction():
+            return int(_base.data_ptr(tensor))
+    except RuntimeError:
+        return 0
+
+
+def _swaps_tensors() -> bool:
+    return torch.__future__.get_swap_module_params_on_conversion()
+
+
+def _content_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    """A copy to compare with, where that does not take too long."""
+    if not is_plain(tensor) or not tensor.is_cpu or tensor.numel() > _MOST_COMPARED:
+        return None
+    with unseen():
+        return tensor.clone()
+
+
+def _is_equal(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    if one.shape != other.shape or one.layout is not torch.strided:
+        return False
+    with unseen():
+        return torch.equal(one, other) or bool(((one == other) | (one.ne(one) & other.ne(other))).all())
+
+
+class SeenAtom:
+    """A value that never changes."""
+
+    __slots__ = ("_kind", "_value")
+
+    def __init__(self, value: Any) -> None:
+        self._kind, self._value = type(value), value
+
+    def is_still(self, value: Any) -> bool:
+        """Whether it is equal and of the same class."""
+        known = self._value
+        if known is value:
+            return True
+        if type(value) is not self._kind:
+            return False
+        return bool(known == value) or (known != known and value != value)
+
+    def lasting(self) -> Seen:
+        """Itself."""
+        return self
+
+
+class _SeenObject:
+    __slots__ = ("_reference", "_strong")
+
+    def __init__(self, value: Any) -> None:
+        self._strong: Any = None
+        try:
+            self._reference: Any = weakref.ref(value)
+        except TypeError:
+            self._reference, self._strong = None, value
+
+    def is_still(self, value: Any) -> bool:
+        reference = self._reference
+        return (self._strong if reference is None else reference()) is value
+
+    def lasting(self) -> Seen | None:
+        return None if self._reference is None else self
+
+
+class _SeenRow:
+    """A list or a tuple."""
+
+    __slots__ = ("_kind", "_parts")
+
+    def __init__(self, value: Any, depth: int) -> None:
+        self._kind = type(value)
+        self._parts = [_seen(inner, depth + 1) for inner in list(value)]
+
+    def is_still(self, value: Any) -> bool:
+        if type(value) is not self._kind or len(value) != len(self._parts):
+            return False
+        return all(map(_is_still, self._parts, list(value)))
+
+    def lasting(self) -> Seen | None:
+        return _with_lasting(self, self._parts)
+
+
+class _SeenDict:
+    __slots__ = ("_keys", "_kind", "_parts")
+
+    def __init__(self, value: dict[Any, Any], depth: int) -> None:
+        self._kind = type(value)
+        pairs = list(dict.items(value))
+        self._keys = [key for key, _ in pairs]
+        self._parts = [_seen(inner, depth + 1) for _, inner in pairs]
+
+    def is_still(self, value: Any) -> bool:
+        if type(value) is not self._kind or len(value) != len(self._keys):
+            return False
+        pairs = list(dict.items(value))
+        if any(key is not other and key != other for key, (other, _) in zip(self._keys, pairs)):
+            return False
+        return all(part.is_still(inner) for part, (_, inner) in zip(self._parts, pairs))
+
+    def lasting(self) -> Seen | None:
+        return _with_lasting(self, self._parts)
+
+
+class _SeenFields:
+    """A dataclass."""
+
+    __slots__ = ("_kind", "_names", "_parts")
+
+    def __init__(self, value: Any, depth: int) -> None:
+        self._kind = type(value)
+        self._names = [field.name for field in dataclasses.fields(value)]
+        self._parts = [_seen(_field(value, name), depth + 1) for name in self._names]
+
+    def is_still(self, value: Any) -> bool:
+        if type(value) is not self._kind:
+            return False
+        return all(
+            part.is_still(_field(value, name)) for part, name in zip(self._parts, self._names)
+        )
+
+    def lasting(self) -> Seen | None:
+        return _with_lasting(self, self._parts)
+
+
+class _SeenSet:
+    __slots__ = ("_content",)
+
+    def __init__(self, value: Any) -> None:
+        self._content = {inner for inner in list(value) if isinstance(inner, ATOMS)}
+
+    def is_still(self, value: Any) -> bool:
+        if not isinstance(value, (set, frozenset)):
+            return False
+        return self._content == {inner for inner in list(value) if isinstance(inner, ATOMS)}
+
+    def lasting(self) -> Seen:
+        return self
+
+
+class _SeenArray:
+    __slots__ = ("_content", "_numpy")
+
+    def __init__(self, value: Any, numpy: Any) -> None:
+        self._numpy = numpy
+        self._content = numpy.array(value, copy=True)
+
+    def is_still(self, value: Any) -> bool:
+        numpy, known = self._numpy, self._content
+        if not isinstance(value, (numpy.ndarray, numpy.generic)):
+            return False
+        if value.dtype != known.dtype or value.shape != known.shape:
+            return False
+        if known.dtype.hasobject:
+            return all(map(_is_same, known.flat, numpy.asarray(value).flat))
+        return bool(numpy.array_equal(known, value, equal_nan=known.dtype.kind in "fcmM"))
+
+    def lasting(self) -> Seen:
+        return self
+
+
+def _is_still(part: Seen, value: Any) -> bool:
+    return part.is_still(value)
+
+
+def _is_same(one: object, other: object) -> bool:
+    return one is other
+
+
+def _field(value: Any, name: str) -> Any:
+    return getattr(value, name, None)
+
+
+def _with_lasting(whole: Any, parts: list[Seen]) -> Any:
+    """What of a container may be remembered: all of it, or nothing."""
+    for index, part in enumerate(parts):
+        lasting = part.lasting()
+        if lasting is None:
+            return None
+        parts[index] = lasting
+    return whole

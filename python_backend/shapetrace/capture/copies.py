@@ -1,0 +1,221 @@
+"""Copies of values that nothing of the program's notices, and that hold nothing of the program's.
+
+Tensors are detached and on the CPU; tuples, lists, dictionaries, sets and dataclasses are made anew
+around copies. Modules and all other objects are told of by a short text, ``<Linear>``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
+
+import torch
+from torch._C import DisableTorchFunction
+from torch.nn.parameter import is_lazy
+
+_PLAIN: Final = frozenset({torch.Tensor, torch.nn.Parameter})
+"""Classes of tensors that torch itself computes with, and no code in Python."""
+
+ATOMS: Final = (
+    *(int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice),
+    *(enum.Enum, torch.dtype, torch.device, torch.layout, torch.memory_format),
+)
+"""Classes of values that never change, and are stored as they are."""
+
+_FUNCTIONS: Final = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
+
+_DEEPEST: Final = 32
+
+
+class CannotCopyError(Exception):
+    """A tensor whose value is not to be had here, for the reason that it says."""
+
+
+class CopiedOnTheWay:
+    """Copies from other devices, that have been asked for and may not have arrived."""
+
+    def __init__(self) -> None:
+        self._streams: set[torch.cuda.Stream] = set()
+
+    def copy(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A copy in memory that the device can write to while the program goes on."""
+        pinned = tensor.device.type == "cuda" and tensor.layout is torch.strided
+        if not pinned:
+            return tensor.to("cpu", copy=True)
+        self._streams.add(torch.cuda.current_stream(tensor.device))
+        copy = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=True)
+        return copy.copy_(tensor, non_blocking=True)
+
+    def arrive(self) -> bool:
+        """Wait for all that is on the way; whether there was anything."""
+        waited = bool(self._streams)
+        while self._streams:
+            self._streams.pop().synchronize()
+        return waited
+
+
+ON_THE_WAY: Final = CopiedOnTheWay()
+
+
+def is_plain(value: object) -> bool:
+    """Whether a value is a tensor without code of its own in Python."""
+    return type(value) in _PLAIN
+
+
+def copied(value: Any) -> Any:
+    """A copy of a value; raises ``CannotCopyError`` for a tensor that cannot be read here."""
+    if isinstance(value, torch.Tensor):
+        return copied_tensor(value)
+    return _copied(value, {}, 0)
+
+
+def _copied(value: Any, memo: dict[int, Any], depth: int) -> Any:
+    if isinstance(value, torch.Tensor):
+        try:
+            return copied_tensor(value)
+        except CannotCopyError as error:
+            return f"<{error}>"
+    if isinstance(value, ATOMS):
+        return value
+    if id(value) in memo:
+        return memo[id(value)]
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
+        return text_of(value) if value.dtype.hasobject else numpy.array(value, copy=True)[()]
+    if depth >= _DEEPEST:
+        return text_of(value)
+    if isinstance(value, dict):
+        memo[id(value)] = table = {}
+        for key, inner in list(dict.items(value)):
+            name = key if isinstance(key, (*ATOMS, tuple)) else text_of(key)
+            table[name] = _copied(inner, memo, depth + 1)
+        return table
+    if isinstance(value, list):
+        memo[id(value)] = row = []
+        row.extend(_copied(inner, memo, depth + 1) for inner in list(value))
+        return row
+    if isinstance(value, tuple):
+        memo[id(value)] = text_of(value)  # Where it is in itself, by way of a list.
+        parts = [_copied(inner, memo, depth + 1) for inner in tuple.__iter__(value)]
+        return _as_tuple(type(value), parts)
+    if isinstance(value, (set, frozenset)):
+        return {_copied(inner, memo, depth + 1) for inner in list(value) if isinstance(inner, ATOMS)}
+    if dataclasses.is_dataclass(value) and not isinstance(value, (type, torch.nn.Module)):
+        copy = memo[id(value)] = object.__new__(type(value))
+        for field in dataclasses.fields(value):
+            if hasattr(value, field.name):
+                inner = _copied(getattr(value, field.name), memo, depth + 1)
+                object.__setattr__(copy, field.name, inner)
+        return copy
+    return text_of(value)
+
+
+def _as_tuple(kind: type, parts: list[Any]) -> tuple[Any, ...]:
+    """A tuple of the same class, where that is a named one; those of torch's too."""
+    if kind is not tuple and isinstance(getattr(kind, "_fields", None), tuple):
+        try:
+            return tuple.__new__(kind, parts)
+        except TypeError:
+            pass
+    return tuple(parts)
+
+
+def text_of(value: object) -> str:
+    """A few words for what is not copied; none of its own code runs."""
+    if isinstance(value, type):
+        return f"<class {value.__qualname__}>"
+    if type(value) in _FUNCTIONS:
+        return f"<function {value.__qualname__}>"  # type: ignore[attr-defined]
+    return f"<{type(value).__name__}>"
+
+
+def copied_tensor(tensor: torch.Tensor) -> torch.Tensor:
+    """What is in a tensor, detached and on the CPU, as a tensor of its own."""
+    refuse_unreadable(tensor)
+    if type(tensor) in _PLAIN:
+        with DisableTorchFunction():
+            if (
+                tensor.is_cpu
+                and not torch._C._len_torch_dispatch_stack()
+                and not torch.is_inference_mode_enabled()
+                and not tensor.is_inference()
+            ):
+                with torch._C._AutoDispatchBelowAutograd():
+                    return tensor.clone()
+            with unseen():
+                return _to_cpu(tensor)
+    local = getattr(tensor, "_local_tensor", None)
+    if isinstance(local, torch.Tensor):  # a DTensor's part on this rank
+        return copied_tensor(local)
+    with without_modes():
+        return _to_cpu(tensor.detach())
+
+
+def refuse_unreadable(tensor: torch.Tensor) -> None:
+    """Raise ``CannotCopyError`` where a tensor has no data, or only while something is traced."""
+    kind = type(tensor)
+    if kind not in _PLAIN:
+        if kind.__module__.startswith(("torch._subclasses", "torch.fx")):
+            raise CannotCopyError(f"{kind.__name__}: no data while a program is traced")
+        if is_lazy(tensor):
+            raise CannotCopyError(f"{kind.__name__}: no data before the first call")
+    if _transforming() is not None:
+        raise CannotCopyError("within a function transform such as vmap")
+    if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
+        raise CannotCopyError("within the capture of a CUDA graph")
+
+
+_transforming: Any = getattr(
+    getattr(torch._C, "_functorch", None), "peek_interpreter_stack", lambda: None
+)
+
+
+def _to_cpu(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.is_cpu or tensor.is_meta:
+        return tensor.clone()
+    return ON_THE_WAY.copy(tensor)
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Entered to compute with plain tensors so that no mode, graph or autocast notices."""
+    with ExitStack() as stack:
+        stack.enter_context(DisableTorchFunction())
+        stack.enter_context(torch._C._DisableTorchDispatch())
+        if torch.is_inference_mode_enabled():
+            stack.enter_context(torch._C._InferenceMode(False))
+        stack.enter_context(torch._C._AutoDispatchBelowAutograd())
+        stack.enter_context(torch._C._DisableAutocast())
+        yield
+
+
+@contextmanager
+def without_modes() -> Iterator[None]:
+    """Entered to compute with any tensors, also those with code of their own."""
+    with ExitStack() as stack:
+        if torch._C._len_torch_dispatch_stack():
+            modes: Any = sys.modules["torch.utils._python_dispatch"]
+            stack.enter_context(modes._disable_current_modes())
+        if torch.is_inference_mode_enabled():
+            stack.enter_context(torch._C._InferenceMode(False))
+        stack.enter_context(_WithoutFunctionModes())
+        stack.enter_context(torch.no_grad())
+        stack.enter_context(torch._C._DisableAutocast())
+        yield
+
+
+class _WithoutFunctionModes:
+    """Function modes are off, and what tensors' own classes have to say is not."""
+
+    def __enter__(self) -> None:
+        count = torch._C._len_torch_function_stack()
+        self._modes = [torch._C._pop_torch_function_stack() for _ in range(count)]
+
+    def __exit__(self, *_: object) -> None:
+        while self._modes:
+            torch._C._push_on_torch_function_stack(self._modes.pop())
