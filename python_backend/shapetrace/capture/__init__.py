@@ -1,0 +1,1 @@
+"""Values of a model while it runs: outputs, arguments and variables, by path."""
