@@ -1,0 +1,155 @@
+"""Callbacks: calling those of users, and the two that everybody needs.
+
+A callback takes as many of these as it likes:
+
+    pre_save(name, value, iteration) -> value
+    the others: callback(name, values, iterations, ranks), which change the lists in place,
+                callback(name, result), which changes `result.values`, `.iterations`, `.ranks`
+
+What a callback raises is its author's to see. It goes on as it is, with a note of who raised it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from shapetrace.capture.results import ResultEntry
+
+Callback = Callable[..., Any]
+
+_said: dict[str | tuple[str, type[Warning], int], int] = {}
+"""What was warned of: a callback is called at every gather, and says it once."""
+
+
+def call_callback(callback: Callback, name: str, entry: ResultEntry) -> None:
+    """Call a `pre_gather`, `post_gather` or `post_trace` callback."""
+    taken, second = _parameters(callback)
+    arguments: tuple[object, ...] = (name, entry.values, entry.iterations, entry.ranks)
+    if taken == 2 and second != "values":
+        arguments = (name, entry)
+    _call(callback, name, arguments[:taken])
+
+
+def call_pre_save(callback: Callback, name: str, value: Any, iteration: int) -> Any:
+    """The value to save instead, which may be None."""
+    taken, _ = _parameters(callback)
+    return _call(callback, name, (name, value, iteration)[:taken])
+
+
+def stack_tensors(
+    name: str,
+    values: list[Any] | ResultEntry,
+    iterations: list[int] | None = None,
+    ranks: list[int] | None = None,
+) -> None:
+    """Leave one tensor in `values[0]`: all of them along a new first dimension."""
+    values = values.values if isinstance(values, ResultEntry) else values
+    if not values or not _can_be_stacked("stack_tensors", name, values):
+        return
+    shapes = {tuple(value.shape) for value in values}
+    if len(shapes) > 1:
+        shown = " and ".join(str(list(shape)) for shape in sorted(shapes)[:2])
+        _say(
+            f"stack_tensors left {name!r} as it is: its values have different shapes, such as "
+            f"{shown}. Use stack_padded_tensors."
+        )
+        return
+    values[:] = [_stacked(values, values[0].shape)]
+
+
+def stack_padded_tensors(
+    name: str,
+    values: list[Any] | ResultEntry,
+    iterations: list[int] | None = None,
+    ranks: list[int] | None = None,
+) -> None:
+    """Leave one tensor in `values[0]`, with zeros where a value is smaller than the largest.
+
+    The zeros come at the end of each dimension; values of fewer dimensions than others get
+    dimensions of size 1 in front.
+    """
+    values = values.values if isinstance(values, ResultEntry) else values
+    if not values or not _can_be_stacked("stack_padded_tensors", name, values):
+        return
+    rank = max(value.dim() for value in values)
+    shapes = [(1,) * (rank - value.dim()) + tuple(value.shape) for value in values]
+    values[:] = [_stacked(values, [max(sizes) for sizes in zip(*shapes, strict=True)])]
+
+
+def _stacked(values: Sequence[torch.Tensor], shape: Sequence[int]) -> torch.Tensor:
+    """Copied one by one: `torch.stack` does not know all dtypes, `copy_` does."""
+    dtype = values[0].dtype
+    for value in values:
+        if value.dtype != dtype:
+            dtype = torch.promote_types(dtype, value.dtype)
+    with torch.no_grad():
+        stacked = torch.zeros((len(values), *shape), dtype=dtype, device=values[0].device)
+        for row, value in zip(stacked, values, strict=True):
+            place = row[(0,) * (len(shape) - value.dim())]
+            for dimension, size in enumerate(value.shape):
+                place = place.narrow(dimension, 0, size)
+            place.copy_(value)
+    return stacked
+
+
+def _can_be_stacked(callback: str, name: str, values: list[Any]) -> bool:
+    """Whether all are plain tensors; says so where they are not."""
+    for value in values:
+        if not isinstance(value, torch.Tensor):
+            _say(f"{callback} left {name!r} as it is: {type(value).__name__} is no tensor")
+            return False
+        if value.layout != torch.strided:
+            _say(f"{callback} left {name!r} as it is: a tensor of layout {value.layout} is in it")
+            return False
+    try:
+        for value in values[1:]:
+            torch.promote_types(values[0].dtype, value.dtype)
+    except RuntimeError:
+        dtypes = ", ".join(sorted({str(value.dtype) for value in values}))
+        _say(f"{callback} left {name!r} as it is: no dtype holds all of {dtypes}")
+        return False
+    return True
+
+
+def _say(text: str) -> None:
+    # One line of ours would be shown as the place; no line of the program's is to blame either.
+    warnings.warn_explicit(text, UserWarning, "shapetrace", 0, registry=_said)
+
+
+def _call(callback: Callback, name: str, arguments: tuple[object, ...]) -> Any:
+    try:
+        return callback(*arguments)
+    except BaseException as error:
+        error.add_note(f"Raised by the callback {_name_of(callback)} for {name!r}.")
+        raise
+
+
+def _parameters(callback: Callback) -> tuple[int, str]:
+    """How many positional arguments a callback takes, four at most, and what the second is called.
+
+    Those with a default count, too.
+    """
+    try:
+        parameters = inspect.signature(callback).parameters.values()
+    except (TypeError, ValueError):
+        return 4, ""  # Written in C, and says nothing.
+    kinds = [parameter.kind for parameter in parameters]
+    if inspect.Parameter.VAR_POSITIONAL in kinds:
+        return 4, ""
+    positional = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind
+        in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    return min(len(positional), 4), positional[1] if len(positional) > 1 else ""
+
+
+def _name_of(callback: Callback) -> str:
+    name = getattr(callback, "__qualname__", None)
+    return name if isinstance(name, str) else type(callback).__qualname__
