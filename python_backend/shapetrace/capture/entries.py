@@ -61,9 +61,16 @@ def _along(
             yield from _along(inner, path, following, full, depth + 1, seen)
 
 
-def names_in(value: Any) -> list[str]:
-    """The names that ``*`` stands for in a value."""
-    return [name for name, _ in items(value)]
+def where_it_ends(
+    value: Any, path: ValuePath, states: States, name: str
+) -> tuple[str, str, list[str]]:
+    """For a path that leads to nothing: how far it leads, what is missing there, what there is."""
+    while True:
+        named = path.named_next(states)
+        inner = item(value, named[0]) if len(named) == 1 else MISSING
+        if inner is MISSING:
+            return name, named[0] if named else "*", [inside for inside, _ in items(value)]
+        value, states, name = inner, path.after(states, named[0]), f"{name}.{named[0]}"
 
 
 def item(value: Any, name: str) -> Any:
