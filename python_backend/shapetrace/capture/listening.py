@@ -12,7 +12,7 @@ from torch.nn import Module
 
 from shapetrace.capture.changes import Seen, seen
 from shapetrace.capture.copies import CannotCopyError
-from shapetrace.capture.entries import entries_along, where_it_ends
+from shapetrace.capture.inside import entries_along, where_it_ends
 from shapetrace.capture.iterations import Iteration, Iterations, frame_of_program
 from shapetrace.capture.plan import Subject, Want
 from shapetrace.capture.saving import Variable
