@@ -3,7 +3,8 @@
 ShapetraceError
 ├── TraceFileError        a trace file that cannot be read or written
 ├── ProgramError          a program that `shapetrace run` cannot start
-└── AlreadyTracingError   a second recording on top of a running one
+├── AlreadyTracingError   a second recording on top of a running one
+└── CaptureFileError      a file of captured values that cannot be written or read
 """
 
 from __future__ import annotations
@@ -23,3 +24,7 @@ class ProgramError(ShapetraceError):
 
 class AlreadyTracingError(ShapetraceError):
     """A second recording was started while one is running."""
+
+
+class CaptureFileError(ShapetraceError):
+    """A file of captured values that exists already, cannot be made or read, or needs h5py."""
