@@ -11,7 +11,6 @@ values are told of as a short text, ``<Linear>``.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -24,13 +23,13 @@ from shapetrace.capture.iterations import Iteration, Iterations
 from shapetrace.capture.listening import Capture
 from shapetrace.capture.outcome import silent_paths
 from shapetrace.capture.plan import Plan
+from shapetrace.capture.problems import say
 from shapetrace.capture.results import Mode, ResultEntry, Round
 from shapetrace.capture.saving import Callbacks, Variable
 from shapetrace.capture.structure import unwrapped, wrappers_of
 from shapetrace.capture.watching import Watch
 
 _MODES: tuple[Mode, Mode] = ("train", "eval")
-_log = logging.getLogger("shapetrace")
 
 
 class ModelTracer:
@@ -145,17 +144,17 @@ class ModelTracer:
             return
         try:
             running.stop()
-        except BaseException:
+        except BaseException as failure:
             if error is None:
                 raise
             # The program's own error goes on; this one is told of.
-            _log.exception("shapetrace: what was captured could not all be handed over")
+            self.note(f"what was captured could not be handed over: {failure!r}")
 
     def note(self, problem: str) -> None:
         """Tell of something that is not captured, once."""
         if problem not in self._problems:
             self._problems.append(problem)
-            _log.warning("shapetrace: %s", problem)
+            say(problem)
 
 
 class _Running:
