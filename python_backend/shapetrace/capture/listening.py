@@ -272,8 +272,11 @@ def first_argument(frame: FrameType) -> object:
         return None
     values = frame.f_locals
     first = values.get(code.co_varnames[0])
-    if sys.version_info < (3, 13) and sys.getrefcount(values) <= _OURS_AND_THE_FRAMES:
-        values.clear()  # A snapshot, which the frame would keep, and all values in it.
+    if sys.version_info < (3, 13) and frame.f_trace is None and sys.gettrace() is None:
+        # A snapshot, which the frame would keep, and all values in it. A debugger writes it back,
+        # and the program may have asked for it by ``locals()``.
+        if sys.getrefcount(values) <= _OURS_AND_THE_FRAMES:
+            values.clear()
     return first
 
 

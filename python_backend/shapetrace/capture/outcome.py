@@ -66,7 +66,8 @@ def _reason(
         where, wanted, names = capture.dead_ends[text]
         there = ", ".join(nearest(wanted, names))
         return f"{where} has no {wanted!r}; " + (f"nearest there: {there}" if there else "it is empty")
-    return f"{wants[0].name} was never set"
+    returned = {want for subject in subjects for want in subject.returns}
+    return f"{wants[0].name} {'never returned' if wants[0] in returned else 'was never set'}"
 
 
 def _is_in_fused(subject: Subject, root: nn.Module) -> bool:

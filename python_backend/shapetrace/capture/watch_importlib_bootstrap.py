@@ -38,7 +38,7 @@ def watched(original: Callable[..., Any], listeners: list[CallListener]) -> Any:
     def stand_in(*args: Any, **kwargs: Any) -> Any:
         if is_dynamo_compiling() or compiler._is_compiling_flag:
             return original(*args, **kwargs)
-        states = [(listener, listener.begins(args, kwargs)) for listener in listeners]
+        states = [(listener, listener.begins(args, kwargs)) for listener in tuple(listeners)]
         try:
             result = original(*args, **kwargs)
         except BaseException as error:
