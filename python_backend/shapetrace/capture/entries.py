@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from shapetrace.capture.columns import Column, Compression, append_rows, free_name
+from shapetrace.capture.decoding import decoded
 from shapetrace.capture.encoding import Encoded, Structure, UnstorableError
 
 PART: Final = "shapetrace"
@@ -62,7 +63,7 @@ class Part:
         self._beside: dict[str, str] = described["beside"]
         self.tree: Structure = json.loads(self.structure)
         self.columns = [
-            Column(group, member, leaf) for group, member, leaf in _members(file, key, self.tree)
+            Column(group, member, leaf) for group, member, leaf in members_of(file, key, self.tree)
         ]
         self.rows: int = self.beside("iterations").shape[0]
 
@@ -74,7 +75,7 @@ class Part:
         tree: Structure = json.loads(value.structure)
         key = free_name(file, escaped(name))
         samples = iter(value.leaves)
-        for group, member, leaf in _members(file, key, tree, make=True):
+        for group, member, leaf in members_of(file, key, tree, make=True):
             Column.create(
                 group,
                 member,
@@ -138,6 +139,23 @@ class Part:
                 dataset.resize(rows, 0)
         self.rows = rows
 
+    def value(self, row: int) -> Any:
+        """The value in a row, as it was captured."""
+        return decoded(self.tree, iter([column.read(row) for column in self.columns]))
+
+    def numbers(self, what: str, row: int) -> tuple[int, ...]:
+        """The iterations or the ranks of a row."""
+        dataset = self.beside(what)
+        if dataset.ndim == 1:
+            return (int(dataset[row]),)
+        nothing = fill_value(dataset.dtype)
+        return tuple(int(number) for number in dataset[row] if number != nothing)
+
+    def positions(self) -> list[int]:
+        """Which value of its name each row is."""
+        order = self.beside("order")
+        return list(range(self.rows)) if order is None else [int(each) for each in order[:]]
+
     def _append_numbers(self, what: str, numbers: Sequence[tuple[int, ...]]) -> None:
         import numpy
 
@@ -149,7 +167,7 @@ class Part:
             append_rows(dataset, numpy.array(numbers, dataset.dtype)[:, 0], self.rows)
             return
         width = max(width, dataset.shape[1])
-        block = numpy.full((len(numbers), width), dataset.fillvalue, dataset.dtype)
+        block = numpy.full((len(numbers), width), fill_value(dataset.dtype), dataset.dtype)
         for row, those in zip(block, numbers, strict=True):
             row[: len(those)] = those
         dataset.id.set_extent((dataset.shape[0], width))
@@ -238,7 +256,7 @@ def escaped(name: str) -> str:
     return text.replace(".", "%2E") if not text.strip(".") else text or "%"
 
 
-def _members(
+def members_of(
     file: Any, key: str, tree: Structure, *, make: bool = False
 ) -> Iterator[tuple[Any, str, Structure]]:
     """Each leaf with the group that it is in and its name there."""
@@ -253,7 +271,7 @@ def _members(
         while member in taken or _is_beside(member, taken):
             member += "~"
         taken.add(member)
-        yield from _members(group, member, item, make=make)
+        yield from members_of(group, member, item, make=make)
 
 
 def _is_beside(member: str, taken: set[str]) -> bool:
@@ -283,16 +301,22 @@ def _runs(rows: Sequence[Row]) -> Iterator[list[Row]]:
         yield run
 
 
+def fill_value(dtype: Any) -> int:
+    """What stands where a row has no more iterations or ranks."""
+    import numpy
+
+    return -1 if dtype.kind == "i" else int(numpy.iinfo(dtype).max)
+
+
 def _make_numbers(file: Any, name: str, dtype: Any, ndim: int) -> Any:
     import numpy
 
     kind = numpy.dtype(dtype)
-    nothing = -1 if kind.kind == "i" else numpy.iinfo(kind).max
     return file.create_dataset(
         name,
         shape=(0,) * ndim,
         maxshape=(None,) * ndim,
         chunks=(1024,) if ndim == 1 else (64, 16),
         dtype=kind,
-        fillvalue=nothing,
+        fillvalue=fill_value(kind),
     )

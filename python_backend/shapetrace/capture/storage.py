@@ -140,7 +140,9 @@ class Storage:
         self._stored_problems = 0
 
     def _check(self, given: str) -> None:
-        for path in dict.fromkeys((self.path, self._joined)):
+        # The joined file is looked at by one rank: another may have made it by now.
+        ours = (self.path, self._joined) if self.rank == 0 else (self.path,)
+        for path in dict.fromkeys(ours):
             shown = os.path.join(os.path.dirname(given), os.path.basename(path))
             if os.path.isdir(path):
                 raise CaptureFileError(f"cannot write {shown}: it is a folder; name a file in it")
@@ -161,8 +163,9 @@ class Storage:
             )
         if self._is_shard and self._overwrite:
             # An old shard of a rank that captures nothing this time would be taken for a new one.
-            with suppress(OSError):
-                os.unlink(self.path)
+            for path in ours:
+                with suppress(OSError):
+                    os.unlink(path)
 
     def _open(self) -> None:
         """The file as of the last commit, or a new one; raises what prevents it."""
