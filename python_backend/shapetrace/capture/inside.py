@@ -1,6 +1,7 @@
 """What is in a value, by name: keys, indices, fields, attributes, and what a module holds.
 
-No code of the program's runs: no property, no ``__getattr__``, no ``__getitem__`` of a class of its.
+No code of the program's runs: no property, no ``__getattr__``, no ``__getitem__`` of a class of
+its.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def item(value: Any, name: str) -> Any:
     elif isinstance(value, (list, tuple)):
         fields = _fields(value)
         if name in fields:
-            return tuple.__getitem__(value, fields.index(name))  # type: ignore[arg-type]
+            return list(value)[fields.index(name)]
         return _at(value, name)
     elif _is_array(value):
         return _at(value, name)
@@ -171,7 +172,7 @@ def _attribute(value: Any, name: str) -> Any:
 
 def _public(value: Any) -> Iterator[tuple[str, Any]]:
     for name, inner in list(_own(value).items()):
-        if isinstance(name, str) and not name.startswith("_"):
+        if not name.startswith("_"):
             yield name, inner
     for slots in _slots(value):
         for name in slots:

@@ -1,6 +1,7 @@
 """Which iteration of the model runs, and on which thread.
 
-An iteration is one outermost call of the model, counted from 1, in training and in evaluation apart.
+An iteration is one outermost call of the model, counted from 1, in training and in evaluation
+apart.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from shapetrace.capture.iterations import Iteration, Iterations, frame_of_progra
 from shapetrace.capture.plan import Subject, Want
 from shapetrace.capture.saving import Variable
 
+_Due = tuple[dict[str, list[Want]], list[Want]]
 _OURS_AND_THE_FRAMES: Final = 3
 
 
@@ -73,9 +74,7 @@ class Capture:
                         path.text, where_it_ends(value, path, states, want.name)
                     )
 
-    def _changed(
-        self, activation: Activation, want: Want, key: Any, name: str, value: Any
-    ) -> None:
+    def _changed(self, activation: Activation, want: Want, key: Any, name: str, value: Any) -> None:
         variable = self.variables[want.variable]
         is_first = key not in activation.seen
         now = activation.seen[key] = seen(value)
@@ -127,7 +126,7 @@ class FunctionListener:
         self._wants_returns = wants_returns
         self._model = model
         """The model, where this is its forward: calling that directly is an iteration too."""
-        self._due: dict[tuple[Subject, frozenset[int]], Any] = {}
+        self._due: dict[tuple[Subject, frozenset[int]], _Due] = {}
 
     def entered(self, call: Call) -> Activation | None:
         """A call begins."""
@@ -162,7 +161,7 @@ class FunctionListener:
             return None
         return Activation(iteration, wanted, returns, owns is not None)
 
-    def _of(self, subject: Subject, due: frozenset[int]) -> tuple[dict[str, list[Want]], list[Want]]:
+    def _of(self, subject: Subject, due: frozenset[int]) -> _Due:
         """What is wanted of a function in an iteration in which these variables are captured."""
         known = self._due.get((subject, due))
         if known is None:
@@ -175,7 +174,7 @@ class FunctionListener:
             returns = subject.returns if self._wants_returns else []
             known = (found, [want for want in returns if want.variable in due])
             self._due[subject, due] = known
-        return known  # type: ignore[no-any-return]
+        return known
 
     def looked_at(
         self, state: Activation, name: str, value: Any, line: int, assigned: bool

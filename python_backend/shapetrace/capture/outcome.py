@@ -65,7 +65,9 @@ def _reason(
     if text in capture.dead_ends:
         where, wanted, names = capture.dead_ends[text]
         there = ", ".join(nearest(wanted, names))
-        return f"{where} has no {wanted!r}; " + (f"nearest there: {there}" if there else "it is empty")
+        return f"{where} has no {wanted!r}; " + (
+            f"nearest there: {there}" if there else "it is empty"
+        )
     returned = {want for subject in subjects for want in subject.returns}
     return f"{wants[0].name} {'never returned' if wants[0] in returned else 'was never set'}"
 

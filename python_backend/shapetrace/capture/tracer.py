@@ -4,9 +4,9 @@
         train(model)
     tracer.results["forward"].values, .iterations, .ranks
 
-A value is captured when it has changed since it was captured last: another tensor, or one changed in
-place; another number or text. Copies are on the CPU, detached. Modules and other objects that are no
-values are told of as a short text, ``<Linear>``.
+A value is captured when it has changed since it was captured last: another tensor, or one changed
+in place; another number or text. Copies are on the CPU, detached. Modules and other objects that
+are no values are told of as a short text, ``<Linear>``.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from types import FunctionType
+from typing import Any
 
 from torch.nn import Module
 
@@ -67,7 +68,7 @@ class Watch:
             within = _innermost_around(subject.path, compiled)
             if within is None and not around:
                 inside.append(subject)
-            elif subject.name == FORWARD and (subject.path == within or (around and not subject.path)):
+            elif subject.name == FORWARD and subject.path == ("" if around else within):
                 outside.append(subject)
                 known = _parameters(subject.target.function)
                 if any(name not in known for name in subject.locals):
@@ -150,9 +151,9 @@ class Watch:
         if target is None or not target.is_method:
             return
         for subject in inside:
-            if _returns_from(subject) is target.outer and subject.module is self._root:
-                if subject.target.function is target.outer or subject.returns:
-                    return
+            is_heard = subject.returns or subject.target.function is target.outer
+            if is_heard and subject.module is self._root and _returns_from(subject) is target.outer:
+                return
         listener = FunctionListener(self._capture, (), is_method=True, model=self._root)
         try:
             following = follow(target.outer, Interest(frozenset(), True), listener)
@@ -198,9 +199,7 @@ def _is_forward_of(subjects: Iterable[Subject], root: Module, function: Function
 
 def _innermost_around(path: str, compiled: dict[str, Module]) -> str | None:
     """The path of the compiled module that a module is or lies in."""
-    found = [
-        name for name in compiled if path == name or not name or path.startswith(f"{name}.")
-    ]
+    found = [name for name in compiled if path == name or not name or path.startswith(f"{name}.")]
     return min(found, key=len) if found else None
 
 

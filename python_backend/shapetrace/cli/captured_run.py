@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import sys
 from dataclasses import dataclass
@@ -196,5 +195,3 @@ def _check_place(path: str, overwrite: bool) -> None:
 def _nothing() -> None:
     """There is nothing to cancel yet."""
 
-
-_ = contextlib
