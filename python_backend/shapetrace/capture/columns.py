@@ -67,6 +67,8 @@ class Column:
         self._is_filtered = self.dataset.id.get_create_plist().get_nfilters() > 0
         self._real = self._allocated = 0
         self._starts: Any = None
+        self._size: int = self.dataset.dtype.itemsize
+        self._extent: tuple[int, ...] = self.dataset.shape
 
     @classmethod
     def create(
@@ -117,9 +119,9 @@ class Column:
             return True
         item_chunk = self._chunk[1:]
         chunks = [max(-(-size // part), 1) for size, part in zip(shape, item_chunk, strict=True)]
-        if math.prod(chunks) > _MOST_CHUNKS and tuple(shape) != self.dataset.shape[1:]:
+        if math.prod(chunks) > _MOST_CHUNKS and tuple(shape) != self._extent[1:]:
             return False
-        size = self.dataset.dtype.itemsize
+        size = self._size
         allocated = math.prod(chunks) * math.prod(item_chunk) * size
         real = math.prod(shape) * size
         bound = 2 * (self._real + real) + _PADDING_FOR_NOTHING
@@ -143,6 +145,11 @@ class Column:
     def has_shapes(self) -> bool:
         """Whether rows differ in size."""
         return self._shapes is not None
+
+    @property
+    def stored_bytes(self) -> int:
+        """How much there is to read, padding included."""
+        return math.prod(self._extent) * self._size
 
     def all_shapes(self) -> Any:
         """The size of each row."""
@@ -194,28 +201,32 @@ class Column:
         if self._shapes is not None and self._shapes.shape[0] > rows:
             self._shapes.resize(rows, 0)
         self.rows = rows
+        self._extent = self.dataset.shape
 
     def _append_flat(self, block: Any) -> None:
-        start = self.dataset.shape[0]
-        count = block.size
-        self.dataset.id.set_extent((start + count,))
+        start = self._extent[0]
+        self._grow((start + block.size,))
         self._write((start,), block.reshape(-1))
         self._note_shapes(block)
 
     def _append_rows(self, block: Any) -> None:
         item = block.shape[1:]
-        current = self.dataset.shape[1:]
+        current = self._extent[1:]
         if self.rows and self._shapes is None and item != current:
             self._begin_shapes(current)
-        size = self.dataset.dtype.itemsize
+        size = self._size
         self._real += block.size * size
         per_item = [max(-(-a // b), 1) * b for a, b in zip(item, self._chunk[1:], strict=True)]
         self._allocated += len(block) * math.prod(per_item) * size
         extent = item if not self.rows else tuple(map(max, item, current))
-        self.dataset.id.set_extent((self.rows + len(block), *extent))
+        self._grow((self.rows + len(block), *extent))
         self._write((self.rows, *(0 for _ in item)), block)
         if self._shapes is not None:
             self._note_shapes(block)
+
+    def _grow(self, extent: tuple[int, ...]) -> None:
+        self.dataset.id.set_extent(extent)
+        self._extent = extent
 
     def _begin_shapes(self, shape: tuple[int, ...]) -> None:
         """From now on rows differ; those up to here do not."""

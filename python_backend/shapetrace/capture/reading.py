@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +39,9 @@ def read_values(path: str | os.PathLike[str], name: str) -> list[SavedValue]:
         if entry is None:
             raise CaptureFileError(f"{os.path.basename(path)} has no values of {name!r}")
         return [
-            SavedValue(part.value(row), part.numbers("iterations", row), part.numbers("ranks", row))
+            SavedValue(
+                part.value(row), part.beside["iterations"].row(row), part.beside["ranks"].row(row)
+            )
             for part, row in in_order(entry)
         ]
 
@@ -58,14 +61,16 @@ def in_order(entry: Entry) -> Iterator[tuple[Part, int]]:
 def opened(path: str | os.PathLike[str]) -> Any:
     """A file of captured values, mended if the program that wrote it was killed while it did.
 
-    Where there are files of single ranks only, they are joined first.
+    Files of single ranks are joined first, where that has not been done since they were written.
     """
     given = os.fspath(path)
     shards = shards_of(given)
-    if shards and not os.path.exists(given):
-        join_shards(given)
     for each in (given, *shards.values()):
-        transactions.recover(each)
+        with suppress(PermissionError):
+            transactions.recover(each)
+    if shards and _is_older(given, shards.values()):
+        with suppress(CaptureFileError, OSError):
+            join_shards(given)
     file = opened_for_reading(given)
     if FORMAT not in file.attrs:
         file.close()
@@ -74,3 +79,10 @@ def opened(path: str | os.PathLike[str]) -> Any:
             " read it"
         )
     return file
+
+
+def _is_older(path: str, than: Iterable[str]) -> bool:
+    try:
+        return os.stat(path).st_mtime < max(os.stat(each).st_mtime for each in than)
+    except OSError:
+        return True

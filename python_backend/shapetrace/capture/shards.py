@@ -19,6 +19,7 @@ from typing import Any
 
 from shapetrace._errors import CaptureFileError
 from shapetrace.capture import transactions
+from shapetrace.capture.beside import Beside, fill_value
 from shapetrace.capture.columns import LEAF, Column, free_name
 from shapetrace.capture.entries import (
     PART,
@@ -27,7 +28,6 @@ from shapetrace.capture.entries import (
     Part,
     entries_of,
     escaped,
-    fill_value,
     members_of,
 )
 from shapetrace.capture.library import FORMAT, VERSION, library, opened_for_reading
@@ -92,9 +92,11 @@ def join_shards(path: str | os.PathLike[str]) -> Joined:
                 files[rank] = stack.enter_context(opened_for_reading(shard))
             except CaptureFileError as error:
                 problems.append(str(error))
-        world_size = max(
-            (int(file.attrs.get("world_size", 1)) for file in files.values()), default=0
-        )
+        world_size = _world_size(files)
+        for rank in list(files):
+            if files[rank].attrs.get("world_size", 1) != world_size:
+                del files[rank]
+                problems.append(f"{os.path.basename(shards[rank])} is of another run: left out")
         missing = tuple(rank for rank in range(world_size) if rank not in files)
         temporary = f"{target}.{os.urandom(4).hex()}.tmp"
         try:
@@ -108,6 +110,14 @@ def join_shards(path: str | os.PathLike[str]) -> Joined:
             with suppress(OSError):
                 os.unlink(temporary)
     return Joined(target, tuple(files), missing, tuple(problems))
+
+
+def _world_size(files: dict[int, Any]) -> int:
+    """How many ranks there were in the run that has written last."""
+    if not files:
+        return 0
+    newest = max(files.values(), key=lambda file: os.stat(file.filename).st_mtime)
+    return int(newest.attrs.get("world_size", 1))
 
 
 def _is_joined(path: str) -> bool:
@@ -154,7 +164,7 @@ def _join_parts(
     beside = {}
     for what in ("iterations", "ranks"):
         beside[what] = free_name(target, f"{key}_{what}")
-        stacked = _stacked([part.beside(what) for part in parts])
+        stacked = _stacked([part.beside[what] for part in parts])
         nothing = fill_value(stacked.dtype)
         target.create_dataset(beside[what], data=stacked, fillvalue=nothing)
     if positions is not None:
@@ -220,17 +230,17 @@ def _source(h5py: Any, dataset: Any) -> Any:
     return h5py.VirtualSource(os.path.basename(file), name, dataset.shape)
 
 
-def _stacked(datasets: list[Any]) -> Any:
+def _stacked(numbers: list[Beside]) -> Any:
     """Iterations or ranks of all shards, of which some may have several in a row."""
     import numpy
 
-    if all(dataset.ndim == 1 for dataset in datasets):
-        return numpy.concatenate([dataset[:] for dataset in datasets])
-    width = max(dataset.shape[1] if dataset.ndim == 2 else 1 for dataset in datasets)
-    blocks = []
-    for dataset in datasets:
-        block = numpy.full((dataset.shape[0], width), fill_value(dataset.dtype), dataset.dtype)
-        read = dataset[:]
-        block[:, : read.shape[1] if read.ndim == 2 else 1] = read.reshape(len(read), -1)
-        blocks.append(block)
-    return numpy.concatenate(blocks)
+    blocks = [each.all() for each in numbers]
+    if not any(each.is_wide for each in numbers):
+        return numpy.concatenate(blocks)
+    width = max(block.shape[1] if block.ndim == 2 else 1 for block in blocks)
+    wide = []
+    for block in blocks:
+        rows = numpy.full((len(block), width), fill_value(block.dtype), block.dtype)
+        rows[:, : block.shape[1] if block.ndim == 2 else 1] = block.reshape(len(block), -1)
+        wide.append(rows)
+    return numpy.concatenate(wide)
