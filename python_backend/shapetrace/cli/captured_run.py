@@ -51,7 +51,7 @@ class CapturedRun:
         self._finder: ModelFinder | None = None
         self._tracer: ModelTracer | None = None
         self._saver: Any = None
-        self._summary: Any = None
+        self._tally: Any = None
         self._why_not: str | None = None
         self._is_over = False
         self._problems: list[str] = []
@@ -120,10 +120,10 @@ class CapturedRun:
         callbacks: dict[str, list[Any]] = {"pre_gather": [], "post_gather": []}
         with import_path(self._own_path):
             if choice.output is None:
-                from shapetrace.cli.captured_summary import CapturedSummary
+                from shapetrace.capture.tally import Tally
 
-                self._summary = CapturedSummary()
-                callbacks["post_gather"].append(self._summary)
+                self._tally = Tally()
+                callbacks["post_gather"].append(self._tally)
             else:
                 from shapetrace.capture.hdf5 import H5PYSaverCallback
 
@@ -144,7 +144,8 @@ class CapturedRun:
             tracer.say = self._problems.append
             tracer.__enter__()
         self._tracer = tracer
-        self._terminal.note(f"capturing from {type(unwrapped(module)).__name__}")
+        if os.environ.get("RANK", "0") == "0":
+            self._terminal.note(f"capturing from {type(unwrapped(module)).__name__}")
         return tracer.root_listener()
 
     def _hand_out(self) -> int:
@@ -167,9 +168,9 @@ class CapturedRun:
             is_whole = is_whole and not self._saver.problems
         for line in dict.fromkeys([*self._problems, *tracer.problems]):
             self._terminal.note(line)
-        if self._summary is not None and self._summary.has_any:
-            self._terminal.write(self._summary.render, self._look)
-        elif self._saver is not None and self._saver.datasets_written:
+        if self._tally is not None and self._tally.has_any:
+            self._terminal.show_captured(self._tally.summary("captured"), self._look)
+        elif self._saver is not None and os.path.exists(str(self._choice.output)):
             self._terminal.note(f"wrote {self._choice.output}")
         return 0 if is_whole else OUR_FAILURE
 
