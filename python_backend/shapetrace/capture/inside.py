@@ -27,19 +27,23 @@ MISSING: Final = object()
 
 def entries_along(
     value: Any, path: ValuePath, states: States, name: str
-) -> Iterator[tuple[str, Any]]:
-    """What the rest of a path leads to in a value, each with its full name."""
-    return _along(value, path, states, name, 0, set())
+) -> Iterator[tuple[str, Any, Any]]:
+    """What the rest of a path leads to in a value, each with its full name.
+
+    The last is what tells whether it has changed: a row of a tensor is made anew each time.
+    """
+    return _along(value, None, path, states, name, 0, set())
 
 
 def _along(
     value: Any,
+    rows_of: Any,
     path: ValuePath,
     states: States,
     name: str,
     depth: int,
     seen: set[tuple[int, States]],
-) -> Iterator[tuple[str, Any]]:
+) -> Iterator[tuple[str, Any, Any]]:
     # What is in itself, or held in many ways, is gone into once.
     if depth >= _DEEPEST or type(value) in _LEAVES or (id(value), states) in seen:
         return
@@ -51,15 +55,18 @@ def _along(
     for key in named:
         if key not in known and (inner := item(value, key)) is not MISSING:
             inside.append((key, inner))
+    if rows_of is None and isinstance(value, torch.Tensor):
+        rows_of = value
     for key, inner in inside:
         following = path.after(states, key)
         if not following:
             continue
         full = f"{name}.{component(key)}"
+        whole = rows_of if key.isdecimal() else None
         if path.is_complete(following):
-            yield full, inner
+            yield full, inner, inner if whole is None else whole
         if path.goes_on(following):
-            yield from _along(inner, path, following, full, depth + 1, seen)
+            yield from _along(inner, whole, path, following, full, depth + 1, seen)
 
 
 def where_it_ends(

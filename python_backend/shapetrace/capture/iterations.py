@@ -91,6 +91,8 @@ class Iterations:
 
     def begin_in(self, frame: FrameType, module: Module) -> Iteration | None:
         """As ``begin``, for a forward that was called directly and runs in this frame."""
+        if self._later and self._of_a_generator(frame) is not None:
+            return None
         iteration = self.begin(module, frame.f_back)
         if iteration is not None:
             iteration.started_in = id(frame)

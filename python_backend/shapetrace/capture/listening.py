@@ -38,6 +38,8 @@ class Capture:
         self.note = note
         self.entered: set[Subject] = set()
         """Functions that were called in an iteration that is captured."""
+        self.lost: set[Subject] = set()
+        """Functions of which not all can be captured, which has been said."""
         self.outside: set[Subject] = set()
         """Functions that were called while the model was not."""
         self.dead_ends: dict[str, tuple[str, str, list[str]]] = {}
@@ -60,25 +62,27 @@ class Capture:
         if want.whole:
             known = activation.seen.get(want) if again else None
             if known is None or not known.is_still(value):
-                self._changed(activation, want, want, want.name, value)
+                self._changed(activation, want, want, want.name, value, value)
         if want.routes:
             for path, states in want.routes:
                 met = False
-                for name, inner in entries_along(value, path, states, want.name):
+                for name, inner, whole in entries_along(value, path, states, want.name):
                     met = True
                     known = activation.seen.get((want, name))
-                    if known is None or not known.is_still(inner):
-                        self._changed(activation, want, (want, name), name, inner)
+                    if known is None or not known.is_still(whole):
+                        self._changed(activation, want, (want, name), name, inner, whole)
                 if not met and value is not None:
                     self.dead_ends.setdefault(
                         path.text, where_it_ends(value, path, states, want.name)
                     )
 
-    def _changed(self, activation: Activation, want: Want, key: Any, name: str, value: Any) -> None:
+    def _changed(
+        self, activation: Activation, want: Want, key: Any, name: str, value: Any, whole: Any
+    ) -> None:
         variable = self.variables[want.variable]
         is_first = key not in activation.seen
-        now = activation.seen[key] = seen(value)
-        if is_first and variable.is_known(name, value):
+        now = activation.seen[key] = seen(whole)
+        if is_first and variable.is_known(name, whole):
             return
         try:
             variable.save(name, value, now, activation.iteration, self.rank)

@@ -29,6 +29,8 @@ def silent_paths(plan: Plan, capture: Capture, ran: Mapping[Mode, int]) -> Itera
     subjects = {want: subject for subject in plan.subjects for want in subject.wants}
     for text, wants in silent.items():
         concerned = [subjects[want] for want in wants if want in subjects]
+        if any(subject in capture.lost for subject in concerned):
+            continue  # Why was said before.
         yield f"{text!r} brought nothing: {_reason(text, wants, concerned, plan, capture, ran)}"
 
 

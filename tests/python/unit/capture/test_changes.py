@@ -26,7 +26,7 @@ Pair = namedtuple("Pair", "first second")
 
 
 def is_still(value: Any, change: Callable[[Any], Any]) -> bool:
-    """Whether a value is as it was after something has been done to it, which may return another."""
+    """Whether a value is as it was after something was done to it, which may return another."""
     known = seen(value)
     assert known.is_still(value)
     other = change(value)
