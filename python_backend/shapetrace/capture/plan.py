@@ -173,9 +173,11 @@ class _Search:
         states: States,
         spent: States,
         depth: int,
+        *,
+        returns: bool = True,
     ) -> None:
         path = self._path
-        if path.is_complete(states):
+        if returns and path.is_complete(states):
             self._want_return(module, owner, name, target, joined(owner, name))
         if not path.goes_on(states):
             return
@@ -201,7 +203,10 @@ class _Search:
             if following:
                 within = target.inside(inner)
                 full = f"{name}.{inner}"
-                self._function(module, owner, full, within, following, spent, depth + 1)
+                is_named = bool(path.after(states, inner, by_name=True))
+                self._function(
+                    module, owner, full, within, following, spent, depth + 1, returns=is_named
+                )
         self._note_miss(depth, f"function {joined(owner, name)!r}", states, [*names, *nested])
 
     def _want_return(
