@@ -139,24 +139,33 @@ def text_of(value: object) -> str:
 
 def copied_tensor(tensor: torch.Tensor) -> torch.Tensor:
     """What is in a tensor, detached and on the CPU, as a tensor of its own."""
+    if type(tensor) in _PLAIN and not _is_watched():
+        # Nearly all tensors, for which each guard would cost as much as a good part of the copy.
+        if tensor.is_cpu and not tensor.is_inference() and _transforming() is None:
+            with _below_autograd():
+                return tensor.clone()
     refuse_unreadable(tensor)
     if type(tensor) in _PLAIN:
-        with DisableTorchFunction():
-            if (
-                tensor.is_cpu
-                and not torch._C._len_torch_dispatch_stack()
-                and not torch.is_inference_mode_enabled()
-                and not tensor.is_inference()
-            ):
-                with torch._C._AutoDispatchBelowAutograd():
-                    return tensor.clone()
-            with unseen():
-                return _to_cpu(tensor)
+        with unseen():
+            return _to_cpu(tensor)
     local = getattr(tensor, "_local_tensor", None)
     if isinstance(local, torch.Tensor):  # a DTensor's part on this rank
         return copied_tensor(local)
     with without_modes():
         return _to_cpu(tensor.detach())
+
+
+def _is_watched() -> bool:
+    """Whether a mode is on that must not notice, or that a copy must not be made in."""
+    internals = torch._C
+    return bool(
+        internals._len_torch_function_stack()
+        or internals._len_torch_dispatch_stack()
+        or torch.is_inference_mode_enabled()
+    )
+
+
+_below_autograd: Any = torch._C._AutoDispatchBelowAutograd
 
 
 def refuse_unreadable(tensor: torch.Tensor) -> None:

@@ -68,7 +68,11 @@ class Alone:
 
     def hand_in(self, round: Round) -> list[Gathered]:
         """The round itself."""
-        return [join([round])]
+        for entry in round.entries.values():
+            missing = len(entry.iterations) - len(entry.ranks)
+            if missing > 0:
+                entry.ranks.extend([round.rank] * missing)
+        return [round.entries]
 
     def finish(self) -> list[Gathered]:
         """Nothing is left."""

@@ -158,10 +158,14 @@ class Variable:
         """Add what was gathered to the results, after the ``post_gather`` callbacks."""
         try:
             for name, entry in entries.items():
-                self.captured.add(name)
                 for callback in self.post_gather_callbacks:
                     call_callback(callback, name, entry)
-                self.results.setdefault(name, ResultEntry()).extend(entry)
+                known = self.results.get(name)
+                if known is None:
+                    self.results[name] = entry
+                else:
+                    known.extend(entry)
+            self.captured.update(entries)
         finally:
             _after_gather(self.post_gather_callbacks)
 

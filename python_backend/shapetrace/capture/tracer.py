@@ -30,6 +30,8 @@ from shapetrace.capture.structure import unwrapped, wrappers_of
 from shapetrace.capture.watching import Watch
 
 _MODES: tuple[Mode, Mode] = ("train", "eval")
+_OF_VARIABLE = "\0"
+"""In the keys of what is gathered, between a name and which variable it is of."""
 
 
 class ModelTracer:
@@ -244,17 +246,25 @@ class _Running:
     def _gather(self, mode: Mode, number: int, variables: Iterable[Variable]) -> None:
         entries: dict[str, ResultEntry] = {}
         for variable in variables:
+            handed_over = variable.hand_over(mode, number)
             index = self._variables.index(variable)
-            for name, entry in variable.hand_over(mode, number).items():
-                entries[f"{index}:{name}"] = entry
+            if index:
+                # Others may have values of the same name.
+                handed_over = {
+                    f"{name}{_OF_VARIABLE}{index}": handed_over[name] for name in handed_over
+                }
+            entries.update(handed_over)
         handed = Round(number, self._gathering.rank, mode, entries)
         self._take_in(self._gathering.hand_in(handed))
 
     def _take_in(self, complete: Iterable[Gathered]) -> None:
         for gathered in complete:
+            if len(self._variables) == 1:
+                self._variables[0].take_in(gathered)
+                continue
             parts: dict[int, dict[str, Any]] = {}
             for key, entry in gathered.items():
-                index, _, name = key.partition(":")
-                parts.setdefault(int(index), {})[name] = entry
+                name, _, index = key.partition(_OF_VARIABLE)
+                parts.setdefault(int(index or 0), {})[name] = entry
             for position, entries in parts.items():
                 self._variables[position].take_in(entries)
