@@ -9,7 +9,6 @@ import torch
 
 from shapetrace._errors import CaptureError
 from shapetrace.capture.callbacks import call_callback, call_pre_save
-from shapetrace.capture.changes import Seen
 from shapetrace.capture.copies import (
     ON_THE_WAY,
     CannotCopyError,
@@ -66,7 +65,6 @@ class Variable:
         self.results: dict[str, ResultEntry] = {}
         """What was gathered, by name; on rank 0 only."""
         self._local: dict[Mode, dict[str, ResultEntry]] = {"train": {}, "eval": {}}
-        self._last: dict[str, Seen] = {}
         self._gathered: dict[Mode, int] = {"train": 0, "eval": 0}
         self.captured: set[str] = set()
         """The names of which there was a value."""
@@ -84,20 +82,10 @@ class Variable:
         """Whether an iteration is captured."""
         return self.mode in (None, mode) and iteration % self.trace_interval == 0
 
-    def is_known(self, name: str, value: Any) -> bool:
-        """Whether a value is what was saved last under this name, in this or any former call."""
-        last = self._last.get(name)
-        return last is not None and last.is_still(value)
-
-    def save(self, name: str, value: Any, seen: Seen, iteration: Iteration, rank: int) -> None:
+    def save(self, name: str, value: Any, iteration: Iteration, rank: int) -> None:
         """Keep a value that has changed; raises ``CannotCopyError``, or what a callback raises."""
         kept = self._reduced(name, value, iteration.number) if self.pre_save_callbacks else value
         copy = copied(kept)
-        lasting = seen.lasting()
-        if lasting is None:
-            self._last.pop(name, None)
-        else:
-            self._last[name] = lasting
         entries = self._local[iteration.mode]
         entry = entries.get(name)
         if entry is None:
@@ -177,10 +165,6 @@ class Variable:
                     call_callback(callback, name, entry)
         finally:
             _after_gather(self.post_trace_callbacks)
-
-    def forget_calls(self) -> None:
-        """Keep nothing of the program's."""
-        self._last.clear()
 
 
 def _after_gather(callbacks: Callbacks) -> None:

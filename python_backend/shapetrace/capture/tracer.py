@@ -175,12 +175,11 @@ class _Running:
         self._variables = tracer.variables
         self._gathering = gathering
         self._counts = counts
-        self._capture = Capture(self._variables, gathering.rank, tracer.note)
         chain = wrappers_of(tracer.model)
-        self._iterations = Iterations(chain, self._due, self._iteration_ended)
-        self._iterations.counts = counts
+        self._iterations = Iterations(chain, counts, self._due, self._iteration_ended)
         self._began_at = dict(counts)
-        self._capture.iterations = self._iterations
+        self._known_dues: dict[frozenset[int], frozenset[int]] = {}
+        self._capture = Capture(self._variables, gathering.rank, self._iterations, tracer.note)
         root = unwrapped(tracer.model)
         self._plan = Plan(root, [variable.paths for variable in self._variables])
         self._watch = Watch(self._capture, tracer.model, self._plan)
@@ -208,8 +207,6 @@ class _Running:
                 for variable in self._variables:
                     variable.finish()
         finally:
-            for variable in self._variables:
-                variable.forget_calls()
             if not has_failed:
                 self._tell_of_silence()
         if self._capture.deferred is not None:
@@ -222,11 +219,12 @@ class _Running:
 
     def _due(self, mode: Mode, number: int) -> frozenset[int]:
         """Which variables are captured in an iteration."""
-        return frozenset(
+        due = frozenset(
             index
             for index, variable in enumerate(self._variables)
             if variable.is_traced(mode, number)
         )
+        return self._known_dues.setdefault(due, due)  # Listeners know it by its identity.
 
     def _iteration_ended(self, iteration: Iteration) -> None:
         mode, number = iteration.mode, iteration.number
