@@ -191,7 +191,7 @@ class Bound(Gate):
 class Site:
     """One place of the code, and the hooks it may have."""
 
-    __slots__ = ("depth", "line", "marks", "plan", "postponed")
+    __slots__ = ("binds", "depth", "line", "marks", "plan", "postponed")
 
     def __init__(
         self,
@@ -200,6 +200,7 @@ class Site:
         depth: int = 1,
         line: int = 0,
         postponed: bool = False,
+        binds: bool = True,
     ) -> None:
         self.plan = plan
         self.marks = marks
@@ -207,6 +208,8 @@ class Site:
         """How many frames up the function's own is: comprehensions have frames in Python 3.11."""
         self.line = line
         self.postponed = postponed
+        self.binds = binds
+        """Whether the variables are the function's own, and not those of a comprehension."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_Silence, ())
@@ -292,7 +295,7 @@ class Site:
         for mark, value in zip(self.marks, values, strict=True):
             if value is plan.gate:
                 continue
-            if mark[2] and mark[0] in tracked:
+            if mark[2] and mark[0] in tracked and self.binds:
                 activation.bound.add(mark[0])
             for following, state in activation.listening:
                 following.looked_at(state, mark, value)

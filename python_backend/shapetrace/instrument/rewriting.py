@@ -13,6 +13,7 @@ from shapetrace.instrument.nodes import (
     Hooks,
     Location,
     beginning,
+    ending,
     line_of,
     location,
     variable,
@@ -111,15 +112,14 @@ class Rewriting:
                 stored = scopes.stores(target)
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 stored = scopes.stores(node)
-                for part in scopes.outside(node):
-                    self._expressions.within_scope(node, part)
                 changes = bool(node.decorator_list) or isinstance(node, ast.ClassDef)
                 changes = changes or scopes.may_change(*scopes.outside(node))
+                self._expressions.around(node)
                 return self._after(node, stored, changes, sure, NOWHERE)
             case _:
                 stored = scopes.stores(node)
         changes = scopes.may_change(node)
-        where = line_of(node)
+        where = ending(node)
         self._expressions.within(node)
         return self._after(node, stored, changes, sure, where)
 
@@ -165,7 +165,7 @@ class Rewriting:
         marks: list[Mark] = [(name, at, True) for name, at in assigned.items()]
         sure |= self._steady & assigned.keys()
         if changes:
-            others = self._steady - assigned.keys()
+            others = self._steady - assigned.keys() - (self._variables.handled - sure)
             self._plan.tracked.update(others - sure)
             marks += ((name, line, False) for name in sorted(others))
         return tuple(marks), sure
@@ -180,12 +180,12 @@ class Rewriting:
         if node.value is None:
             return [self._hooks.leaving(location(node)), node] if self._returns else [node]
         changes = scopes.may_change(node.value)
-        before, after = beginning(node.value), line_of(node.value)
+        before, after = beginning(node.value), ending(node.value)
         self._expressions.within(node)
         marks, _ = self._marks([], changes, node.lineno, sure)
         if marks or self._returns:
             values = [
-                variable(name) if name in sure else self._hooks.if_bound(name)
+                variable(name, after) if name in sure else self._hooks.if_bound(name, after)
                 for name, _, _ in marks
             ]
             site = Site(self._plan, marks, line=node.lineno, postponed=self._finals > 0)
