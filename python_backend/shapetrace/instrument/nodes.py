@@ -102,13 +102,14 @@ class Hooks:
         gate = ast.Constant(self._gate, **where)
         return ast.IfExp(self.is_bound(name, where), variable(name, where), gate, **where)
 
-    def leaving(self, where: Location) -> ast.stmt:
-        """The hook before a return without a value.
+    def operation(self, gate: object, where: Location) -> ast.stmt:
+        """A hook that needs no values.
 
-        It has no branches: the compiler copies the end of a function to each way that leads there.
+        It has no branches: the compiler copies the end of a function to each way that leads there,
+        and gives it the line that it is reached from.
         """
-        gate, again = (ast.Constant(self._gate, **where) for _ in range(2))
-        return ast.Expr(ast.BinOp(gate, ast.BitOr(), again, **where), **where)
+        first, second = (self._constant(gate, where) for _ in range(2))
+        return ast.Expr(ast.BinOp(first, ast.BitOr(), second, **where), **where)
 
     def body(
         self, hook: object, arguments: list[str], body: list[ast.stmt], where: Location

@@ -7,7 +7,7 @@ from typing import Final
 
 from shapetrace.instrument import scopes
 from shapetrace.instrument.expressions import Expressions
-from shapetrace.instrument.hooks import Mark, Plan, Site
+from shapetrace.instrument.hooks import Finishing, Forgetting, Leaving, Mark, Plan, Site
 from shapetrace.instrument.nodes import (
     NOWHERE,
     Hooks,
@@ -63,7 +63,7 @@ class Rewriting:
         body, sure = self._block(body, frozenset(heard) & self._steady)
         if sure is not None:
             if self._returns:
-                body.append(self._hooks.leaving(NOWHERE))
+                body.append(self._hooks.operation(Leaving(self._plan), NOWHERE))
             body.append(ast.Return(None, **NOWHERE))
         site = Site(self._plan, marks)
         values = [leading, *heard]
@@ -171,14 +171,20 @@ class Rewriting:
         return tuple(marks), sure
 
     def _forget(self, names: set[str], where: Location) -> list[ast.stmt]:
-        marks = tuple((name, 0, False) for name in sorted(names & self._wanted))
-        if not marks and not self._has_finally:
+        names &= self._wanted
+        if not names and not self._has_finally:
             return []
-        return [self._hooks.statement(Site(self._plan, marks).forget, [], where)]
+        gate = Forgetting(self._plan)
+        gate.names = frozenset(names)
+        return [self._hooks.operation(gate, where)]
 
     def _return(self, node: ast.Return, sure: frozenset[str]) -> list[ast.stmt]:
         if node.value is None:
-            return [self._hooks.leaving(location(node)), node] if self._returns else [node]
+            return (
+                [self._hooks.operation(Leaving(self._plan), location(node)), node]
+                if self._returns
+                else [node]
+            )
         changes = scopes.may_change(node.value)
         before, after = beginning(node.value), ending(node.value)
         self._expressions.within(node)
@@ -245,7 +251,7 @@ class Rewriting:
             self._expressions.within_field(handler, "type")
             names = {handler.name} if handler.name else set()
             where = _start_of(handler)
-            before = self._forget(names, where)
+            before = self._forget(set(), where)
             stored = scopes.stores(handler) if handler.name in self._wanted else []
             hooks, inside = self._look(stored, True, handler.lineno, handled, where)
             handler.body, end = self._block(handler.body, inside, before=[*before, *hooks])
@@ -254,9 +260,11 @@ class Rewriting:
         if not node.finalbody:
             return after
         entire: list[ast.AST] = [*node.body, *node.handlers, *node.orelse]
+        last = node.finalbody[-1]
+        where = NOWHERE if hasattr(last, "body") else ending(last)
         node.finalbody, end = self._block(node.finalbody, sure - scopes.deleted(entire))
         if self._has_finally and not self._finals and end is not None:
-            node.finalbody.append(self._hooks.statement(Site(self._plan).finish, [], NOWHERE))
+            node.finalbody.append(self._hooks.operation(Finishing(self._plan), where))
         if after is None or end is None:
             return None
         return (after - scopes.deleted(node.finalbody)) | end

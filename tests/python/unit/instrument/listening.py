@@ -137,7 +137,8 @@ def _stores_of(code: types.CodeType) -> dict[int, tuple[str, int]]:
         following = instructions[index + 1 : index + 2]
         ends_handler = following and following[0].opname in ("DELETE_FAST", "DELETE_DEREF")
         if each.opname in ("STORE_FAST", "STORE_DEREF"):
-            if ends_handler and instructions[index - 1].argval is None:
+            before = instructions[index - 1]
+            if ends_handler and before.opname == "LOAD_CONST" and before.argval is None:
                 continue
             assert each.positions is not None
             found[each.offset] = (each.argval, each.positions.lineno or 0)
