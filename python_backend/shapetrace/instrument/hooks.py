@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import types
 import weakref
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from sys import _getframe
 from typing import Any, Final, TypeAlias
 
@@ -58,7 +58,8 @@ class Following:
         try:
             return listener.entered(call)
         except Exception as error:
-            return self._fail(error)
+            self._fail(error)
+            return None
 
     def looked_at(self, state: object, mark: Mark, value: object) -> None:
         """Tell of a variable."""
@@ -112,7 +113,10 @@ class Plan:
 
 
 class Token(list[Any]):
-    """Lies on the stack of a call's frame: when it goes, the call is over. Iterating it is quick."""
+    """Lies on the stack of a call's frame: when it goes, the call is over.
+
+    It is iterated once, where it is empty, and a list is so quickly.
+    """
 
     __slots__ = ("activation", "activations", "key")
 
@@ -133,13 +137,14 @@ class Gate(frozenset[int]):
     """Has a 0 in it, but to TorchDynamo nothing at all, which so passes all hooks by.
 
     Dynamo knows frozen sets among constants, and takes what iterating them brings.
-    `0 in gate` is what is asked before each hook; `gate | gate` is a hook itself.
+    `0 in gate` is what is asked before each hook. With `gate | gate` some are hooks themselves.
     """
 
     __slots__ = ("__dict__",)
     plan: Plan
 
     def __new__(cls, plan: Plan) -> Gate:
+        """A gate for the hooks of a plan."""
         self = super().__new__(cls, (0,))
         self.plan = plan
         return self
@@ -162,14 +167,48 @@ class Gate(frozenset[int]):
     def __deepcopy__(self, memo: object) -> Gate:
         return self
 
-    def __or__(self, other: object) -> Gate:  # type: ignore[override]
-        """The function is about to return without a value."""
+
+class Leaving(Gate):
+    """The function is about to return without a value."""
+
+    __slots__ = ()
+
+    def __or__(self, other: object) -> Gate:
         frame = _getframe(1)
         activation = self.plan.activations.get(id(frame))
         if activation is not None:
             line = frame.f_lineno or self.plan.line
             for following, state in activation.listening:
                 following.returned(state, None, line)
+        return self
+
+
+class Finishing(Gate):
+    """The outermost `finally` is through, and what was to be returned is returned."""
+
+    __slots__ = ()
+
+    def __or__(self, other: object) -> Gate:
+        activation = self.plan.activations.get(id(_getframe(1)))
+        if activation is not None and activation.pending is not None:
+            value, line = activation.pending
+            activation.pending = None
+            for following, state in activation.listening:
+                following.returned(state, value, line)
+        return self
+
+
+class Forgetting(Gate):
+    """Variables are about to be deleted, or what was to be returned is not returned."""
+
+    __slots__ = ()
+    names: frozenset[str]
+
+    def __or__(self, other: object) -> Gate:
+        activation = self.plan.activations.get(id(_getframe(1)))
+        if activation is not None:
+            activation.pending = None
+            activation.bound -= self.names
         return self
 
 
@@ -186,7 +225,7 @@ class Bound(Gate):
 class Site:
     """One place of the code, and the hooks it may have."""
 
-    __slots__ = ("depth", "line", "marks", "plan", "postponed")
+    __slots__ = ("binds", "depth", "line", "marks", "plan", "postponed")
 
     def __init__(
         self,
@@ -195,6 +234,7 @@ class Site:
         depth: int = 1,
         line: int = 0,
         postponed: bool = False,
+        binds: bool = True,
     ) -> None:
         self.plan = plan
         self.marks = marks
@@ -202,6 +242,8 @@ class Site:
         """How many frames up the function's own is: comprehensions have frames in Python 3.11."""
         self.line = line
         self.postponed = postponed
+        self.binds = binds
+        """Whether the variables are the function's own, and not those of a comprehension."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_Silence, ())
@@ -254,27 +296,10 @@ class Site:
                     following.returned(state, value, self.line)
         return value
 
-    def finish(self) -> None:
-        """The outermost `finally` is through, and what was to be returned is returned."""
-        activation = self.plan.activations.get(id(_getframe(1)))
-        if activation is not None and activation.pending is not None:
-            value, line = activation.pending
-            activation.pending = None
-            for following, state in activation.listening:
-                following.returned(state, value, line)
-
-    def forget(self) -> None:
-        """Variables are about to be deleted, or what was to be returned is not returned."""
-        activation = self.plan.activations.get(id(_getframe(1)))
-        if activation is not None:
-            activation.pending = None
-            activation.bound.difference_update(mark[0] for mark in self.marks)
-
     def generate(self, generator: Any) -> object:
         """A generator expression was made: what it does belongs to the call that made it."""
         activation = self.plan.activations.get(id(_getframe(self.depth)))
-        frame = generator.gi_frame if isinstance(generator, Generator) else generator.ag_frame
-        key = id(frame)
+        key = id(getattr(generator, "gi_frame", None) or generator.ag_frame)
         activations = self.plan.activations
         activations.pop(key, None)
         if activation is not None:
@@ -288,7 +313,7 @@ class Site:
         for mark, value in zip(self.marks, values, strict=True):
             if value is plan.gate:
                 continue
-            if mark[2] and mark[0] in tracked:
+            if mark[2] and mark[0] in tracked and self.binds:
                 activation.bound.add(mark[0])
             for following, state in activation.listening:
                 following.looked_at(state, mark, value)
