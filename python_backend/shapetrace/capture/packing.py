@@ -116,6 +116,7 @@ def _bytes_of(tensor: torch.Tensor) -> bytearray:
 
 
 def _tensor(dtype: torch.dtype, shape: tuple[int, ...], data: bytearray) -> torch.Tensor:
-    if not data:
-        return torch.empty(shape, dtype=dtype)
-    return torch.frombuffer(data, dtype=torch.uint8).view(dtype).reshape(shape)
+    # Made as bytes: torch warns where some dtypes are made.
+    octet = torch.uint8
+    flat = torch.frombuffer(data, dtype=octet) if data else torch.empty(0, dtype=octet)
+    return flat.view(dtype).reshape(shape)

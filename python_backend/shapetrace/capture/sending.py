@@ -239,11 +239,11 @@ class Sender:
     def _lose(self, reason: str) -> None:
         """Give up what has not arrived."""
         rounds = len(self._rounds_until)
-        if rounds:
-            lost = f"{rounds} rounds are lost" if rounds > 1 else "a round is lost"
-            self._say(f"rank {self.rank}: {reason}; {lost}", reason)
-        elif not self._closing:
-            self._say(f"rank {self.rank}: {reason}; nothing more is gathered", reason)
+        missing = f"{rounds} round{'s' * (rounds > 1)} did not arrive" if rounds else ""
+        later = "" if self._closing else "later ones are lost"
+        if missing or later:
+            consequence = ", and ".join(filter(None, [missing, later]))
+            self._say(f"rank {self.rank}: {reason}; {consequence}", reason)
         self._lost = True
         self._outbox.clear()
         self._outbox_bytes = 0

@@ -92,6 +92,20 @@ SCENARIOS = """
             entry.values = [type(value).__name__ for value in entry.values]
     tell("raises", gathering, gathered)
 
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    from shapetrace.capture.dtensors import plain
+
+    mesh = init_device_mesh("cpu", (2,))
+    whole = torch.arange(3.0, requires_grad=True)
+    shards = distribute_tensor(whole, mesh, [Shard(0)])
+    gathering = begin("DTensor")
+    values = plain(shards), plain(shards, full=True), plain(shards.redistribute(mesh, [Replicate()]))
+    assert all(type(value) is torch.Tensor and not value.requires_grad for value in values)
+    assert plain(whole) is whole
+    gathered = gathering.hand_in(a_round(1, rank, *values))
+    tell("DTensor", gathering, gathered + gathering.finish())
+
     large, gathered = begin("large"), []
     for number in range(4):
         together()
@@ -172,6 +186,11 @@ def test_a_rank_that_raises_keeps_what_it_captured(outcome: Outcome) -> None:
     assert told.problems == [
         "rank 1: values of 'x' were left out, they cannot be sent to rank 0 (TypeError: mine alone)"
     ]
+
+
+def test_of_distributed_tensors_the_shard_or_all_can_be_had(outcome: Outcome) -> None:
+    whole = [0, 1, 2]
+    assert outcome.told("DTensor").values() == [[[0, 1], whole, whole, [2], whole, whole]]
 
 
 def test_large_values_arrive_after_the_process_group_is_gone(outcome: Outcome) -> None:

@@ -257,7 +257,8 @@ def test_rank_0_that_died_makes_nobody_wait(store: Any) -> None:
     other = sender(store)
     other.hand_in(a_round(1, 1))
     other.finish()
-    assert other.problems == ["rank 1: rank 0 has died; a round is lost"]
+    (problem,) = other.problems
+    assert problem.startswith("rank 1: rank 0 has died; ")
 
 
 def test_a_rank_that_waits_for_rank_0_itself_is_given_up(store: Any) -> None:
