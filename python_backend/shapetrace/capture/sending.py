@@ -128,6 +128,8 @@ class Sender:
     def _run(self) -> None:
         try:
             mail = Mail(self._store, self._prefix)
+            # Who is here has a state: rank 0 asks for those of all ranks at once.
+            self._note_state(mail, 0)
             mail.note(f"here/{self.rank}", self._here.to_json())
             beat, beaten = 0, 0.0
             while True:

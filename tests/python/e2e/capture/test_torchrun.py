@@ -16,6 +16,7 @@ SCENARIOS = """
     import torch.distributed as dist
     from rounds import a_round, tell
     from shapetrace.capture.gathering import gathering_for_this_process as begin
+    from shapetrace.capture.liveness import Patience
 
     early = begin("early")
     early_rounds = early.hand_in(a_round(1, early.rank))
@@ -58,7 +59,8 @@ SCENARIOS = """
     tell("uneven", gathering, gathered + gathering.finish())
 
     first, second = begin("several"), begin("several")
-    other = begin("another") if rank == 0 else None
+    short = Patience(absent=1.0)
+    other = begin("another", short) if rank == 0 else None
     gathered = second.hand_in(a_round(1, rank, "second")), first.hand_in(a_round(1, rank, "first"))
     tell("second", second, gathered[0] + second.finish())
     tell("first", first, gathered[1] + first.finish())
@@ -68,7 +70,7 @@ SCENARIOS = """
         tell("only rank 0", other, other.hand_in(a_round(1, rank)) + other.finish())
     together()
     if rank == 1:
-        other = begin("only rank 1")
+        other = begin("only rank 1", short)
         tell("only rank 1", other, other.hand_in(a_round(1, rank)) + other.finish())
     together()
 
@@ -100,7 +102,8 @@ SCENARIOS = """
     whole = torch.arange(3.0, requires_grad=True)
     shards = distribute_tensor(whole, mesh, [Shard(0)])
     gathering = begin("DTensor")
-    values = plain(shards), plain(shards, full=True), plain(shards.redistribute(mesh, [Replicate()]))
+    replicas = shards.redistribute(mesh, [Replicate()])
+    values = plain(shards), plain(shards, full=True), plain(replicas)
     assert all(type(value) is torch.Tensor and not value.requires_grad for value in values)
     assert plain(whole) is whole
     gathered = gathering.hand_in(a_round(1, rank, *values))

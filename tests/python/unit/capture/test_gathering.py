@@ -22,6 +22,7 @@ from shapetrace.capture.results import ResultEntry, Round
 from shapetrace.capture.sending import Sender
 
 WITHIN = 60.0
+STATE = '{"beat": 1, "sent": 0, "finished": false, "still": 0, "where": ""}'
 PATIENCE = Patience(absent=WITHIN, beat=0.02, look=0.01, last_words=0.05)
 
 
@@ -231,8 +232,8 @@ def test_a_process_that_dies_is_missed_at_once(store: Any) -> None:
     main = collector(store, absent=WITHIN)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         identity = Process(Process.this().place, process.pid, _started(process.pid))
+        store.set("p/state/1", STATE)
         store.set("p/here/1", identity.to_json())
-        store.set("p/state/1", '{"beat": 1, "sent": 0, "finished": false, "still": 0, "where": ""}')
         assert main.hand_in(a_round(1, 0)) == []
         process.kill()
         gathered = main.finish()  # Before its parent has asked for its status: a zombie.
@@ -246,6 +247,7 @@ def _started(pid: int) -> str:
 
 
 def test_a_process_elsewhere_is_missed_when_it_falls_silent(store: Any) -> None:
+    store.set("p/state/1", STATE)
     store.set("p/here/1", Process("another machine", 1, "1").to_json())
     main = collector(store, silent=0.05)
     assert values([*main.hand_in(a_round(1, 0)), *main.finish()]) == [["0:1"]]
