@@ -223,11 +223,13 @@ class Collector:
             end = 9 + int.from_bytes(peer.received[:8], "big")
             if len(peer.received) < end:
                 return
-            kind, body = bytes(peer.received[8:9]), bytes(peer.received[9:end])
-            del peer.received[:end]
+            # Nearly always there is one message, and nothing to copy.
+            message, peer.received = peer.received, peer.received[end:]
+            kind, body = message[8:9], memoryview(message)[9:end]
             if kind == PROBLEM:
                 with self._news:
-                    self._say(body.decode(), body.decode())
+                    text = bytes(body).decode()
+                    self._say(text, text)
                 continue
             round, problems = unpack(body)
             with self._news:

@@ -25,31 +25,47 @@ Problem = tuple[str, str]
 """What went wrong, in one line, and what identifies it: the same is not told for every value."""
 
 
-def pack(round: Round) -> tuple[bytes, list[Problem]]:
-    """A round as bytes; what of it could not be packed is left out."""
-    problems: list[Problem] = []
+def pack(round: Round) -> tuple[list[bytes | memoryview], list[Problem]]:
+    """A round as bytes, in pieces; what of it could not be packed is left out.
 
-    def attempt(value: object) -> bytes:
-        packed = io.BytesIO()
-        _Pickler(packed, protocol=5).dump(value)
-        return packed.getvalue()
+    The first piece says how long the second is, which is all but the tensors, and they follow.
+    """
+    problems: list[Problem] = []
+    pieces: list[bytes | memoryview] = []
+
+    def attempt(value: object) -> tuple[bytes, list[int]]:
+        packed, tensors = io.BytesIO(), list[pickle.PickleBuffer]()
+        _Pickler(packed, protocol=5, buffer_callback=tensors.append).dump(value)
+        views = [tensor.raw() for tensor in tensors]
+        pieces.extend(views)
+        return packed.getvalue(), [len(view) for view in views]
 
     entries = {
         name: _mapped(name, entry, attempt, "sent to rank 0", round.rank, problems)
         for name, entry in round.entries.items()
     }
     plain = {name: (entry.iterations, entry.ranks, entry.values) for name, entry in entries.items()}
-    return pickle.dumps((round.number, round.rank, round.mode, plain), protocol=5), problems
+    first = pickle.dumps((round.number, round.rank, round.mode, plain), protocol=5)
+    return [len(first).to_bytes(8, "big"), first, *pieces], problems
 
 
-def unpack(packed: bytes) -> tuple[Round, list[Problem]]:
+def unpack(packed: memoryview) -> tuple[Round, list[Problem]]:
     """The round again; values of which rank 0 does not know the class are left out."""
     problems: list[Problem] = []
-    number, rank, mode, plain = pickle.loads(packed)
+    place = 8 + int.from_bytes(packed[:8], "big")
+    number, rank, mode, plain = pickle.loads(packed[8:place])
+
+    def attempt(value: tuple[bytes, list[int]]) -> Any:
+        nonlocal place
+        # Copied: one tensor that is kept must not keep all others of its round.
+        tensors = []
+        for length in value[1]:
+            tensors.append(bytearray(packed[place : place + length]))
+            place += length
+        return pickle.loads(value[0], buffers=tensors)
+
     entries = {
-        name: _mapped(
-            name, ResultEntry(*entry), pickle.loads, "made again on rank 0", rank, problems
-        )
+        name: _mapped(name, ResultEntry(*entry), attempt, "made again on rank 0", rank, problems)
         for name, entry in plain.items()
     }
     return Round(number, rank, mode, entries), problems
@@ -103,7 +119,8 @@ class _Pickler(pickle.Pickler):
             and not obj.is_meta  # type: ignore[attr-defined]
         ):
             tensor: torch.Tensor = obj  # type: ignore[assignment]
-            return _tensor, (tensor.dtype, tuple(tensor.shape), _bytes_of(tensor))
+            data = pickle.PickleBuffer(_bytes_of(tensor))
+            return _tensor, (tensor.dtype, tuple(tensor.shape), data)
         return NotImplemented
 
 

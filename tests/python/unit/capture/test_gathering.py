@@ -153,6 +153,14 @@ def test_large_values_go_in_chunks_and_leave_nothing_behind(store: Any) -> None:
     assert sorted(store.list_keys()) == ["/p/here/0", "/p/state/0"] or store.num_keys() == 2
 
 
+def test_chunks_are_of_one_size_but_the_last() -> None:
+    pieces = [b"", b"a" * 10, b"b" * CHUNK * 2, b"c" * 5, b"d" * (CHUNK - 15), b"e"]
+    made = [b"".join(chunk) for chunk in sending.chunks(pieces)]
+    assert [len(chunk) for chunk in made] == [CHUNK] * 3 + [1]
+    assert b"".join(made) == b"".join(pieces)
+    assert list(sending.chunks([b""])) == []
+
+
 def test_a_full_store_makes_nobody_wait(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "room_in_store", lambda world_size: CHUNK)
     other = sender(store)

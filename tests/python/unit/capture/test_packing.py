@@ -4,10 +4,11 @@ import collections
 import dataclasses
 from typing import Any
 
+import numpy
 import pytest
 import torch
 
-from shapetrace.capture.packing import pack, unpack
+from shapetrace.capture.packing import Problem, pack, unpack
 from shapetrace.capture.results import ResultEntry, Round
 
 Pair = collections.namedtuple("Pair", "first second")
@@ -19,9 +20,14 @@ class Output:
     name: str
 
 
+def packed_up(round: Round) -> tuple[memoryview, list[Problem]]:
+    pieces, problems = pack(round)
+    return memoryview(b"".join(pieces)), problems
+
+
 def there_and_back(*values: Any) -> list[Any]:
     entry = ResultEntry(list(range(len(values))), [3] * len(values), list(values))
-    packed, problems = pack(Round(7, 3, "eval", {"x": entry}))
+    packed, problems = packed_up(Round(7, 3, "eval", {"x": entry}))
     assert problems == []
     round, problems = unpack(packed)
     assert problems == []
@@ -57,7 +63,7 @@ def test_tensors_of_every_dtype_are_the_same_bit_for_bit(dtype: torch.dtype) -> 
 def test_what_a_tensor_looks_like_arrives_and_not_its_storage() -> None:
     storage = torch.arange(1_000_000)
     view = storage.reshape(1000, 1000).t()[1, 1:4]
-    packed, _ = pack(Round(1, 1, "train", {"x": ResultEntry([1], [1], [view])}))
+    packed, _ = packed_up(Round(1, 1, "train", {"x": ResultEntry([1], [1], [view])}))
     assert len(packed) < 1000
     assert unpack(packed)[0].entries["x"].values[0].tolist() == view.tolist()
     (conjugate, negative) = there_and_back(
@@ -90,6 +96,7 @@ def test_containers_arrive_as_they_are() -> None:
         Output(tensor, "name"),
         torch.eye(3).to_sparse(),
         torch.empty(2, device="meta"),
+        numpy.arange(4.0).reshape(2, 2).T,
     ]
     arrived = there_and_back(*sent)
     assert arrived[:3] == sent[:3]
@@ -98,11 +105,12 @@ def test_containers_arrive_as_they_are() -> None:
     assert (arrived[5].scores.tolist(), arrived[5].name) == ([1], "name")
     assert torch.equal(arrived[6].to_dense(), torch.eye(3))
     assert arrived[7].is_meta
+    assert arrived[8].tolist() == [[0, 2], [1, 3]]
 
 
 def test_the_same_tensor_twice_in_a_value_is_sent_once() -> None:
     tensor = torch.ones(100_000)
-    packed, _ = pack(Round(1, 1, "train", {"x": ResultEntry([1], [1], [[tensor, tensor]])}))
+    packed, _ = packed_up(Round(1, 1, "train", {"x": ResultEntry([1], [1], [[tensor, tensor]])}))
     assert len(packed) < 500_000
     first, second = unpack(packed)[0].entries["x"].values[0]
     assert first is second
@@ -117,7 +125,7 @@ def test_what_fails_is_left_out_alone() -> None:
         "stack": ResultEntry([1, 2, 3], [], [Local()]),
         "y": ResultEntry([1], [1], ["fine"]),
     }
-    packed, problems = pack(Round(1, 1, "train", entries))
+    packed, problems = packed_up(Round(1, 1, "train", entries))
     assert len(problems) == 2
     assert problems[0][0].startswith("rank 1: values of 'x' were left out, they cannot be sent to")
     arrived = unpack(packed)[0].entries
@@ -135,7 +143,7 @@ class Strange:
 
 def test_what_cannot_be_made_again_is_left_out_alone() -> None:
     entry = ResultEntry([1, 2], [1, 1], [Strange(), 5])
-    packed, problems = pack(Round(1, 1, "train", {"x": entry}))
+    packed, problems = packed_up(Round(1, 1, "train", {"x": entry}))
     assert problems == []
     round, problems = unpack(packed)
     assert round.entries["x"] == ResultEntry([2], [1], [5])
