@@ -48,7 +48,10 @@ class Gathering(Protocol):
 
     @property
     def problems(self) -> list[str]:
-        """What the user of this process has to be told, one line each."""
+        """What the user of this process has to be told, one line each.
+
+        What other ranks can tell rank 0 of, is in the list there; theirs has only what they cannot.
+        """
 
     def hand_in(self, round: Round) -> list[Gathered]:
         """Give a round away; on main, the rounds that are complete by now, in order."""

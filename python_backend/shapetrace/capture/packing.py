@@ -40,10 +40,12 @@ def pack(round: Round) -> tuple[list[bytes | memoryview], list[Problem]]:
         pieces.extend(views)
         return packed.getvalue(), [len(view) for view in views]
 
-    entries = {
-        name: _mapped(name, entry, attempt, "sent to rank 0", round.rank, problems)
-        for name, entry in round.entries.items()
-    }
+    # No function mode of the program's, or of ours, hears of this.
+    with torch._C.DisableTorchFunction():
+        entries = {
+            name: _mapped(name, entry, attempt, "sent to rank 0", round.rank, problems)
+            for name, entry in round.entries.items()
+        }
     plain = {name: (entry.iterations, entry.ranks, entry.values) for name, entry in entries.items()}
     first = pickle.dumps((round.number, round.rank, round.mode, plain), protocol=5)
     return [len(first).to_bytes(8, "big"), first, *pieces], problems
@@ -126,7 +128,12 @@ class _Pickler(pickle.Pickler):
 
 def _bytes_of(tensor: torch.Tensor) -> bytearray:
     """What a tensor holds. Without NumPy, which torch does not need either."""
-    plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    plain = tensor
+    # Where there is nothing to do, nothing is called, so that no dispatch mode hears of it.
+    if tensor.device.type != "cpu" or tensor.is_conj() or tensor.is_neg():
+        plain = tensor.detach().cpu().resolve_conj().resolve_neg()
+    if not plain.is_contiguous():
+        plain = plain.detach().contiguous()
     if plain.nbytes == 0:
         return bytearray()
     return bytearray((ctypes.c_char * plain.nbytes).from_address(plain.data_ptr()))

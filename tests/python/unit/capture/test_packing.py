@@ -7,6 +7,8 @@ from typing import Any
 import numpy
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from shapetrace.capture.packing import Problem, pack, unpack
 from shapetrace.capture.results import ResultEntry, Round
@@ -149,3 +151,26 @@ def test_what_cannot_be_made_again_is_left_out_alone() -> None:
     assert round.entries["x"] == ResultEntry([2], [1], [5])
     ((text, _),) = problems
     assert text.startswith("rank 1: values of 'x' were left out, they cannot be made again on rank")
+
+
+def test_no_mode_of_the_program_hears_of_it() -> None:
+    heard: list[Any] = []
+
+    class Functions(TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            heard.append(func)
+            return func(*args, **(kwargs or {}))
+
+    class Operators(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            heard.append(func)
+            return func(*args, **(kwargs or {}))
+
+    entry = ResultEntry([1], [1], [torch.ones(2, requires_grad=True)])
+    with Functions(), Operators():
+        pack(Round(1, 1, "train", {"x": entry}))
+    assert heard == []
