@@ -40,12 +40,10 @@ class Capture:
     def __init__(
         self,
         variables: list[Variable],
-        rank: int,
         iterations: Iterations,
         note: Callable[[str], None],
     ) -> None:
         self.variables = variables
-        self.rank = rank
         self.iterations = iterations
         self.note = note
         self.lost: set[Subject] = set()
@@ -68,7 +66,7 @@ class Capture:
     def save(self, want: Want, name: str, value: Any, iteration: Iteration) -> bool:
         """Keep a value that is new; whether that could be."""
         try:
-            self.variables[want.variable].save(name, value, iteration, self.rank)
+            self.variables[want.variable].save(name, value, iteration)
         except CannotCopyError as error:
             self.note(f"{name} is not captured {error}")
         except BaseException as error:

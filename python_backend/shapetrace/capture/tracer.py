@@ -174,12 +174,14 @@ class _Running:
         self._tracer = tracer
         self._variables = tracer.variables
         self._gathering = gathering
+        for variable in self._variables:
+            variable.rank = gathering.rank
         self._counts = counts
         chain = wrappers_of(tracer.model)
         self._iterations = Iterations(chain, counts, self._due, self._iteration_ended)
         self._began_at = dict(counts)
         self._known_dues: dict[frozenset[int], frozenset[int]] = {}
-        self._capture = Capture(self._variables, gathering.rank, self._iterations, tracer.note)
+        self._capture = Capture(self._variables, self._iterations, tracer.note)
         root = unwrapped(tracer.model)
         self._plan = Plan(root, [variable.paths for variable in self._variables])
         self._watch = Watch(self._capture, tracer.model, self._plan)
@@ -244,7 +246,7 @@ class _Running:
     def _gather(self, mode: Mode, number: int, variables: Iterable[Variable]) -> None:
         entries: dict[str, ResultEntry] = {}
         for variable in variables:
-            handed_over = variable.hand_over(mode, number)
+            handed_over = variable.hand_over(mode, number, self._gathering.rank)
             index = self._variables.index(variable)
             if index:
                 # Others may have values of the same name.
