@@ -113,7 +113,7 @@ def _make(file: Any, name: str, dtype: Any, ndim: int) -> Any:
         name,
         shape=(0,) * ndim,
         maxshape=(None,) * ndim,
-        chunks=(1024,) if ndim == 1 else (64, 16),
+        chunks=(256,) if ndim == 1 else (64, 16),
         dtype=kind,
         fillvalue=fill_value(kind),
     )

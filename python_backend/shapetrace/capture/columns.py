@@ -21,7 +21,7 @@ LEAF: Final = "shapetrace_column"
 
 _ROW_OF_ITS_OWN: Final = 1 << 15
 """Bytes from which a value has a chunk to itself."""
-_SMALL_CHUNK: Final = 1 << 13
+_SMALL_CHUNK: Final = 1 << 12
 _LARGE_CHUNK: Final = 1 << 17
 _LARGEST_CHUNK: Final = 1 << 24
 _FLAT_CHUNK: Final = 1 << 16
@@ -113,8 +113,8 @@ class Column:
         dataset.attrs[LEAF] = json.dumps({"flat": flat, "shapes": shapes})
         return cls(group, name, leaf)
 
-    def has_room_for(self, shape: Sequence[int]) -> bool:
-        """Whether a value of this size would not mostly be padding."""
+    def has_room_for(self, shape: Sequence[int], count: int) -> bool:
+        """Whether so many values of this size would not mostly be padding."""
         if self.is_flat or not shape or self.is_text:
             return True
         item_chunk = self._chunk[1:]
@@ -124,8 +124,8 @@ class Column:
         size = self._size
         allocated = math.prod(chunks) * math.prod(item_chunk) * size
         real = math.prod(shape) * size
-        bound = 2 * (self._real + real) + _PADDING_FOR_NOTHING
-        return bool(self._allocated + allocated <= bound)
+        bound = 2 * (self._real + count * real) + _PADDING_FOR_NOTHING
+        return bool(self._allocated + count * allocated <= bound)
 
     def append(self, arrays: Sequence[Any]) -> None:
         """Add values at the end."""
@@ -165,7 +165,7 @@ class Column:
 
         if self._shapes is None:
             read = self._read((row,), (1, *self.dataset.shape[1:]))[0]
-            return numpy.array(read, object) if self.is_text else read
+            return numpy.array(read, object if self.is_text else None)
         shape = tuple(int(size) for size in self._shapes[row])
         if not self.is_flat:
             start = (row, *(0 for _ in shape))

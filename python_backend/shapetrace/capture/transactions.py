@@ -73,7 +73,6 @@ class TransactionalFile:
         self._identity = (self._find(identity), identity)
         self._has_journal = False
 
-    @property
     def is_replaced(self) -> bool:
         """Whether the path has come to name something else, or nothing."""
         try:

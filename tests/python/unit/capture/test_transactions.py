@@ -231,8 +231,8 @@ def test_a_forked_child_writes_nothing(path: Path) -> None:
 
 def test_a_file_that_was_removed_or_replaced_is_noticed(path: Path) -> None:
     file = TransactionalFile(str(path), IDENTITY)
-    assert not file.is_replaced
+    assert not file.is_replaced()
     transactions.create(str(path), path.read_bytes(), overwrite=True)
-    assert file.is_replaced
+    assert file.is_replaced()
     path.unlink()
-    assert file.is_replaced
+    assert file.is_replaced()
