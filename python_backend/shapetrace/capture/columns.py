@@ -23,7 +23,9 @@ _ROW_OF_ITS_OWN: Final = 1 << 15
 """Bytes from which a value has a chunk to itself."""
 _SMALL_CHUNK: Final = 1 << 12
 _LARGE_CHUNK: Final = 1 << 17
-_LARGEST_CHUNK: Final = 1 << 24
+_LARGEST_CHUNK: Final = 1 << 28
+_LARGEST_FILTERED: Final = 1 << 24
+"""Of a compressed chunk all is read when any of it is."""
 _FLAT_CHUNK: Final = 1 << 16
 _DIRECT: Final = 1 << 14
 """Bytes from which a whole chunk is handed over without the cache in between."""
@@ -40,6 +42,11 @@ class Compression:
     name: Any = None
     options: Any = None
     shuffle: bool = False
+
+    @property
+    def is_any(self) -> bool:
+        """Whether chunks are anything but what was written."""
+        return self.name is not None or self.shuffle
 
     def as_keywords(self) -> dict[str, Any]:
         """In h5py's words."""
@@ -95,7 +102,7 @@ class Column:
             shape, chunk = (0,), (max(_FLAT_CHUNK // size, 1),)
         else:
             shape = (0, *sample.shape)
-            chunk = _chunk_shape(sample.shape, size, rows)
+            chunk = _chunk_shape(sample.shape, size, rows, is_filtered=compression.is_any)
         dataset = group.create_dataset(
             name,
             shape=shape,
@@ -314,7 +321,9 @@ def _make_shapes(group: Any, name: str, ndim: int) -> Any:
     )
 
 
-def _chunk_shape(shape: Sequence[int], size: int, rows: int) -> tuple[int, ...]:
+def _chunk_shape(
+    shape: Sequence[int], size: int, rows: int, *, is_filtered: bool
+) -> tuple[int, ...]:
     """Large values have chunks of their own; small ones share, if possible as they come."""
     item = [max(length, 1) for length in shape]
     item_bytes = math.prod(item) * size
@@ -322,7 +331,7 @@ def _chunk_shape(shape: Sequence[int], size: int, rows: int) -> tuple[int, ...]:
         wanted = max(rows, _SMALL_CHUNK // item_bytes)
         return (max(min(wanted, _LARGE_CHUNK // item_bytes), 1), *item)
     axis = 0
-    while math.prod(item) * size > _LARGEST_CHUNK:
+    while math.prod(item) * size > (_LARGEST_FILTERED if is_filtered else _LARGEST_CHUNK):
         if item[axis] == 1:
             axis += 1
             continue
