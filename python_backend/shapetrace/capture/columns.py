@@ -74,6 +74,7 @@ class Column:
         self._is_filtered = self.dataset.id.get_create_plist().get_nfilters() > 0
         self._real = self._allocated = 0
         self._starts: Any = None
+        self._headers = [header_of(self.dataset)]
         self._size: int = self.dataset.dtype.itemsize
         self._extent: tuple[int, ...] = self.dataset.shape
 
@@ -157,6 +158,12 @@ class Column:
     def stored_bytes(self) -> int:
         """How much there is to read, padding included."""
         return math.prod(self._extent) * self._size
+
+    def headers(self) -> list[int]:
+        """Where in the file the sizes of the datasets are."""
+        if self._shapes is not None and len(self._headers) == 1:
+            self._headers.append(header_of(self._shapes))
+        return self._headers
 
     def all_shapes(self) -> Any:
         """The size of each row."""
@@ -298,6 +305,12 @@ def append_rows(dataset: Any, block: Any, start: int) -> None:
     dataset.id.set_extent((start + len(block), *dataset.shape[1:]))
     if block.size:
         write_block(dataset, (start, *(0 for _ in block.shape[1:])), block)
+
+
+def header_of(dataset: Any) -> int:
+    """Where in the file the description of a dataset is."""
+    place: int = library().h5o.get_info(dataset.id).addr
+    return place
 
 
 def free_name(group: Any, wanted: str) -> str:

@@ -170,6 +170,14 @@ class Entry:
                 part.cut(known.get(part, 0))
             raise
 
+    def headers(self) -> Iterator[int]:
+        """Where in the file the sizes of all datasets are."""
+        for part in self.parts:
+            for column in part.columns:
+                yield from column.headers()
+            for beside in part.beside.values():
+                yield beside.header
+
     def _part_for(self, run: Sequence[Row]) -> Part:
         value = run[0].value
         alike = [part for part in self.parts if part.structure == value.structure]

@@ -106,7 +106,8 @@ class Storage:
         try:
             self._store_problems()
             self._file.flush()
-            self._transaction.commit()
+            headers = {place for entry in self._entries.values() for place in entry.headers()}
+            self._transaction.commit(headers)
         except BaseException as error:
             self._give_up(error)
             if not isinstance(error, Exception):
