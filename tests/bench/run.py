@@ -45,6 +45,7 @@ BENCHMARKS = {
     "debugpy": ("debugging", "under_debugpy"),
     "trace-tree": ("server", "trace_tree"),
     "panes": ("panes", "panes"),
+    "hdf5": ("hdf5", "writing"),
     "idle": ("idle", "idle"),
     "editor": ("editor", "editor"),
 }

@@ -154,8 +154,8 @@ class H5PYSaverCallback:
         rows = list(self._rows(name, values, iterations, ranks))
         if not rows:
             return
-        self._storage.append(name, rows)
         self._open.add(name)
+        self._storage.append(name, rows)
         if not self._is_told_of_gathers:
             self._commit()
 

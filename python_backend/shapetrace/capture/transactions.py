@@ -5,10 +5,13 @@ yet. What is written before that end is kept in memory. A commit writes it to ``
 first, all of it or nothing, and then to its place, which is a few kilobytes for a file that grows.
 
 A process that is killed leaves the file as of its last commit. The exception are the microseconds
-in which the journal's content is being put into place: a file that was left in them may not open,
-but its journal is there, and ``recover`` finishes what was begun. All this is about the end of the
-process; nothing waits for the disk itself, so when the whole machine goes down, the file is as the
-operating system left it.
+in which the journal's content is being put into place. First comes what nothing refers to yet, then
+the sizes of the datasets: a file that was left in them opens as well, as a rule, and has some of
+the last gather's values and not the others. Should an inner node of an index just have been
+divided, it may not. The journal is there in any case, and ``recover`` finishes what was begun.
+
+All this is about the end of the process; nothing waits for the disk itself, so when the whole
+machine goes down, the file is as the operating system left it.
 """
 
 from __future__ import annotations
@@ -19,7 +22,8 @@ import os
 import struct
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, BinaryIO, Final
 
 _lock_file: Callable[[int, int], None] | None
@@ -70,10 +74,11 @@ class TransactionalFile:
         self._committed_end = self._size = self._raw.seek(0, os.SEEK_END)
         self._position = 0
         self._pages: dict[int, bytearray] = {}
+        self._changed: dict[int, int] = {}
+        """What is kept in memory of the committed part: places and how many bytes."""
         self._identity = (self._find(identity), identity)
         self._has_journal = False
 
-    @property
     def is_replaced(self) -> bool:
         """Whether the path has come to name something else, or nothing."""
         try:
@@ -133,8 +138,10 @@ class TransactionalFile:
 
     # What the saver calls.
 
-    def commit(self) -> None:
+    def commit(self, last: Collection[int] = ()) -> None:
         """Make everything that was written since the last commit part of the file.
+
+        What lies at certain places, by which the rest comes to be seen, is put there last.
 
         Raises what went wrong; the file is as of the last commit then, or will be as of this one
         once ``restore`` has been able to finish it.
@@ -144,7 +151,7 @@ class TransactionalFile:
         if not self._is_ours():
             return
         try:
-            extents = list(self._extents())
+            extents = self._extents(last)
             if extents:
                 with _written_journal(self.path, self._identity, extents):
                     self._has_journal = True
@@ -153,6 +160,7 @@ class TransactionalFile:
             self._has_journal = False
             self._committed_end = max(self._committed_end, self._size)
             self._pages.clear()
+            self._changed.clear()
         except BaseException as error:
             self._fail(error)
             raise
@@ -160,6 +168,7 @@ class TransactionalFile:
     def restore(self) -> None:
         """Go back to the last commit, after HDF5 has closed the file; raises what prevents it."""
         self._pages.clear()
+        self._changed.clear()
         if self._has_journal:
             recover(self.path)
             self._has_journal = False
@@ -203,6 +212,7 @@ class TransactionalFile:
         within = min(max(self._committed_end - offset, 0), len(view))
         if within:
             self._keep(offset, view[:within])
+            self._changed[offset] = max(within, self._changed.get(offset, 0))
         if within < len(view):
             _write_at(self._raw, offset + within, view[within:])
 
@@ -233,22 +243,32 @@ class TransactionalFile:
                 view[first - offset : last - offset] = page[first % _PAGE : last - number * _PAGE]
         return count
 
-    def _extents(self) -> Iterator[tuple[int, bytes]]:
-        """What is kept in memory, in the order of its places, neighbours together.
+    def _extents(self, last: Collection[int]) -> list[tuple[int, bytes]]:
+        """What is kept in memory, in the order in which it is to be put into place.
 
-        So the superblock is first: an end of file that is too far away harms nobody.
+        The superblock is first, as an end of file that is too far away harms nobody.
         """
-        start, parts = -1, bytearray()
-        for number in sorted(self._pages):
-            place = number * _PAGE
-            if start >= 0 and start + len(parts) != place:
-                yield start, bytes(parts)
-                start = -1
-            if start < 0:
-                start, parts = place, bytearray()
-            parts += self._pages[number][: max(self._committed_end - place, 0)]
-        if start >= 0:
-            yield start, bytes(parts)
+        ranges: list[tuple[int, int]] = []
+        for start in sorted(self._changed):
+            end = start + self._changed[start]
+            if ranges and start < ranges[-1][1]:
+                ranges[-1] = (ranges[-1][0], max(end, ranges[-1][1]))
+            else:
+                ranges.append((start, end))
+        places = sorted(last)
+
+        def is_last(each: tuple[int, int]) -> bool:
+            return bisect_left(places, each[0]) < bisect_left(places, each[1])
+
+        return [(start, self._kept(start, end)) for start, end in sorted(ranges, key=is_last)]
+
+    def _kept(self, start: int, end: int) -> bytes:
+        content = bytearray()
+        while start < end:
+            number, first = divmod(start, _PAGE)
+            content += self._pages[number][first : first + end - start]
+            start = (number + 1) * _PAGE
+        return bytes(content)
 
     def _apply(self, extents: list[tuple[int, bytes]]) -> None:
         for offset, content in extents:
