@@ -146,7 +146,9 @@ def ending(node: ast.expr | ast.stmt) -> Location:
             return line_of(target)
         case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
             return line_of(target)
-        case ast.Expr(value=inner) | ast.Assert(test=inner):
+        case ast.Expr(value=ast.IfExp() | ast.BoolOp()):
+            return NOWHERE
+        case ast.Expr(value=inner):
             return ending(inner)
         case ast.IfExp() | ast.BoolOp() | ast.NamedExpr() | ast.Compare():
             return line_of(node)

@@ -76,9 +76,13 @@ class Rewriting:
         self, statements: list[ast.stmt], sure: Sure, *, before: list[ast.stmt] | None = None
     ) -> tuple[list[ast.stmt], Sure]:
         result = [*(before or [])]
+        statement: ast.stmt | None = None
         for statement in statements:
             hooked, sure = self._statement(statement, sure)
             result += hooked
+        if result and result[-1] is not statement and result[-1].lineno > 0:
+            # What the compiler adds at the end of a block has the line of what is before it.
+            result.append(ast.Pass(**location(result[-1])))
         return result, sure
 
     def _statement(self, node: ast.stmt, sure: Sure) -> tuple[list[ast.stmt], Sure]:

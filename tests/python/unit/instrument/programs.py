@@ -50,7 +50,7 @@ class Programs:
             case 8:
                 return f"({self.name()} := {self.value(inner)})"
             case 9:
-                return f"[call(i, {self.value(inner)}) for i in (1, 2)]"
+                return f"[call(i, {self.value(2)}) for i in (1, 2)]"
             case 10:
                 return f"sum({self.name()} for {self.name()} in items({self.value(inner)}))"
             case 11:
@@ -60,7 +60,7 @@ class Programs:
             case 13:
                 return f"({self.value(inner)} and {self.value(inner)})"
             case 14:
-                return f"{{i: {self.value(inner)} for i in [0, 1]}}"
+                return f"{{i: {self.value(2)} for i in [0, 1]}}"
             case 15:
                 if self._kind != "plain":
                     return "(await pause())" if self._kind.startswith("async") else "(yield 1)"
@@ -140,7 +140,7 @@ class Programs:
             case 24:
                 return [f"assert {self.value()}"]
             case 25:
-                return [f"log({self.name()}, \\", f"  {self.value()})", "pass"]
+                return [f"log({self.name()}, \\", f"  {self.value()})"]
             case 26 if "generator" in self._kind:
                 return [f"{self.name()} = yield {self.value()}"]
             case _:
