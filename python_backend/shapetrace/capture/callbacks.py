@@ -132,7 +132,7 @@ def _call(callback: Callback, name: str, arguments: tuple[object, ...]) -> Any:
 def _parameters(callback: Callback) -> tuple[int, str]:
     """How many positional arguments a callback takes, four at most, and what the second is called.
 
-    Those with a default count, too. Asked once: callbacks are called for every name at every gather.
+    Those with a default count, too. Asked once: a callback is called for each name at each gather.
     """
     known = _known.get(id(callback))
     if known is None or known[0] is not callback:

@@ -18,6 +18,8 @@ import torch
 from torch._C import DisableTorchFunction
 from torch.nn.parameter import is_lazy
 
+from shapetrace.capture import dtensors
+
 _PLAIN: Final = frozenset({torch.Tensor, torch.nn.Parameter})
 """Classes of tensors that torch itself computes with, and no code in Python."""
 
@@ -139,20 +141,18 @@ def text_of(value: object) -> str:
 
 def copied_tensor(tensor: torch.Tensor) -> torch.Tensor:
     """What is in a tensor, detached and on the CPU, as a tensor of its own."""
-    if type(tensor) in _PLAIN and not _is_watched():
-        # Nearly all tensors, for which each guard would cost as much as a good part of the copy.
-        if tensor.is_cpu and not tensor.is_inference() and _transforming() is None:
-            with _below_autograd():
-                return tensor.clone()
+    is_plain_here = type(tensor) in _PLAIN and not _is_watched() and _transforming() is None
+    if is_plain_here and tensor.is_cpu and not tensor.is_inference():
+        # Nearly all tensors: each further guard would cost as much as a good part of the copy.
+        with _below_autograd():
+            return tensor.clone()
     refuse_unreadable(tensor)
     if type(tensor) in _PLAIN:
         with unseen():
             return _to_cpu(tensor)
-    local = getattr(tensor, "_local_tensor", None)
-    if isinstance(local, torch.Tensor):  # a DTensor's part on this rank
-        return copied_tensor(local)
     with without_modes():
-        return _to_cpu(tensor.detach())
+        # Of a distributed tensor the part that is here: all of it would be a collective.
+        return _to_cpu(dtensors.plain(tensor.detach()))
 
 
 def _is_watched() -> bool:

@@ -24,7 +24,7 @@ from typing import Protocol
 from shapetrace.capture.collecting import Collector
 from shapetrace.capture.groups import default_group
 from shapetrace.capture.liveness import Patience
-from shapetrace.capture.results import ResultEntry, Round, join
+from shapetrace.capture.results import ResultEntry, Round
 from shapetrace.capture.sending import Sender
 from shapetrace.capture.sizes import size_of
 

@@ -161,10 +161,9 @@ class Iterations:
             frame = frame.f_back
         for reference, iteration in reversed(self._later):
             later = reference()
-            for name in ("gi_frame", "cr_frame", "ag_frame"):
-                own = getattr(later, name, None)
-                if own is not None and id(own) in frames:
-                    return iteration
+            own = [getattr(later, name, None) for name in ("gi_frame", "cr_frame", "ag_frame")]
+            if any(each is not None and id(each) in frames for each in own):
+                return iteration
         return None
 
 

@@ -105,7 +105,7 @@ class Capture:
 class FunctionListener:
     """Listens to one function, for all modules that it is wanted of.
 
-    What goes by for every call, and for every statement of one, is written out here at length.
+    What goes by for every call, and for every statement of one, is written out at length.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class FunctionListener:
         self._is_simple = is_method and model is None
         self._due: frozenset[int] | None = None
         self._ready: dict[int, _Ready] = {}
-        """What is wanted of the function as each module calls it, in the iterations that are due."""
+        """What is wanted of the function as each module calls it, in iterations that are due."""
 
     def entered(self, call: Call) -> State | None:
         """A call begins."""
@@ -190,7 +190,7 @@ class FunctionListener:
                 chosen[number] = (subject, wanted, returns)
         self._ready, self._due = chosen, due
 
-    def looked_at(self, state: State, name: str, value: Any, line: int, assigned: bool) -> None:
+    def looked_at(self, state: Any, name: str, value: Any, line: int, assigned: bool) -> None:
         """A variable was assigned, or its value may have changed."""
         wants = state[1].get(name)
         if wants is None:
@@ -198,27 +198,26 @@ class FunctionListener:
         try:
             seen = state[3]
             for want in wants:
-                if want.whole:
-                    known = seen.get(want)
-                    if known is None or not known.is_still(value):
-                        now = seen[want] = remembered(value)
-                        last = None if known is not None else want.last
-                        if last is None or not last.is_still(value):
-                            if self._capture.save(want, want.name, value, state[0]):
-                                want.last = now.lasting()
+                known = seen.get(want)
+                if want.whole and (known is None or not known.is_still(value)):
+                    now = seen[want] = remembered(value)
+                    last = None if known is not None else want.last
+                    is_new = last is None or not last.is_still(value)
+                    if is_new and self._capture.save(want, want.name, value, state[0]):
+                        want.last = now.lasting()
                 if want.routes:
                     self._capture.look_inside(want, value, state)
         except Exception as error:
             self._capture.fault(error)
 
-    def returned(self, state: State, value: Any, line: int) -> None:
+    def returned(self, state: Any, value: Any, line: int) -> None:
         """The call has returned."""
         try:
             for want in state[2]:
                 last = want.last
-                if last is None or not last.is_still(value):
-                    if self._capture.save(want, want.name, value, state[0]):
-                        want.last = remembered(value).lasting()
+                is_new = last is None or not last.is_still(value)
+                if is_new and self._capture.save(want, want.name, value, state[0]):
+                    want.last = remembered(value).lasting()
         except Exception as error:
             self._capture.fault(error)
         if state[4]:

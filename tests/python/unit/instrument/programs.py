@@ -127,12 +127,16 @@ class Programs:
                     *_indented(["case _:", *_indented(self.block(inner))]),
                 ]
             case 21:
-                return [
-                    f"def helper(p={self.value()}):",
-                    f"    nonlocal {self.name()}",
-                    f"    return p + {self.value(1)}",
-                    "helper()",
-                ] if self._kind == "plain" and depth == 1 else [f"import math as {self.name()}"]
+                return (
+                    [
+                        f"def helper(p={self.value()}):",
+                        f"    nonlocal {self.name()}",
+                        f"    return p + {self.value(1)}",
+                        "helper()",
+                    ]
+                    if self._kind == "plain" and depth == 1
+                    else [f"import math as {self.name()}"]
+                )
             case 22:
                 return [f"class {self.name()}: x = {self.value(1)}"]
             case 23:
@@ -179,6 +183,4 @@ class Programs:
 
 
 def _indented(lines: list[str]) -> list[str]:
-    return [
-        "\n".join("    " + part for part in line.split("\n")) for line in lines
-    ]
+    return ["\n".join("    " + part for part in line.split("\n")) for line in lines]
