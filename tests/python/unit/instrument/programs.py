@@ -84,7 +84,7 @@ class Programs:
                 first, second = self._random.sample(NAMES, 2)
                 return [f"{first} = {second} = {self.value()}; log(list(locals()))"]
             case 6:
-                return [self.value()]
+                return [f"call({self.value()}, 1)"]
             case 7 | 8:
                 return self.branch(inner)
             case 9:
@@ -127,18 +127,22 @@ class Programs:
                     *_indented(["case _:", *_indented(self.block(inner))]),
                 ]
             case 21:
-                return [
-                    f"def helper(p={self.value()}):",
-                    f"    nonlocal {self.name()}",
-                    f"    return p + {self.value(1)}",
-                    "helper()",
-                ] if self._kind == "plain" and depth == 1 else [f"import math as {self.name()}"]
+                return (
+                    [
+                        f"def helper(p={self.value()}):",
+                        f"    nonlocal {self.name()}",
+                        f"    return p + {self.value(1)}",
+                        "helper()",
+                    ]
+                    if self._kind == "plain" and depth == 1
+                    else [f"import math as {self.name()}"]
+                )
             case 22:
                 return [f"class {self.name()}: x = {self.value(1)}"]
             case 23:
                 return [f"{self.name()}: int = {self.value()}", "elsewhere = 1"]
             case 24:
-                return [f"assert {self.value()}"]
+                return [f"assert {self.name()}"]
             case 25:
                 return [f"log({self.name()}, \\", f"  {self.value()})"]
             case 26 if "generator" in self._kind:
@@ -179,6 +183,4 @@ class Programs:
 
 
 def _indented(lines: list[str]) -> list[str]:
-    return [
-        "\n".join("    " + part for part in line.split("\n")) for line in lines
-    ]
+    return ["\n".join("    " + part for part in line.split("\n")) for line in lines]
