@@ -102,6 +102,7 @@ def _rewrite(
     returns = any(following.interest.returns for following in followings)
     rewriting = Rewriting(definition, plan, wanted, returns)
     rewriting.rewrite(_first_location(own), own.co_varnames)
+    plan.finish()
     return rewriting.objects
 
 

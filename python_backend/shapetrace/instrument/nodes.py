@@ -86,7 +86,8 @@ class Hooks:
     def condition(self, hook: object, arguments: list[ast.expr], where: Location) -> ast.expr:
         """A condition that always holds, and calls a hook."""
         shut = ast.UnaryOp(ast.Not(), self.open(where), **where)
-        return ast.BoolOp(ast.Or(), [shut, self.call(hook, arguments, where)], **where)
+        called = ast.Tuple([self.call(hook, arguments, where)], ast.Load(), **where)
+        return ast.BoolOp(ast.Or(), [shut, called], **where)
 
     def is_bound(self, name: str, where: Location) -> ast.expr:
         """Whether a variable has a value, as far as was heard. Not so where torch makes a graph."""

@@ -119,7 +119,8 @@ class Rewriting:
                 changes = bool(node.decorator_list) or isinstance(node, ast.ClassDef)
                 changes = changes or scopes.may_change(*scopes.outside(node))
                 self._expressions.around(node)
-                return self._after(node, stored, changes, sure, NOWHERE)
+                where = NOWHERE if node.decorator_list else _start_of(node)
+                return self._after(node, stored, changes, sure, where)
             case _:
                 stored = scopes.stores(node)
         changes = scopes.may_change(node)

@@ -94,7 +94,7 @@ def traced(code: types.CodeType, action: Callable[[], object]) -> tuple[object, 
 def _is_tidying(code: types.CodeType, offset: int) -> bool:
     """Whether an instruction only tidies up after an error, on whichever line Python says it is."""
     names = [dis.opname[each] for each in code.co_code[offset : offset + 6 : 2]]
-    if names[0] == "LOAD_CONST":
+    if names[0] == "LOAD_CONST" and code.co_consts[code.co_code[offset + 1]] is None:
         return [each.partition("_")[0] for each in names[1:]] == ["STORE", "DELETE"]
     return names[0] in ("COPY", "POP_EXCEPT", "RERAISE")
 

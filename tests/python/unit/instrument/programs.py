@@ -84,7 +84,7 @@ class Programs:
                 first, second = self._random.sample(NAMES, 2)
                 return [f"{first} = {second} = {self.value()}; log(list(locals()))"]
             case 6:
-                return [self.value()]
+                return [f"call({self.value()}, 1)"]
             case 7 | 8:
                 return self.branch(inner)
             case 9:
@@ -142,7 +142,7 @@ class Programs:
             case 23:
                 return [f"{self.name()}: int = {self.value()}", "elsewhere = 1"]
             case 24:
-                return [f"assert {self.value()}"]
+                return [f"assert {self.name()}"]
             case 25:
                 return [f"log({self.name()}, \\", f"  {self.value()})"]
             case 26 if "generator" in self._kind:
