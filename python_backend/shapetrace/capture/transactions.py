@@ -36,6 +36,9 @@ except ImportError:  # Windows
     _lock_file = None
     _LOCK_AT_ONCE = 0
 
+_write_to: Callable[[int, memoryview, int], int] | None = getattr(os, "pwrite", None)
+"""One call instead of two, so that a commit is put into place faster; not on Windows."""
+
 _MAGIC: Final = b"shapetrace journal 1\n"
 _HEADER: Final = struct.Struct("<QII")
 _EXTENT: Final = struct.Struct("<QQ")
@@ -440,8 +443,11 @@ def _read_at(file: io.FileIO, offset: int, view: memoryview) -> None:
 
 
 def _write_at(file: io.FileIO, offset: int, view: memoryview) -> None:
-    file.seek(offset)
+    # A disk that becomes full takes part of it first, and raises at what is left.
     position = 0
     while position < len(view):
-        # A disk that becomes full takes part of it first, and raises at what is left.
-        position += file.write(view[position:]) or 0
+        if _write_to is not None:
+            position += _write_to(file.fileno(), view[position:], offset + position)
+        else:
+            file.seek(offset + position)
+            position += file.write(view[position:]) or 0
