@@ -10,6 +10,7 @@ import pytest
 
 from shapetrace.capture import transactions
 from shapetrace.capture.transactions import TransactionalFile, journal_of, recover
+from tests.python.unit.capture.forking import forked
 
 IDENTITY = b"one of a kind"
 
@@ -228,7 +229,7 @@ def test_a_forked_child_writes_nothing(path: Path) -> None:
     before = path.read_bytes()
     file = TransactionalFile(str(path), IDENTITY)
     put(file, 100, b"parent")
-    child = os.fork()
+    child = forked()
     if not child:
         put(file, 100, b"child.")
         put(file, len(before), b"child" * 100_000)
