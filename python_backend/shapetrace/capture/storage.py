@@ -13,6 +13,7 @@ from shapetrace._errors import CaptureFileError
 from shapetrace.capture import transactions
 from shapetrace.capture.encoding import UnstorableError
 from shapetrace.capture.entries import Entry, Layout, Row, entries_of
+from shapetrace.capture.journal import recover
 from shapetrace.capture.library import library, new_image, opened_for_writing
 from shapetrace.capture.missing import Counted, Missing
 from shapetrace.capture.problems import Problems
@@ -211,7 +212,7 @@ class Storage:
         self._close_reading()
         if self._transaction is None and self._identity is not None:
             try:
-                transactions.recover(self.path)
+                recover(self.path)
                 self._transaction = TransactionalFile(self.path, self._identity)
             except (FileNotFoundError, ValueError):
                 # Removed or replaced since it was closed.

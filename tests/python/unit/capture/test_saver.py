@@ -380,7 +380,7 @@ def test_an_interrupt_is_passed_on_and_leaves_the_last_gather(
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("shapetrace.capture.transactions._write_at", interrupted)
+    monkeypatch.setattr("shapetrace.capture.transactions.write_at", interrupted)
     with pytest.raises(KeyboardInterrupt):
         saver("x", [torch.ones(1000, 100)], [1])
     monkeypatch.undo()
