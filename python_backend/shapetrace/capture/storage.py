@@ -13,6 +13,7 @@ from shapetrace._errors import CaptureFileError
 from shapetrace.capture import transactions
 from shapetrace.capture.encoding import UnstorableError
 from shapetrace.capture.entries import Entry, Layout, Row, entries_of
+from shapetrace.capture.journal import recover
 from shapetrace.capture.library import library, new_image, opened_for_writing
 from shapetrace.capture.missing import Counted, Missing
 from shapetrace.capture.problems import Problems
@@ -150,6 +151,13 @@ class Storage:
             entries = self._entries
         return {name: entry.parts[0].object for name, entry in entries.items() if entry.parts}
 
+    def release(self) -> None:
+        """Let go of everything, at the end of the process."""
+        if self._owner == os.getpid():
+            self.commit()
+            self.close()
+            self._close_reading()
+
     def _begin(self) -> None:
         """Nothing has been saved by this process."""
         self._owner = os.getpid()
@@ -201,12 +209,10 @@ class Storage:
 
     def _open(self) -> None:
         """The file as of the last commit, or a new one; raises what prevents it."""
-        if self._reading is not None:
-            self._reading.close()
-            self._reading = None
+        self._close_reading()
         if self._transaction is None and self._identity is not None:
             try:
-                transactions.recover(self.path)
+                recover(self.path)
                 self._transaction = TransactionalFile(self.path, self._identity)
             except (FileNotFoundError, ValueError):
                 # Removed or replaced since it was closed.
@@ -285,6 +291,11 @@ class Storage:
                 self._transaction.close()
         self._transaction = None
 
+    def _close_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
+
     def _close_file(self) -> None:
         file, self._file, self._entries = self._file, None, {}
         if file is not None:
@@ -324,5 +335,4 @@ def _close_at_exit(storage: Storage) -> None:
 
 def _close_all() -> None:
     for storage in list(_open_storages):
-        storage.commit()
-        storage.close()
+        storage.release()

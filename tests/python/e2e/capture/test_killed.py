@@ -11,13 +11,13 @@ import h5py
 import numpy as np
 import pytest
 
+from shapetrace.capture.journal import journal_of, recover
 from shapetrace.capture.reading import read_names, read_values
-from shapetrace.capture.transactions import journal_of, recover
 from tests.python.e2e.capture.writers import NAMES, PER_GATHER, start
 
 pytestmark = pytest.mark.e2e
 
-KILLS = 25
+KILLS = 20
 
 
 def killed(process: subprocess.Popen[bytes], chance: random.Random) -> int:
@@ -61,7 +61,11 @@ def test_a_writer_that_is_killed_at_any_moment(tmp_path: Path) -> None:
     for number in range(KILLS):
         path = tmp_path / f"{number}.h5"
         gathers = killed(start(path), chance)
-        # The few microseconds in which a commit is put into place.
+        # Whoever opens it finds all that had been said to be in it ...
+        with h5py.File(path, "r") as file:
+            assert len(file["first"]) >= gathers * PER_GATHER
+            assert (file["first"][: gathers * PER_GATHER, 3, 3] == np.arange(gathers * 4)).all()
+        # ... and whole gathers only, but for those microseconds in which one is put into place.
         recover(str(path))
         assert_whole(path, gathers)
         path.unlink()

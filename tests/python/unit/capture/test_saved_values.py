@@ -14,6 +14,8 @@ import h5py
 import numpy as np
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.testing._internal.two_tensor import TwoTensor
 
 from shapetrace.capture.hdf5 import H5PYSaverCallback
 from shapetrace.capture.reading import read_values
@@ -283,6 +285,24 @@ def test_what_cannot_be_stored_is_told_of_once(
     assert "\n" not in saver.problems[0]
     assert capsys.readouterr().err == f"shapetrace: {saver.problems[0]}\n"
     assert [item.value for item in read_values(path, "x")] == [1, 2] * 3
+
+
+def test_tensors_that_have_no_values_of_their_own(tmp_path: Path) -> None:
+    with H5PYSaverCallback(tmp_path / "x.h5") as saver, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+
+        def saving(x: torch.Tensor) -> torch.Tensor:
+            saver("transformed", [x], [0])
+            return x.sum()
+
+        torch.vmap(saving)(torch.ones(3, 2))
+        with FakeTensorMode():
+            saver("fake", [torch.ones(3)], [0])
+        saver("two", [TwoTensor(torch.ones(2), torch.ones(2))], [0])
+    assert [problem.partition(":")[0] for problem in saver.problems] == [
+        *("transformed", "fake", "two"),
+    ]
+    assert all(": not saved: " in problem for problem in saver.problems)
 
 
 def test_a_mode_of_the_programs_does_not_see_saving(tmp_path: Path) -> None:

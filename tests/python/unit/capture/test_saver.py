@@ -18,6 +18,7 @@ import torch
 from shapetrace._errors import CaptureFileError, ShapetraceError
 from shapetrace.capture.hdf5 import H5PYSaverCallback
 from shapetrace.capture.reading import read_names, read_values
+from tests.python.unit.capture.forking import forked
 
 
 @pytest.fixture
@@ -269,7 +270,7 @@ def test_a_forked_child_leaves_its_parents_file_alone(path: Path) -> None:
     saver("x", [1], [0])
     saver.after_gather()
     saver("x", [2], [1])
-    child = os.fork()
+    child = forked()
     if not child:
         try:
             saver("x", [3], [1])
@@ -379,7 +380,7 @@ def test_an_interrupt_is_passed_on_and_leaves_the_last_gather(
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("shapetrace.capture.transactions._write_at", interrupted)
+    monkeypatch.setattr("shapetrace.capture.transactions.write_at", interrupted)
     with pytest.raises(KeyboardInterrupt):
         saver("x", [torch.ones(1000, 100)], [1])
     monkeypatch.undo()

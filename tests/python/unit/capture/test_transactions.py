@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from shapetrace.capture import transactions
-from shapetrace.capture.transactions import TransactionalFile, journal_of, recover
+from shapetrace.capture.journal import journal_of, recover, write_at
+from shapetrace.capture.transactions import TransactionalFile
+from tests.python.unit.capture.forking import forked
 
 IDENTITY = b"one of a kind"
 
@@ -97,19 +99,19 @@ class Killed(BaseException):
 @pytest.fixture
 def kill_after(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
     """Have the process die, as far as files go, after so many more writes to the file itself."""
-    original = transactions._write_at
+    original = write_at
 
     def kill(writes: int) -> None:
         left = writes
 
-        def write_at(*arguments: object) -> None:
+        def dying(*arguments: object) -> None:
             nonlocal left
             if not left:
                 raise Killed
             left -= 1
             original(*arguments)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(transactions, "_write_at", write_at)
+        monkeypatch.setattr(transactions, "write_at", dying)
 
     yield kill
     monkeypatch.undo()
@@ -228,7 +230,7 @@ def test_a_forked_child_writes_nothing(path: Path) -> None:
     before = path.read_bytes()
     file = TransactionalFile(str(path), IDENTITY)
     put(file, 100, b"parent")
-    child = os.fork()
+    child = forked()
     if not child:
         put(file, 100, b"child.")
         put(file, len(before), b"child" * 100_000)

@@ -19,6 +19,10 @@ from shapetrace.views.styled import cells
 from shapetrace.views.terminal import to_text
 from tests.python.unit.views.expected import assert_expected
 
+WIDTHS = (60, 80, 140)
+CAPTURED = (*(f"captured.{width}.txt" for width in WIDTHS), "captured.verbose.txt")
+"""The expected files that belong to these tests."""
+
 BELL = (1, 2, 8, 30, 90, 170, 220, 240, 230, 180, 100, 40, 9, 4, 1, 1)
 
 
@@ -139,7 +143,7 @@ RUN = CapturedFile(
 EMPTY = CapturedFile("empty.h5", 2048, ())
 
 
-@pytest.mark.parametrize("width", [60, 80, 140])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_text(width: int) -> None:
     text = render_captured(RUN, ViewOptions(width=width)).plain()
     assert all(cells(line) <= width for line in text.splitlines())
