@@ -39,6 +39,8 @@ BENCHMARKS = {
     "settled": ("speed", "settled"),
     "memory-repeated": ("memory", "repeated_calls"),
     "memory-records": ("memory", "distinct_records"),
+    "capturing": ("capturing", "speed"),
+    "capturing-memory": ("capturing", "memory"),
     "exactness": ("exactness", "exactness"),
     "server-start": ("server", "server_start"),
     "server-answers": ("server", "server_answers"),
