@@ -71,7 +71,7 @@ def is_plain(value: object) -> bool:
 
 def copied(value: Any) -> Any:
     """A copy of a value; raises ``CannotCopyError`` for a tensor that cannot be read here."""
-    if isinstance(value, torch.Tensor):
+    if type(value) is torch.Tensor or isinstance(value, torch.Tensor):
         return copied_tensor(value)
     return _copied(value, {}, 0)
 
@@ -141,9 +141,16 @@ def text_of(value: object) -> str:
 
 def copied_tensor(tensor: torch.Tensor) -> torch.Tensor:
     """What is in a tensor, detached and on the CPU, as a tensor of its own."""
-    is_plain_here = type(tensor) in _PLAIN and not _is_watched() and _transforming() is None
-    if is_plain_here and tensor.is_cpu and not tensor.is_inference():
-        # Nearly all tensors: each further guard would cost as much as a good part of the copy.
+    # Nearly all tensors: each guard costs as much as a good part of the copy.
+    if (
+        type(tensor) in _PLAIN
+        and not (_function_modes() or _dispatch_modes() or _is_inferring())
+        and _transforming() is None
+        and tensor.is_cpu
+        and not tensor.is_inference()
+    ):
+        if not tensor.requires_grad:
+            return tensor.clone()
         with _below_autograd():
             return tensor.clone()
     refuse_unreadable(tensor)
@@ -155,16 +162,9 @@ def copied_tensor(tensor: torch.Tensor) -> torch.Tensor:
         return _to_cpu(dtensors.plain(tensor.detach()))
 
 
-def _is_watched() -> bool:
-    """Whether a mode is on that must not notice, or that a copy must not be made in."""
-    internals = torch._C
-    return bool(
-        internals._len_torch_function_stack()
-        or internals._len_torch_dispatch_stack()
-        or torch.is_inference_mode_enabled()
-    )
-
-
+_function_modes: Final = torch._C._len_torch_function_stack
+_dispatch_modes: Final = torch._C._len_torch_dispatch_stack
+_is_inferring: Final = torch.is_inference_mode_enabled
 _below_autograd: Any = torch._C._AutoDispatchBelowAutograd
 
 
