@@ -117,7 +117,9 @@ def test_calls_are_at_the_same_places_and_followed_by_the_same_stores() -> None:
 
 
 def test_the_hooks_can_be_pickled_and_copied_and_then_do_nothing() -> None:
-    function = function_of("def f(a):\n    x = [a]\n    for i in x: y = i\n    g()\n    return y\n", g=int)
+    function = function_of(
+        "def f(a):\n    x = [a]\n    for i in x: y = i\n    g()\n    return y\n", g=int
+    )
     heard = Heard()
     with follow(function, EVERYTHING, heard):
         for duplicate in (lambda c: pickle.loads(pickle.dumps(c)), copy.copy, copy.deepcopy):

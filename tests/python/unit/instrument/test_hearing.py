@@ -120,7 +120,9 @@ def test_what_may_have_changed_a_variable_has_it_looked_at(statement: str) -> No
     seen: list[str] = []
 
     class Texts(Heard):
-        def looked_at(self, state: Any, name: str, value: object, line: int, assigned: bool) -> None:
+        def looked_at(
+            self, state: Any, name: str, value: object, line: int, assigned: bool
+        ) -> None:
             if name == "a":
                 seen.append(repr(value))
 
@@ -208,7 +210,9 @@ def test_asynchronous_functions_and_generators_are_heard() -> None:
                 x = m
             return found
         """
-    generator = function_of("async def g(n):\n    for i in range(n):\n        yield i\n    return\n", "g")
+    generator = function_of(
+        "async def g(n):\n    for i in range(n):\n        yield i\n    return\n", "g"
+    )
 
     class Manager:
         async def __aenter__(self) -> int:
