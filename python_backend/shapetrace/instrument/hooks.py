@@ -241,6 +241,9 @@ class Site:
     def __reduce__(self) -> tuple[Any, ...]:
         return (_Silence, ())
 
+    def __deepcopy__(self, memo: object) -> Site:
+        return self
+
     @property
     def look(self) -> Callable[..., object]:
         """The hook after variables were assigned, or may have changed."""

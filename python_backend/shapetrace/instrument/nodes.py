@@ -8,6 +8,7 @@ line of that before it, and none at all where ways meet.
 from __future__ import annotations
 
 import ast
+import itertools
 from typing import Any, Final, TypeAlias
 
 Location: TypeAlias = dict[str, Any]
@@ -18,6 +19,8 @@ NOWHERE: Final[Location] = {
     "col_offset": -1,
     "end_col_offset": -1,
 }
+
+_NUMBERS: Final = itertools.count()
 
 
 class Hooks:
@@ -30,7 +33,7 @@ class Hooks:
         self._bound: Final = self._marker(bound)
 
     def _marker(self, value: object) -> str:
-        marker = f"<hook {len(self.objects)} of shapetrace>"
+        marker = f"<hook {next(_NUMBERS)} of shapetrace>"
         self.objects[marker] = value
         return marker
 

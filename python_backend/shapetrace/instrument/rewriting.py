@@ -18,7 +18,7 @@ from shapetrace.instrument.nodes import (
     location,
     variable,
 )
-from shapetrace.instrument.source import Definition
+from shapetrace.instrument.source import Definition, first_line
 
 Sure = frozenset[str] | None
 """The names that have a value at a place, whichever way it was reached. None: it is not reached."""
@@ -37,7 +37,7 @@ class Rewriting:
         own = self._variables.names
         self._wanted: Final = frozenset(own if names is None else own & names)
         self._steady: Final = (self._wanted & self._variables.plain) - self._variables.shared
-        self._hooks: Final = Hooks(plan.gate, plan.bound, definition.lineno)
+        self._hooks: Final = Hooks(plan.gate, plan.bound, first_line(definition))
         self._expressions: Final = Expressions(plan, self._hooks, self._wanted)
         self._finals = 0
         self._has_finally: Final = returns and scopes.has_finally(definition)
@@ -67,10 +67,12 @@ class Rewriting:
             body.append(ast.Return(None, **NOWHERE))
         site = Site(self._plan, marks)
         values = [leading, *heard]
-        ordered = self._hooks.names_first(
-            [name for name in order if name in self._variables.plain - self._variables.shared]
-        )
-        definition.body = [*docstring, ordered, self._hooks.body(site.enter, values, body, first)]
+        body = [self._hooks.body(site.enter, values, body, first)]
+        names = self._variables.plain - self._variables.shared
+        ordered = [name for name in order if name in names]
+        if ordered:
+            body.insert(0, self._hooks.names_first(ordered))
+        definition.body = [*docstring, *body]
 
     def _block(
         self, statements: list[ast.stmt], sure: Sure, *, before: list[ast.stmt] | None = None

@@ -13,7 +13,7 @@ class Model(nn.Module):
         self.layer = nn.Linear(4, 4)
 
     def forward(self, x: torch.Tensor, n: int = 2) -> torch.Tensor:
-        y = x
+        y = maybe = x
         if (k := n) > 1:
             y = self.layer(x)
             maybe = y

@@ -28,6 +28,8 @@ class Programs:
         for _ in range(count or self._random.randint(1, 3)):
             self._left -= 1
             lines += self.statement(depth)
+            if lines[-1].startswith(("raise", "return")):
+                break
         return lines
 
     def name(self) -> str:

@@ -8,6 +8,7 @@ import pickle
 import sys
 import types
 import warnings
+from functools import partial
 from typing import Any
 
 import pytest
@@ -56,14 +57,14 @@ def followed(**given: Any) -> tuple[Any, Any]:
 def test_results_errors_locals_and_lines_are_the_same() -> None:
     plain, other = followed()
     with follow(other, EVERYTHING, Heard()):
-        for arguments in ({}, {"q": 1}):
+        given: list[dict[str, int]] = [{}, {"q": 1}]
+        for arguments in given:
             results = []
             for function in (plain, other):
                 with warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always")
-                    result, events = traced(
-                        function.__code__, lambda f=function: f(None, 1, **arguments)
-                    )
+                    action = partial(function, None, 1, **arguments)
+                    result, events = traced(function.__code__, action)
                 places = [(each.filename, each.lineno) for each in caught]
                 results.append((result, events, places, function.__globals__["shared"]))
             assert results[0] == results[1]
@@ -122,12 +123,18 @@ def test_the_hooks_can_be_pickled_and_copied_and_then_do_nothing() -> None:
     )
     heard = Heard()
     with follow(function, EVERYTHING, heard):
+        code = function.__code__
         for duplicate in (lambda c: pickle.loads(pickle.dumps(c)), copy.copy, copy.deepcopy):
-            code = function.__code__
-            constants = tuple(duplicate(each) for each in code.co_consts)
+            constants = tuple(
+                each if isinstance(each, types.CodeType) else duplicate(each)
+                for each in code.co_consts
+            )
             copied = types.FunctionType(code.replace(co_consts=constants), function.__globals__)
             assert copied(3) == 3
-        pickled = pickle.loads(pickle.dumps(function.__code__.co_consts))
+        pickled = tuple(
+            each if isinstance(each, types.CodeType) else pickle.loads(pickle.dumps(each))
+            for each in code.co_consts
+        )
         count = len(heard.events)
         quiet = types.FunctionType(code.replace(co_consts=pickled), function.__globals__)
         assert quiet(4) == 4
@@ -150,7 +157,8 @@ def test_following_warns_of_nothing_and_shows_no_warning_anew() -> None:
 
 
 def test_annotations_that_are_not_evaluated_stay_so() -> None:
-    text = "from __future__ import annotations\ndef f(a: missing) -> None:\n    x: gone = a\n    return x\n"
+    future = "from __future__ import annotations\n"
+    text = f"{future}def f(a: missing) -> None:\n    x: gone = a\n    return x\n"
     function = function_of(text)
     heard = Heard()
     with follow(function, EVERYTHING, heard):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from shapetrace.instrument import Interest, follow
@@ -36,6 +37,7 @@ def test_what_is_compiled_is_the_same_graph_and_is_not_heard() -> None:
     assert torch.equal(exported.module()(x), expected)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_what_is_scripted_or_traced_symbolically_is_the_same() -> None:
     expected = torch.jit.script(scripted).code
     graph = torch.fx.symbolic_trace(Gated()).code
