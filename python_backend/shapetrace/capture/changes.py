@@ -40,18 +40,23 @@ class Seen(Protocol):
 
 def seen(value: Any) -> Seen:
     """Remember a value."""
-    return SeenTensor(value) if type(value) is torch.Tensor else _seen(value, 0)
+    if (
+        type(value) is torch.Tensor
+        and not function_modes()
+        and not value.is_inference()
+        and not _swaps_tensors()
+    ):
+        return SeenPlain(value, value._version)
+    return _seen(value, 0)
 
 
 def lasting(value: Any) -> Seen | None:
     """Remember a value beyond the call that it was seen in."""
-    if type(value) is torch.Tensor:
-        return SeenTensor(value).lasting()
-    return _seen(value, 0).lasting()
+    return seen(value).lasting()
 
 
 def _seen(value: Any, depth: int) -> Seen:
-    if type(value) is torch.Tensor or isinstance(value, torch.Tensor):
+    if isinstance(value, torch.Tensor):
         return SeenTensor(value)
     if isinstance(value, ATOMS):
         return SeenAtom(value)
@@ -70,8 +75,34 @@ def _seen(value: Any, depth: int) -> Seen:
     return _SeenObject(value)
 
 
+class SeenPlain:
+    """A tensor of torch's own class: which one it was, and how often it had been changed."""
+
+    __slots__ = ("_reference", "_version")
+
+    def __init__(self, tensor: torch.Tensor, version: int) -> None:
+        self._reference: Any = weakref.ref(tensor)
+        self._version = version
+
+    def is_same(self, value: torch.Tensor) -> bool:
+        """As ``is_still``, for a tensor, and where no function mode is on."""
+        return bool(self._reference() is value and value._version == self._version)
+
+    def is_still(self, value: Any) -> bool:
+        """Whether it is the same tensor, and as it was."""
+        if self._reference() is not value:
+            return False
+        if function_modes():
+            return version_of(value) == self._version
+        return bool(value._version == self._version)
+
+    def lasting(self) -> Seen | None:
+        """Itself."""
+        return self
+
+
 class SeenTensor:
-    """A tensor: which one it was, and how often it had been changed in place."""
+    """Any other tensor: parameters, those of other classes, and those without versions."""
 
     __slots__ = ("_content", "_pointer", "_reference", "_strong", "_version")
 
@@ -79,25 +110,21 @@ class SeenTensor:
         self._strong: Any = None
         if type(tensor) is torch.Tensor and not _swaps_tensors():
             self._reference: Any = weakref.ref(tensor)
-            self._pointer = 0
         else:
             self._reference, self._strong = None, tensor
-            self._pointer = _pointer_of(tensor)
+        self._pointer = _pointer_of(tensor)
         self._version = version_of(tensor)
         self._content = None if self._version is not None else _content_of(tensor)
 
     def is_still(self, value: Any) -> bool:
         """Whether it is the same tensor, and as it was."""
-        reference, version = self._reference, self._version
-        if reference is not None:
-            if reference() is not value:
-                return False
-            if version is not None and not _function_modes():
-                return bool(value._version == version)
-        elif self._strong is not value or _pointer_of(value) != self._pointer:
+        reference = self._reference
+        if (self._strong if reference is None else reference()) is not value:
             return False
-        now = version_of(value)
-        return now == version and (now is not None or _is_equal(self._content, _content_of(value)))
+        version = version_of(value)
+        if version != self._version or _pointer_of(value) != self._pointer:
+            return False
+        return version is not None or _is_equal(self._content, _content_of(value))
 
     def lasting(self) -> Seen | None:
         """Itself; another tensor than one of torch's own would be kept alive by it."""
@@ -109,7 +136,7 @@ class SeenTensor:
 def version_of(tensor: Any) -> int | None:
     """How often a tensor was changed in place; None where that is not counted."""
     try:
-        if _function_modes() or type(tensor) is not torch.Tensor:
+        if function_modes() or type(tensor) is not torch.Tensor:
             with DisableTorchFunction():
                 return _version_of(tensor)  # type: ignore[no-any-return]
         return tensor._version
@@ -130,7 +157,7 @@ def _pointer_of(tensor: Any) -> int:
 
 _swaps_tensors: Final = torch.__future__.get_swap_module_params_on_conversion
 """Whether modules swap tensors when they are converted or loaded."""
-_function_modes: Final = torch._C._len_torch_function_stack
+function_modes: Final = torch._C._len_torch_function_stack
 
 
 def _content_of(tensor: torch.Tensor) -> torch.Tensor | None:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any, Final, Protocol, TypeAlias
 
+from torch import Tensor
 from torch.nn import Module
 
-from shapetrace.capture.changes import Seen, lasting
+from shapetrace.capture.changes import Seen, SeenPlain, function_modes, lasting
 from shapetrace.capture.changes import seen as remembered
 from shapetrace.capture.copies import CannotCopyError
 from shapetrace.capture.inside import entries_along, where_it_ends
@@ -211,6 +212,31 @@ class FunctionListener:
                     self._capture.look_inside(want, value, state)
             except Exception as error:
                 self._capture.failed(error, want.name, state[0])
+
+    def looked_at_all(
+        self,
+        state: Any,
+        marks: tuple[tuple[str, int, bool], ...],
+        values: tuple[Any, ...],
+        missing: object,
+    ) -> None:
+        """Several variables may have changed; most have not, which is seen here."""
+        wanted, seen = state[1], state[3]
+        is_plain = not function_modes()
+        for (name, line, assigned), value in zip(marks, values, strict=True):
+            if value is missing or name not in wanted:
+                continue
+            if is_plain and not assigned and type(value) is Tensor:
+                wants = wanted[name]
+                known = seen.get(wants[0])
+                if (
+                    type(known) is SeenPlain
+                    and known.is_same(value)
+                    and len(wants) == 1
+                    and not wants[0].routes
+                ):
+                    continue
+            self.looked_at(state, name, value, line, assigned)
 
     def returned(self, state: Any, value: Any, line: int) -> None:
         """The call has returned."""

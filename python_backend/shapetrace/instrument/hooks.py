@@ -32,6 +32,8 @@ class Following:
         """What the listener raised, which ended the following."""
         self.entered: Callable[[Call], object | None] = listener.entered
         self.looked_at: Callable[[Any, str, Any, int, bool], None] = listener.looked_at
+        self.looked_at_all: Callable[..., None] | None = getattr(listener, "looked_at_all", None)
+        """For listeners that are told of all variables of one place at once."""
         self.returned: Callable[[Any, Any, int], None] = (
             listener.returned if interest.returns else _nothing
         )
@@ -46,6 +48,7 @@ class Following:
         """No longer follow, also in calls that are running. The last one puts the code back."""
         stop, self._stop = self._stop, None
         self.entered = self.looked_at = self.returned = _nothing
+        self.looked_at_all = None
         if stop is not None:
             stop(self)
 
@@ -324,6 +327,13 @@ class Site:
             activation.bound |= self.tracks
         missing = self.plan.gate
         for following, state in activation.listening:
+            looked_at_all = following.looked_at_all
+            if looked_at_all is not None:
+                try:
+                    looked_at_all(state, self.marks, values, missing)
+                except Exception as error:
+                    following.fail(error)
+                continue
             names = following.interest.names
             looked_at = following.looked_at
             try:
