@@ -135,7 +135,9 @@ def _is_equal(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
     if one.shape != other.shape or one.layout is not torch.strided:
         return False
     with unseen():
-        return torch.equal(one, other) or bool(((one == other) | (one.ne(one) & other.ne(other))).all())
+        return torch.equal(one, other) or bool(
+            ((one == other) | (one.ne(one) & other.ne(other))).all()
+        )
 
 
 class SeenAtom:

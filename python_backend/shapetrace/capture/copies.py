@@ -104,7 +104,9 @@ def _copied(value: Any, memo: dict[int, Any], depth: int) -> Any:
         parts = [_copied(inner, memo, depth + 1) for inner in tuple.__iter__(value)]
         return _as_tuple(type(value), parts)
     if isinstance(value, (set, frozenset)):
-        return {_copied(inner, memo, depth + 1) for inner in list(value) if isinstance(inner, ATOMS)}
+        return {
+            _copied(inner, memo, depth + 1) for inner in list(value) if isinstance(inner, ATOMS)
+        }
     if dataclasses.is_dataclass(value) and not isinstance(value, (type, torch.nn.Module)):
         copy = memo[id(value)] = object.__new__(type(value))
         for field in dataclasses.fields(value):

@@ -22,7 +22,7 @@ ALLOWED: dict[str, set[str]] = {
     "capture": {"events", "sinks.base", "instrument"},
     "panes": {"events", "recorder", "views"},
     "agent": {"panes", "recorder", "variables", "capture", "process", "transport", "views.shapes"},
-    "server": {"events", "views", "transport"},
+    "server": {"events", "views", "transport", "capture.paths"},
     "compat": {"events", "views", "variables", "capture", "recording"},
     "cli": {"*"},
 }
