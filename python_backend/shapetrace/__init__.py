@@ -17,10 +17,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from shapetrace._errors import (
         AlreadyTracingError,
+        CaptureError,
+        PathError,
         ProgramError,
         ShapetraceError,
         TraceFileError,
     )
+    from shapetrace.capture.callbacks import stack_padded_tensors, stack_tensors
+    from shapetrace.capture.hdf5 import H5PYSaverCallback
+    from shapetrace.capture.results import ResultEntry
+    from shapetrace.capture.saving import Variable
+    from shapetrace.capture.tracer import ModelTracer
     from shapetrace.compat.torch_code_tracing import TracingMode
     from shapetrace.compat.tracy_nn import Tracer, trace_model
     from shapetrace.recording import LiveRecording, Recording, load, trace
@@ -29,29 +36,45 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AlreadyTracingError",
+    "CaptureError",
+    "H5PYSaverCallback",
     "LiveRecording",
+    "ModelTracer",
+    "PathError",
     "ProgramError",
     "Recording",
+    "ResultEntry",
     "ShapetraceError",
     "TraceFileError",
     "Tracer",
     "TracingMode",
+    "Variable",
     "__version__",
     "load",
+    "stack_padded_tensors",
+    "stack_tensors",
     "trace",
     "trace_model",
 ]
 
 _HOMES = {
     "AlreadyTracingError": "_errors",
+    "CaptureError": "_errors",
+    "H5PYSaverCallback": "capture.hdf5",
     "LiveRecording": "recording",
+    "ModelTracer": "capture.tracer",
+    "PathError": "_errors",
     "ProgramError": "_errors",
     "Recording": "recording",
+    "ResultEntry": "capture.results",
     "ShapetraceError": "_errors",
     "TraceFileError": "_errors",
     "Tracer": "compat.tracy_nn",
     "TracingMode": "compat.torch_code_tracing",
+    "Variable": "capture.saving",
     "load": "recording",
+    "stack_padded_tensors": "capture.callbacks",
+    "stack_tensors": "capture.callbacks",
     "trace": "recording",
     "trace_model": "compat.tracy_nn",
 }

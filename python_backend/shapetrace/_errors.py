@@ -4,8 +4,9 @@ ShapetraceError
 ├── TraceFileError        a trace file that cannot be read or written
 ├── ProgramError          a program that `shapetrace run` cannot start
 ├── AlreadyTracingError   a second recording on top of a running one
-└── CaptureError          values that cannot be captured as it was asked for
-    └── PathError         a path of values that is no path
+├── CaptureError          values that cannot be captured as it was asked for
+│   └── PathError         a path of values that is no path
+└── CaptureFileError      a file of captured values that cannot be written or read
 """
 
 from __future__ import annotations
@@ -33,3 +34,7 @@ class CaptureError(ShapetraceError):
 
 class PathError(CaptureError):
     """A path of values that cannot be read; the message has the place of the mistake."""
+
+
+class CaptureFileError(ShapetraceError):
+    """A file of captured values that exists already, cannot be made or read, or needs h5py."""

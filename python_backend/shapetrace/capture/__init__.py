@@ -1,1 +1,1 @@
-"""Values of a model while it runs: outputs, arguments and variables, by path."""
+"""Capturing values: which, when they changed, from which ranks, and where they are kept."""

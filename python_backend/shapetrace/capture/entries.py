@@ -1,193 +1,298 @@
-"""What is in a value, by name: keys, indices, fields, attributes, and what a module holds.
+"""How the values of one name are laid out in a file.
 
-No code of the program's runs: no property, no ``__getattr__``, no ``__getitem__`` of a class of its.
+    forward.x               the values, one row each; what every reader of HDF5 sees
+    forward.x_iterations    in which iteration each was captured
+    forward.x_ranks         and by which rank
+    forward.x_shapes        how much of each row is meant, once values differ in size
+    forward.x_order         which value each row is, once there is a second part
+
+A tuple, list, dict or other node is a group instead, with a dataset for each leaf. Values of
+another type, number of dimensions or structure than the first are in a *part* of their own,
+``forward.x~2``, with iterations, ranks and order beside it; so are values that would mostly be
+padding. A value that stands for several iterations, as stacked ones do, has a row of them in
+``_iterations`` and in ``_ranks``, filled up at its end (with -1, or the largest of an unsigned
+type).
 """
 
 from __future__ import annotations
 
-import sys
-from collections import UserDict
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-import torch
-from torch._C import DisableTorchFunction
+from shapetrace.capture.columns import Column, Compression, append_rows, free_name
+from shapetrace.capture.encoding import Encoded, Structure, UnstorableError
 
-from shapetrace.capture.paths import States, ValuePath, component
+PART: Final = "shapetrace"
+"""The attribute that makes a dataset or a group a part, and says of what."""
 
-_DEEPEST: Final = 16
-_HELD: Final = ("_modules", "_parameters", "_buffers")
-_OF_A_TENSOR: Final = ("shape", "dtype", "device", "requires_grad", "grad")
-_LEAVES: Final = frozenset({int, float, bool, str, bytes, type(None)})
-
-MISSING: Final = object()
-"""What ``item`` gives where there is nothing."""
+_MOST_PARTS: Final = 32
 
 
-def entries_along(
-    value: Any, path: ValuePath, states: States, name: str
-) -> Iterator[tuple[str, Any]]:
-    """What the rest of a path leads to in a value, each with its full name."""
-    return _along(value, path, states, name, 0, set())
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How new datasets are made."""
+
+    compression: Compression = field(default_factory=Compression)
+    iteration_dtype: Any = "i8"
 
 
-def _along(
-    value: Any,
-    path: ValuePath,
-    states: States,
-    name: str,
-    depth: int,
-    seen: set[tuple[int, States]],
-) -> Iterator[tuple[str, Any]]:
-    # What is in itself, or held in many ways, is gone into once.
-    if depth >= _DEEPEST or type(value) in _LEAVES or (id(value), states) in seen:
-        return
-    seen.add((id(value), states))
-    named = path.named_next(states)
-    is_wild = len(named) < sum(state < len(path.parts) for state in states)
-    inside = list(items(value)) if is_wild else []
-    known = {key for key, _ in inside}
-    for key in named:
-        if key not in known and (inner := item(value, key)) is not MISSING:
-            inside.append((key, inner))
-    for key, inner in inside:
-        following = path.after(states, key)
-        if not following:
-            continue
-        full = f"{name}.{component(key)}"
-        if path.is_complete(following):
-            yield full, inner
-        if path.goes_on(following):
-            yield from _along(inner, path, following, full, depth + 1, seen)
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One value and what it was captured in."""
+
+    value: Encoded
+    iterations: tuple[int, ...]
+    ranks: tuple[int, ...]
 
 
-def names_in(value: Any) -> list[str]:
-    """The names that ``*`` stands for in a value."""
-    return [name for name, _ in items(value)]
+class Part:
+    """Values of one name that are alike."""
+
+    def __init__(self, file: Any, key: str) -> None:
+        """Take up a part that is in a file."""
+        self.key = key
+        self.object = file[key]
+        self._file = file
+        described = json.loads(self.object.attrs[PART])
+        self.name: str = described["name"]
+        self.structure: str = described["structure"]
+        self.is_flat: bool = described["flat"]
+        self._beside: dict[str, str] = described["beside"]
+        self.tree: Structure = json.loads(self.structure)
+        self.columns = [
+            Column(group, member, leaf) for group, member, leaf in _members(file, key, self.tree)
+        ]
+        self.rows: int = self.beside("iterations").shape[0]
+
+    @classmethod
+    def create(
+        cls, file: Any, name: str, value: Encoded, rows: int, *, flat: bool, layout: Layout
+    ) -> Part:
+        """A part for values like this one, so many of which come at first."""
+        tree: Structure = json.loads(value.structure)
+        key = free_name(file, escaped(name))
+        samples = iter(value.leaves)
+        for group, member, leaf in _members(file, key, tree, make=True):
+            Column.create(
+                group,
+                member,
+                leaf,
+                sample := next(samples),
+                rows,
+                flat=flat and sample.ndim > 0,
+                compression=layout.compression,
+            )
+        beside = {}
+        for what, dtype in (("iterations", layout.iteration_dtype), ("ranks", "i4")):
+            beside[what] = free_name(file, f"{key}_{what}")
+            _make_numbers(file, beside[what], dtype, 1)
+        described = {"name": name, "structure": value.structure, "flat": flat, "beside": beside}
+        file[key].attrs[PART] = json.dumps(described)
+        return cls(file, key)
+
+    def beside(self, what: str) -> Any:
+        """The dataset of iterations, ranks or order; None where there is none."""
+        name = self._beside.get(what)
+        return None if name is None else self._file[name]
+
+    def has_room_for(self, value: Encoded) -> bool:
+        """Whether a value can be added without a lot of padding."""
+        pairs = zip(self.columns, value.leaves, strict=True)
+        return all(column.has_room_for(array.shape) for column, array in pairs)
+
+    def append(self, rows: Sequence[Row], position: int) -> None:
+        """Add values at the end, the first of which is the so manieth of its name."""
+        for column, arrays in zip(
+            self.columns, zip(*(row.value.leaves for row in rows), strict=True), strict=True
+        ):
+            column.append(arrays)
+        self._append_numbers("iterations", [row.iterations for row in rows])
+        self._append_numbers("ranks", [row.ranks for row in rows])
+        if "order" in self._beside:
+            import numpy
+
+            order = numpy.arange(position, position + len(rows), dtype="i8")
+            append_rows(self.beside("order"), order, self.rows)
+        self.rows += len(rows)
+
+    def begin_order(self) -> None:
+        """Say which value each row is, from now on and of those up to here."""
+        if "order" in self._beside:
+            return
+        import numpy
+
+        name = free_name(self._file, f"{self.key}_order")
+        _make_numbers(self._file, name, "i8", 1)
+        self._describe("order", name)
+        append_rows(self._file[name], numpy.arange(self.rows, dtype="i8"), 0)
+
+    def cut(self, rows: int) -> None:
+        """Forget all rows from this one on, where they were added in part only."""
+        for column in self.columns:
+            column.cut(rows)
+        for what in self._beside:
+            dataset = self.beside(what)
+            if dataset.shape[0] > rows:
+                dataset.resize(rows, 0)
+        self.rows = rows
+
+    def _append_numbers(self, what: str, numbers: Sequence[tuple[int, ...]]) -> None:
+        import numpy
+
+        dataset = self.beside(what)
+        width = max(map(len, numbers))
+        if width != 1 and dataset.ndim == 1:
+            dataset = self._widened(what, dataset)
+        if dataset.ndim == 1:
+            append_rows(dataset, numpy.array(numbers, dataset.dtype)[:, 0], self.rows)
+            return
+        width = max(width, dataset.shape[1])
+        block = numpy.full((len(numbers), width), dataset.fillvalue, dataset.dtype)
+        for row, those in zip(block, numbers, strict=True):
+            row[: len(those)] = those
+        dataset.id.set_extent((dataset.shape[0], width))
+        append_rows(dataset, block, self.rows)
+
+    def _widened(self, what: str, narrow: Any) -> Any:
+        """The same numbers in a dataset that can have several in a row."""
+        key = self._beside[what]
+        numbers, dtype = narrow[:], narrow.dtype
+        del self._file[key]
+        wide = _make_numbers(self._file, key, dtype, 2)
+        wide.resize((len(numbers), 1))
+        wide[:, 0] = numbers
+        return wide
+
+    def _describe(self, what: str, name: str) -> None:
+        self._beside[what] = name
+        described = json.loads(self.object.attrs[PART])
+        self.object.attrs[PART] = json.dumps({**described, "beside": self._beside})
 
 
-def item(value: Any, name: str) -> Any:
-    """What is in a value under a name; ``MISSING`` where nothing is."""
-    if isinstance(value, torch.Tensor):
-        return _of_tensor(value, name)
-    if isinstance(value, UserDict):
-        value = value.__dict__.get("data", value)
-    if isinstance(value, dict):
-        found = _of_dict(value, name)
-        if found is not MISSING:
-            return found
-    elif isinstance(value, (list, tuple)):
-        fields = _fields(value)
-        if name in fields:
-            return tuple.__getitem__(value, fields.index(name))  # type: ignore[arg-type]
-        return _at(value, name)
-    elif _is_array(value):
-        return _at(value, name)
-    elif isinstance(value, torch.nn.Module):
-        for kind in _HELD:
-            held = value.__dict__.get(kind, {})
-            if name in held:
-                return held[name]
-    return _attribute(value, name)
+class Entry:
+    """All values of one name."""
 
+    def __init__(self, file: Any, name: str, layout: Layout, parts: Sequence[Part] = ()) -> None:
+        """Take up the parts that are there."""
+        self.parts = list(parts)
+        self._file = file
+        self._name = name
+        self._layout = layout
+        self._count = sum(part.rows for part in parts)
 
-def items(value: Any) -> Iterator[tuple[str, Any]]:
-    """All that ``*`` stands for in a value: nothing in tensors and arrays."""
-    if isinstance(value, UserDict):
-        value = value.__dict__.get("data", value)
-    if isinstance(value, dict):
-        yield from ((str(key), inner) for key, inner in list(dict.items(value)))
-    elif isinstance(value, (list, tuple)):
-        fields = _fields(value)
-        for index, inner in enumerate(list(value)):
-            yield fields[index] if fields else str(index), inner
-    elif isinstance(value, torch.nn.Module):
-        for kind in _HELD:
-            yield from list(value.__dict__.get(kind, {}).items())
-        yield from _public(value)
-    elif not isinstance(value, (torch.Tensor, type)) and not _is_array(value):
-        yield from _public(value)
-
-
-def _of_tensor(value: torch.Tensor, name: str) -> Any:
-    with DisableTorchFunction():
-        if name in _OF_A_TENSOR:
-            found = getattr(torch.Tensor, name).__get__(value)
-            return tuple(found) if name == "shape" else found
-        if name.isdecimal() and value.dim() and int(name) < value.shape[0]:
-            with torch._C._AutoDispatchBelowAutograd():
-                return value.select(0, int(name))
-    return MISSING
-
-
-def _of_dict(value: dict[Any, Any], name: str) -> Any:
-    if dict.__contains__(value, name):
-        return dict.__getitem__(value, name)
-    for key in list(dict.keys(value)):
-        if type(key) is not str and str(key) == name:
-            return dict.__getitem__(value, key)
-    return MISSING
-
-
-def _fields(value: Any) -> tuple[str, ...]:
-    """The names of a named tuple's fields, torch's own included; none of other tuples and lists."""
-    kind = type(value)
-    if not isinstance(value, tuple) or kind is tuple:
-        return ()
-    fields = getattr(kind, "_fields", None)
-    if fields is None and hasattr(kind, "n_sequence_fields"):
-        fields = kind.__match_args__
-    return fields if isinstance(fields, tuple) else ()
-
-
-def _at(value: Any, name: str) -> Any:
-    if name.lstrip("-").isdecimal():
+    def append(self, rows: Sequence[Row]) -> None:
+        """Add values; where that fails, none of them is there."""
+        before = [(part, part.rows) for part in self.parts]
+        count = self._count
         try:
-            return value[int(name)]
-        except IndexError:
-            pass
-    return MISSING
+            for run in _runs(rows):
+                part = self._part_for(run)
+                part.append(run, self._count)
+                self._count += len(run)
+        except BaseException:
+            self._count = count
+            known = dict(before)
+            for part in self.parts:
+                part.cut(known.get(part, 0))
+            raise
+
+    def _part_for(self, run: Sequence[Row]) -> Part:
+        value = run[0].value
+        alike = [part for part in self.parts if part.structure == value.structure]
+        # One that holds things one after the other has room for all.
+        for part in sorted(alike, key=lambda part: part.is_flat):
+            if part.has_room_for(value):
+                return part
+        if len(self.parts) >= _MOST_PARTS:
+            raise UnstorableError(f"it has been of {_MOST_PARTS} different structures already")
+        part = Part.create(
+            self._file, self._name, value, len(run), flat=bool(alike), layout=self._layout
+        )
+        self.parts.append(part)
+        if len(self.parts) > 1:
+            for each in self.parts:
+                each.begin_order()
+        return part
 
 
-def _attribute(value: Any, name: str) -> Any:
-    own = _own(value)
-    if name in own:
-        return own[name]
-    for slots in _slots(value):
-        if name in slots:
-            try:
-                return object.__getattribute__(value, name)
-            except AttributeError:
-                break
-    return MISSING
+def entries_of(file: Any, layout: Layout) -> dict[str, Entry]:
+    """The names in a file."""
+    parts: dict[str, list[Part]] = {}
+    for key in file:
+        if PART in file[key].attrs:
+            part = Part(file, key)
+            parts.setdefault(part.name, []).append(part)
+    return {name: Entry(file, name, layout, those) for name, those in parts.items()}
 
 
-def _public(value: Any) -> Iterator[tuple[str, Any]]:
-    for name, inner in list(_own(value).items()):
-        if isinstance(name, str) and not name.startswith("_"):
-            yield name, inner
-    for slots in _slots(value):
-        for name in slots:
-            if not name.startswith("_"):
-                inner = _attribute(value, name)
-                if inner is not MISSING:
-                    yield name, inner
+def escaped(name: str) -> str:
+    """A captured name as HDF5 can have it: ``/`` would begin a group."""
+    text = "".join(
+        f"%{ord(character):02X}"
+        if character in "/\0" or 0xD800 <= ord(character) < 0xE000
+        else character
+        for character in name
+    )
+    return text.replace(".", "%2E") if not text.strip(".") else text or "%"
 
 
-def _own(value: Any) -> dict[str, Any]:
-    try:
-        found = object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return {}
-    return found if isinstance(found, dict) else {}
+def _members(
+    file: Any, key: str, tree: Structure, *, make: bool = False
+) -> Iterator[tuple[Any, str, Structure]]:
+    """Each leaf with the group that it is in and its name there."""
+    if "items" not in tree:
+        yield file, key, tree
+        return
+    group = file.create_group(key) if make else file[key]
+    # Keys that look alike are told apart by their order.
+    taken: set[str] = set()
+    for position, item in enumerate(tree["items"]):
+        member = escaped(_key_text(tree, position))
+        while member in taken or _is_beside(member, taken):
+            member += "~"
+        taken.add(member)
+        yield from _members(group, member, item, make=make)
 
 
-def _slots(value: Any) -> Iterator[tuple[str, ...]]:
-    for kind in type(value).__mro__:
-        slots = vars(kind).get("__slots__", ())
-        yield (slots,) if isinstance(slots, str) else tuple(slots)
+def _is_beside(member: str, taken: set[str]) -> bool:
+    return member.endswith("_shapes") and member.removesuffix("_shapes") in taken
 
 
-def _is_array(value: Any) -> bool:
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, numpy.ndarray)
+def _key_text(tree: Structure, position: int) -> str:
+    keys = tree.get("keys")
+    if keys is None:
+        return str(position)
+    key = keys[position]
+    return key if isinstance(key, str) else str(key[1])
+
+
+def _runs(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """Rows next to each other that go to one place: of one structure and of the same sizes."""
+    run: list[Row] = []
+    alike: object = None
+    for row in rows:
+        kind = (row.value.structure, *(array.shape for array in row.value.leaves))
+        if run and kind != alike:
+            yield run
+            run = []
+        alike = kind
+        run.append(row)
+    if run:
+        yield run
+
+
+def _make_numbers(file: Any, name: str, dtype: Any, ndim: int) -> Any:
+    import numpy
+
+    kind = numpy.dtype(dtype)
+    nothing = -1 if kind.kind == "i" else numpy.iinfo(kind).max
+    return file.create_dataset(
+        name,
+        shape=(0,) * ndim,
+        maxshape=(None,) * ndim,
+        chunks=(1024,) if ndim == 1 else (64, 16),
+        dtype=kind,
+        fillvalue=nothing,
+    )

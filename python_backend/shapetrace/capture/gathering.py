@@ -14,9 +14,19 @@ Nothing here waits for another rank, but for `finish` on rank 0, and that not fo
 
 from __future__ import annotations
 
+import atexit
+import collections
+import hashlib
+import os
+import weakref
 from typing import Protocol
 
+from shapetrace.capture.collecting import Collector
+from shapetrace.capture.groups import default_group
+from shapetrace.capture.liveness import Patience
 from shapetrace.capture.results import ResultEntry, Round, join
+from shapetrace.capture.sending import Sender
+from shapetrace.capture.sizes import size_of
 
 Gathered = dict[str, ResultEntry]
 
@@ -65,10 +75,154 @@ class Alone:
         return []
 
 
-def gathering_for_this_process(label: str = "") -> Gathering:
+def gathering_for_this_process(label: str = "", patience: Patience | None = None) -> Gathering:
     """A new gathering: alone, or through the default process group, once there is one.
 
-    Tracers of different processes belong together by their label and by the order in which those
-    with this label were made.
+    Tracers of different processes belong together by their label (what they trace) and by the order
+    in which those with this label began, so that one which only some ranks make is not taken for
+    another. Call it when a trace begins.
     """
-    return Alone()
+    number = _begun[label]
+    _begun[label] += 1
+    return _Deciding(label, number, patience)
+
+
+class _Deciding:
+    """Alone as long as there is no process group, through its store from then on.
+
+    A launcher that says how many processes there are makes it wait for the group, within bounds.
+    """
+
+    def __init__(self, label: str, number: int, patience: Patience | None) -> None:
+        self._label, self._number, self._patience = label, number, patience
+        self._process = os.getpid()
+        self._early: list[Round] = []
+        self._alone = Alone(*_of_environment())
+        self._group: Sender | Collector | None = None
+        self._problems: list[str] = []
+        self._gave_up = False
+        """The launcher has promised others, and there was no group: each for itself."""
+        self._is_over = False
+        self._decide()
+
+    @property
+    def rank(self) -> int:
+        return (self._group or self._alone).rank
+
+    @property
+    def world_size(self) -> int:
+        return (self._group or self._alone).world_size
+
+    @property
+    def is_main(self) -> bool:
+        if self._group is not None:
+            return self._group.is_main
+        return self._alone.rank == 0 or self._alone.world_size == 1 or self._gave_up
+
+    @property
+    def problems(self) -> list[str]:
+        return [*self._problems, *(self._group.problems if self._group else [])]
+
+    def hand_in(self, round: Round) -> list[Gathered]:
+        if self._process != os.getpid() or self._is_over:
+            return []  # A fork has none of the threads; a trace that has ended has no reader.
+        self._decide()
+        self._early.append(round)
+        if self._group is not None:
+            return self._hand_in_early(self._group)
+        if self._alone.world_size > 1 and not self._is_too_much():
+            return []
+        return self._gather_alone()
+
+    def finish(self) -> list[Gathered]:
+        if self._process != os.getpid() or self._is_over:
+            return []
+        self._decide()
+        self._is_over = True
+        if self._group is None:
+            return self._gather_alone()
+        gathered = self._hand_in_early(self._group) + self._group.finish()
+        _unfinished.discard(self._group)
+        if isinstance(self._group, Collector):
+            _absent[self._label] = self._group.absent
+        return gathered
+
+    def _decide(self) -> None:
+        if self._group is not None or self._is_over or (found := default_group()) is None:
+            return
+        if found.store is None or found.world_size == 1:
+            self._alone.rank, self._alone.world_size = found.rank, 1
+            if found.trouble:
+                self._say(found.trouble)
+            return
+        digest = hashlib.sha256(self._label.encode()).hexdigest()[:16]
+        prefix = f"shapetrace/{digest}/{self._number}"
+        if found.rank == 0:
+            self._group = Collector(
+                found.store,
+                prefix,
+                found.world_size,
+                self._patience,
+                _absent.get(self._label, frozenset()),
+            )
+        else:
+            self._group = Sender(found.store, prefix, found.rank, found.world_size, self._patience)
+        _unfinished.add(self._group)
+        # At exit `_at_exit` does this, and waits.
+        weakref.finalize(self, _let_go, self._group).atexit = False
+
+    def _hand_in_early(self, group: Sender | Collector) -> list[Gathered]:
+        rounds, self._early = self._early, []
+        gathered: list[Gathered] = []
+        for round in rounds:
+            round.rank = group.rank
+            gathered += group.hand_in(round)
+        return gathered
+
+    def _is_too_much(self) -> bool:
+        return sum(size_of(round.entries) for round in self._early) > _EARLY
+
+    def _gather_alone(self) -> list[Gathered]:
+        rounds, self._early = self._early, []
+        if rounds and self._alone.world_size > 1:
+            self._gave_up = True
+            self._say(
+                "there is no process group: each process keeps what it captures. Call "
+                "torch.distributed.init_process_group() before, to gather it on rank 0."
+            )
+        return [gathered for round in rounds for gathered in self._alone.hand_in(round)]
+
+    def _say(self, text: str) -> None:
+        if text not in self._problems:
+            self._problems.append(text)
+
+
+_EARLY = 64 << 20
+"""Bytes to keep for a process group that is yet to come."""
+
+_begun: collections.Counter[str] = collections.Counter()
+_absent: dict[str, frozenset[int]] = {}
+"""Which ranks took no part in the last trace of a label; the next one does not wait for them."""
+_unfinished: set[Sender | Collector] = set()
+
+
+def _let_go(group: Sender | Collector) -> None:
+    _unfinished.discard(group)
+    group.let_go()
+
+
+@atexit.register
+def _at_exit() -> None:
+    """End the threads: one that comes back from the store into a Python that is gone aborts."""
+    for group in list(_unfinished):
+        group.let_go()
+    for group in list(_unfinished):
+        group.wait(5.0)
+
+
+def _of_environment() -> tuple[int, int]:
+    """Rank and world size as torchrun and its like say."""
+    rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
+    if rank.isdecimal() and size.isdecimal() and int(rank) < int(size):
+        return int(rank), int(size)
+    return 0, 1

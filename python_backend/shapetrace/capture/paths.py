@@ -4,8 +4,10 @@
     [module.]function.local[.key…]    a variable of it, or what is in that
     module                            what the module's forward returns
 
-``*`` stands for one component, whichever it is, ``**`` for any number of them, and for none. What is
-in quotes is taken as it is: ``forward.batch.'a.b'``. A function of a function is a component more.
+``*`` stands for one component, whichever it is, ``**`` for any number of them, and for none. One that
+stands for modules or functions does not go on into what their variables hold: ``**.mask`` is every
+variable of that name, ``forward.**.mask`` also what is called so in those of forward. What is in
+quotes is taken as it is: ``forward.batch.'a.b'``. A function within a function is a component more.
 """
 
 from __future__ import annotations
@@ -59,10 +61,13 @@ class ValuePath:
         """Whether more than one value can be meant."""
         return any(part.is_wild for part in self.parts)
 
-    def after(self, states: States, name: str, *, by_name: bool = False) -> States:
+    def after(
+        self, states: States, name: str, *, by_name: bool = False, spent: States = NOWHERE
+    ) -> States:
         """What can follow a name; nothing where the name cannot be there.
 
-        With ``by_name``, wildcards do not stand for it.
+        With ``by_name``, wildcards do not stand for it. A ``**`` that is spent stands for it only at
+        the end of the path, and for nothing more.
         """
         found = set()
         for state in states:
@@ -71,7 +76,12 @@ class ValuePath:
             part = self.parts[state]
             if not part.matches(name) or (by_name and part.is_wild):
                 continue
-            found.add(state if part.is_wild and part.text == ANY else state + 1)
+            if part.text != ANY or not part.is_wild:
+                found.add(state + 1)
+            elif state not in spent:
+                found.add(state)
+            elif len(self.parts) in self._closed({state + 1}):
+                found.add(len(self.parts))
         return self._closed(found) if found else NOWHERE
 
     def is_complete(self, states: States) -> bool:

@@ -1,0 +1,200 @@
+"""What is in a value, by name: keys, indices, fields, attributes, and what a module holds.
+
+No code of the program's runs: no property, no ``__getattr__``, no ``__getitem__`` of a class of its.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import UserDict
+from collections.abc import Iterator
+from typing import Any, Final
+
+import torch
+from torch._C import DisableTorchFunction
+
+from shapetrace.capture.paths import States, ValuePath, component
+
+_DEEPEST: Final = 16
+_HELD: Final = ("_modules", "_parameters", "_buffers")
+_OF_A_TENSOR: Final = ("shape", "dtype", "device", "requires_grad", "grad")
+_LEAVES: Final = frozenset({int, float, bool, str, bytes, type(None)})
+
+MISSING: Final = object()
+"""What ``item`` gives where there is nothing."""
+
+
+def entries_along(
+    value: Any, path: ValuePath, states: States, name: str
+) -> Iterator[tuple[str, Any]]:
+    """What the rest of a path leads to in a value, each with its full name."""
+    return _along(value, path, states, name, 0, set())
+
+
+def _along(
+    value: Any,
+    path: ValuePath,
+    states: States,
+    name: str,
+    depth: int,
+    seen: set[tuple[int, States]],
+) -> Iterator[tuple[str, Any]]:
+    # What is in itself, or held in many ways, is gone into once.
+    if depth >= _DEEPEST or type(value) in _LEAVES or (id(value), states) in seen:
+        return
+    seen.add((id(value), states))
+    named = path.named_next(states)
+    is_wild = len(named) < sum(state < len(path.parts) for state in states)
+    inside = list(items(value)) if is_wild else []
+    known = {key for key, _ in inside}
+    for key in named:
+        if key not in known and (inner := item(value, key)) is not MISSING:
+            inside.append((key, inner))
+    for key, inner in inside:
+        following = path.after(states, key)
+        if not following:
+            continue
+        full = f"{name}.{component(key)}"
+        if path.is_complete(following):
+            yield full, inner
+        if path.goes_on(following):
+            yield from _along(inner, path, following, full, depth + 1, seen)
+
+
+def where_it_ends(
+    value: Any, path: ValuePath, states: States, name: str
+) -> tuple[str, str, list[str]]:
+    """For a path that leads to nothing: how far it leads, what is missing there, what there is."""
+    while True:
+        named = path.named_next(states)
+        inner = item(value, named[0]) if len(named) == 1 else MISSING
+        if inner is MISSING:
+            return name, named[0] if named else "*", [inside for inside, _ in items(value)]
+        value, states, name = inner, path.after(states, named[0]), f"{name}.{named[0]}"
+
+
+def item(value: Any, name: str) -> Any:
+    """What is in a value under a name; ``MISSING`` where nothing is."""
+    if isinstance(value, torch.Tensor):
+        return _of_tensor(value, name)
+    if isinstance(value, UserDict):
+        value = value.__dict__.get("data", value)
+    if isinstance(value, dict):
+        found = _of_dict(value, name)
+        if found is not MISSING:
+            return found
+    elif isinstance(value, (list, tuple)):
+        fields = _fields(value)
+        if name in fields:
+            return tuple.__getitem__(value, fields.index(name))  # type: ignore[arg-type]
+        return _at(value, name)
+    elif _is_array(value):
+        return _at(value, name)
+    elif isinstance(value, torch.nn.Module):
+        for kind in _HELD:
+            held = value.__dict__.get(kind, {})
+            if name in held:
+                return held[name]
+    return _attribute(value, name)
+
+
+def items(value: Any) -> Iterator[tuple[str, Any]]:
+    """All that ``*`` stands for in a value: nothing in tensors and arrays."""
+    if isinstance(value, UserDict):
+        value = value.__dict__.get("data", value)
+    if isinstance(value, dict):
+        yield from ((str(key), inner) for key, inner in list(dict.items(value)))
+    elif isinstance(value, (list, tuple)):
+        fields = _fields(value)
+        for index, inner in enumerate(list(value)):
+            yield fields[index] if fields else str(index), inner
+    elif isinstance(value, torch.nn.Module):
+        for kind in _HELD:
+            yield from list(value.__dict__.get(kind, {}).items())
+        yield from _public(value)
+    elif not isinstance(value, (torch.Tensor, type)) and not _is_array(value):
+        yield from _public(value)
+
+
+def _of_tensor(value: torch.Tensor, name: str) -> Any:
+    with DisableTorchFunction():
+        if name in _OF_A_TENSOR:
+            found = getattr(torch.Tensor, name).__get__(value)
+            return tuple(found) if name == "shape" else found
+        if name.isdecimal() and value.dim() and int(name) < value.shape[0]:
+            with torch._C._AutoDispatchBelowAutograd():
+                return value.select(0, int(name))
+    return MISSING
+
+
+def _of_dict(value: dict[Any, Any], name: str) -> Any:
+    if dict.__contains__(value, name):
+        return dict.__getitem__(value, name)
+    for key in list(dict.keys(value)):
+        if type(key) is not str and str(key) == name:
+            return dict.__getitem__(value, key)
+    return MISSING
+
+
+def _fields(value: Any) -> tuple[str, ...]:
+    """The names of a named tuple's fields, torch's own included; none of other tuples and lists."""
+    kind = type(value)
+    if not isinstance(value, tuple) or kind is tuple:
+        return ()
+    fields = getattr(kind, "_fields", None)
+    if fields is None and hasattr(kind, "n_sequence_fields"):
+        fields = kind.__match_args__
+    return fields if isinstance(fields, tuple) else ()
+
+
+def _at(value: Any, name: str) -> Any:
+    if name.lstrip("-").isdecimal():
+        try:
+            return value[int(name)]
+        except IndexError:
+            pass
+    return MISSING
+
+
+def _attribute(value: Any, name: str) -> Any:
+    own = _own(value)
+    if name in own:
+        return own[name]
+    for slots in _slots(value):
+        if name in slots:
+            try:
+                return object.__getattribute__(value, name)
+            except AttributeError:
+                break
+    return MISSING
+
+
+def _public(value: Any) -> Iterator[tuple[str, Any]]:
+    for name, inner in list(_own(value).items()):
+        if isinstance(name, str) and not name.startswith("_"):
+            yield name, inner
+    for slots in _slots(value):
+        for name in slots:
+            if not name.startswith("_"):
+                inner = _attribute(value, name)
+                if inner is not MISSING:
+                    yield name, inner
+
+
+def _own(value: Any) -> dict[str, Any]:
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _slots(value: Any) -> Iterator[tuple[str, ...]]:
+    for kind in type(value).__mro__:
+        slots = vars(kind).get("__slots__", ())
+        yield (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+def _is_array(value: Any) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)

@@ -1,0 +1,183 @@
+"""Which iteration of the model runs, and on which thread.
+
+An iteration is one outermost call of the model, counted from 1, in training and in evaluation apart.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterable
+from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType
+from typing import Any, Final
+
+import torch
+from torch.nn import Module
+
+from shapetrace.capture.results import Mode
+
+_PACKAGE: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+_LATER: Final = (GeneratorType, CoroutineType, AsyncGeneratorType)
+
+
+class Iteration:
+    """One outermost call of the model."""
+
+    __slots__ = ("due", "error", "mode", "number", "replica", "started_in")
+
+    def __init__(self, mode: Mode, number: int, due: frozenset[int]) -> None:
+        self.mode = mode
+        self.number = number
+        self.due = due
+        """Which of the tracer's variables are captured in it."""
+        self.error: BaseException | None = None
+        """What a callback has raised, to be raised again where the program can be told."""
+        self.replica: dict[int, int] | None = None
+        """The modules of a replica that is being called, and those that they stand for."""
+        self.started_in: int | None = None
+        """The frame of a forward that was called directly, as a number."""
+
+
+class Iterations:
+    """Counts the iterations of a model, and knows the one that runs."""
+
+    def __init__(
+        self,
+        roots: Iterable[Module],
+        due: Callable[[Mode, int], frozenset[int]],
+        ended: Callable[[Iteration], None],
+    ) -> None:
+        self.counts: dict[Mode, int] = {"train": 0, "eval": 0}
+        self.is_forked = False
+        """Whether this is a child of the process that captures; it does not."""
+        self._roots = tuple(roots)
+        self._due = due
+        self._ended = ended
+        self._here = threading.local()
+        self._lock = threading.Lock()
+        self._running: list[Iteration] = []
+        self._later: list[tuple[Any, Iteration]] = []
+        """Generators and coroutines that a call has returned: they run after it."""
+        _all.add(self)
+
+    @property
+    def model(self) -> Module:
+        """The innermost of the modules that wrap each other."""
+        return self._roots[-1]
+
+    def begin(self, module: Module, caller: FrameType | None = None) -> Iteration | None:
+        """A module was called; None where that is no new iteration."""
+        if self.is_forked or self._current_here(caller) is not None:
+            return None
+        replica = None
+        if not any(module is root for root in self._roots):
+            if "_is_replica" not in vars(module) or type(module) is not type(self.model):
+                return None
+            replica = _counterparts(module, self.model)
+        if torch._C._current_graph_task_id() != -1:
+            return None  # A checkpoint that is computed again, in a backward pass.
+        mode: Mode = "train" if module.training else "eval"
+        with self._lock:
+            self.counts[mode] += 1
+            number = self.counts[mode]
+        iteration = Iteration(mode, number, self._due(mode, number))
+        iteration.replica = replica
+        self._here.iteration = iteration
+        self._running.append(iteration)
+        return iteration
+
+    def begin_in(self, frame: FrameType, module: Module) -> Iteration | None:
+        """As ``begin``, for a forward that was called directly and runs in this frame."""
+        iteration = self.begin(module, frame.f_back)
+        if iteration is not None:
+            iteration.started_in = id(frame)
+        return iteration
+
+    def end(self, iteration: Iteration, result: object = None, *, failed: bool = False) -> None:
+        """A call is over; raises what a callback has raised, if it has not failed anyway."""
+        self._let_go(iteration)
+        if isinstance(result, _LATER):
+            self._later = [pair for pair in self._later if pair[0]() is not None]
+            self._later.append((weakref.ref(result), iteration))
+        try:
+            self._ended(iteration)
+        finally:
+            error, iteration.error = iteration.error, None
+            if error is not None and not failed:
+                raise error
+
+    def _let_go(self, iteration: Iteration) -> None:
+        if getattr(self._here, "iteration", None) is iteration:
+            self._here.iteration = None
+        if iteration in self._running:
+            self._running.remove(iteration)
+
+    def current(self) -> Iteration | None:
+        """The iteration that the code belongs to that runs on this thread."""
+        if self.is_forked:
+            return None
+        iteration = self._current_here()
+        if iteration is not None:
+            return iteration
+        if self._later:
+            iteration = self._of_a_generator(sys._getframe(1))
+            if iteration is not None:
+                return iteration
+        # A thread that the model has started, or DataParallel.
+        return self._running[0] if len(self._running) == 1 else None
+
+    def _current_here(self, frame: FrameType | None = None) -> Iteration | None:
+        iteration: Iteration | None = getattr(self._here, "iteration", None)
+        if iteration is not None and iteration.started_in is not None:
+            # An error that has ended a forward is not told to us.
+            frame = frame or frame_of_program(sys._getframe(1))
+            while frame is not None and id(frame) != iteration.started_in:
+                frame = frame.f_back
+            if frame is None:
+                self._let_go(iteration)
+                return None
+        return iteration
+
+    def _of_a_generator(self, frame: FrameType | None) -> Iteration | None:
+        frames = set()
+        while frame is not None:
+            frames.add(id(frame))
+            frame = frame.f_back
+        for reference, iteration in reversed(self._later):
+            later = reference()
+            for name in ("gi_frame", "cr_frame", "ag_frame"):
+                own = getattr(later, name, None)
+                if own is not None and id(own) in frames:
+                    return iteration
+        return None
+
+
+def frame_of_program(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame that is none of ours."""
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return frame
+
+
+def _counterparts(replica: Module, model: Module) -> dict[int, int]:
+    """The modules of a replica by number, with those of the model that they were made from."""
+    own = dict(model.named_modules(remove_duplicate=False))
+    return {
+        id(module): id(own[name])
+        for name, module in replica.named_modules(remove_duplicate=False)
+        if name in own
+    }
+
+
+_all: weakref.WeakSet[Iterations] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for iterations in list(_all):
+        iterations.is_forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,79 @@
+"""Why a path has brought nothing, in one line, at the end of a tracer's run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from torch import nn
+
+from shapetrace.capture.listening import Capture
+from shapetrace.capture.paths import nearest
+from shapetrace.capture.plan import Plan, Subject, Want
+from shapetrace.capture.results import Mode
+from shapetrace.capture.structure import children_of
+
+_FUSED = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
+
+
+def silent_paths(plan: Plan, capture: Capture, ran: Mapping[Mode, int]) -> Iterator[str]:
+    """One line for each path that means something and of which there is no value."""
+    captured = {name for variable in capture.variables for name in variable.captured}
+    silent = {
+        text: wants
+        for text, wants in plan.wants.items()
+        if wants and not any(_is_captured(want, captured) for want in wants)
+    }
+    if silent and not any(ran.values()):
+        yield "nothing was captured: the model was not called within the tracer's block"
+        return
+    subjects = {want: subject for subject in plan.subjects for want in subject.wants}
+    for text, wants in silent.items():
+        concerned = [subjects[want] for want in wants if want in subjects]
+        yield f"{text!r} brought nothing: {_reason(text, wants, concerned, plan, capture, ran)}"
+
+
+def _is_captured(want: Want, captured: set[str]) -> bool:
+    if want.whole and want.name in captured:
+        return True
+    return bool(want.routes) and any(name.startswith(f"{want.name}.") for name in captured)
+
+
+def _reason(
+    text: str,
+    wants: list[Want],
+    subjects: list[Subject],
+    plan: Plan,
+    capture: Capture,
+    ran: Mapping[Mode, int],
+) -> str:
+    traced = [capture.variables[want.variable] for want in wants]
+    modes = {variable.mode for variable in traced}
+    if len(modes) == 1 and (mode := modes.pop()) is not None and not ran[mode]:
+        return f"the model was not in {mode} mode"
+    if all(variable.trace_interval > max(ran.values()) for variable in traced):
+        return f"there were fewer than {traced[0].trace_interval} iterations"
+    if not any(subject in capture.entered for subject in subjects):
+        shown = subjects[0].full_name if subjects else text
+        if any(subject in capture.outside for subject in subjects):
+            return f"{shown} was called, but not by the model"
+        if any(_is_in_fused(subject, plan.root) for subject in subjects) and ran["eval"]:
+            return (
+                f"{shown} did not run; in evaluation torch computes a TransformerEncoder in one "
+                "fused step (torch.backends.mha.set_fastpath_enabled(False) turns that off)"
+            )
+        return f"{shown} did not run"
+    if text in capture.dead_ends:
+        where, wanted, names = capture.dead_ends[text]
+        there = ", ".join(nearest(wanted, names))
+        return f"{where} has no {wanted!r}; " + (f"nearest there: {there}" if there else "it is empty")
+    return f"{wants[0].name} was never set"
+
+
+def _is_in_fused(subject: Subject, root: nn.Module) -> bool:
+    """Whether a module is one of those that torch can compute in one step, or lies in one."""
+    module = root
+    for name in [*filter(None, subject.path.split(".")), ""]:
+        if isinstance(module, _FUSED):
+            return True
+        module = dict(children_of(module)).get(name, module)
+    return False

@@ -1,0 +1,246 @@
+"""What paths mean in a model: which functions of which modules are to be listened to, and for what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Final
+
+from torch.nn import Module
+
+from shapetrace.capture.paths import States, ValuePath, joined, nearest
+from shapetrace.capture.structure import (
+    Catalogue,
+    Target,
+    children_of,
+    function_of,
+    helpers_of,
+    is_torchs_own,
+)
+
+FORWARD: Final = "forward"
+
+
+@dataclass(slots=True, eq=False)
+class Want:
+    """A value that is looked for, under one name."""
+
+    name: str
+    variable: int
+    """Which of the tracer's variables asks for it."""
+    whole: bool = False
+    """Whether the value itself is meant."""
+    routes: list[tuple[ValuePath, States]] = field(default_factory=list)
+    """Where in it others are that are meant."""
+
+
+@dataclass(slots=True, eq=False)
+class Subject:
+    """A function as one module calls it."""
+
+    module: Module
+    path: str
+    """The module's."""
+    name: str
+    target: Target
+    locals: dict[str, list[Want]] = field(default_factory=dict)
+    returns: list[Want] = field(default_factory=list)
+
+    @property
+    def full_name(self) -> str:
+        """The function's path."""
+        return joined(self.path, self.name)
+
+    @property
+    def wants(self) -> Iterator[Want]:
+        """All that is wanted of it."""
+        yield from self.returns
+        for wants in self.locals.values():
+            yield from wants
+
+
+class Plan:
+    """What all paths mean together."""
+
+    def __init__(self, root: Module, variables: Iterable[Iterable[ValuePath]]) -> None:
+        self.root = root
+        self.subjects: list[Subject] = []
+        self.wants: dict[str, list[Want]] = {}
+        """What each path means, by its text."""
+        self.misses: list[str] = []
+        """One line for each path that means nothing, with the nearest names."""
+        self._subjects: dict[tuple[int, FunctionType, tuple[str, ...]], Subject] = {}
+        self._wants: dict[tuple[int, str], Want] = {}
+        self._first_names: dict[tuple[int, str, str, int], str] = {}
+        self._catalogue = Catalogue(root)
+        for number, paths in enumerate(variables):
+            for path in paths:
+                search = _Search(self, path, number, self._catalogue)
+                search.module(root, "", path.start, 0)
+                if not self.wants.setdefault(path.text, []):
+                    self.misses.append(search.miss_text())
+
+    def subject(self, module: Module, path: str, name: str, target: Target) -> Subject:
+        """What is wanted of a function as a module calls it."""
+        key = (id(module), target.function, target.nested)
+        subject = self._subjects.get(key)
+        if subject is None:
+            subject = self._subjects[key] = Subject(module, path, name, target)
+            self.subjects.append(subject)
+        return subject
+
+    def want(
+        self, path: ValuePath, number: int, module: Module, name: str, kind: str
+    ) -> Want | None:
+        """The want of this name; None where a wildcard has led to the same module before.
+
+        A module that is in a model in several places is one module, and has its first name.
+        """
+        if path.is_wild:
+            key = (number, path.text, kind, id(module))
+            if self._first_names.setdefault(key, name) != name:
+                return None
+        want = self._wants.get((number, name))
+        if want is None:
+            want = self._wants[number, name] = Want(name, number)
+        wants = self.wants.setdefault(path.text, [])
+        if want not in wants:
+            wants.append(want)
+        return want
+
+
+@dataclass(slots=True)
+class _Miss:
+    """Where a path stopped matching."""
+
+    depth: int
+    where: str
+    wanted: list[str]
+    names: list[str]
+
+
+class _Search:
+    """Follows one path through a model."""
+
+    def __init__(self, plan: Plan, path: ValuePath, number: int, catalogue: Catalogue) -> None:
+        self._plan = plan
+        self._path = path
+        self._number = number
+        self._catalogue = catalogue
+        self._miss: _Miss | None = None
+
+    def miss_text(self) -> str:
+        """Why nothing was found."""
+        text, miss = self._path.text, self._miss
+        if miss is None or not miss.wanted:
+            return f"{text!r} matches nothing in this model"
+        wanted = miss.wanted[0]
+        found = ", ".join(nearest(wanted, miss.names))
+        has = f"nearest there: {found}" if found else "nothing is there"
+        return f"{text!r} matches nothing: {miss.where} has no {wanted!r}; {has}"
+
+    def module(self, module: Module, name: str, states: States, depth: int) -> None:
+        """Go on at a module."""
+        path = self._path
+        if name and path.is_complete(states):
+            target = function_of(module, FORWARD)
+            if target is not None:
+                self._want_return(module, name, FORWARD, target, name)
+        if not path.goes_on(states):
+            return
+        children = dict(children_of(module))
+        functions = self._functions(module, states, children)
+        for inner, target in functions.items():
+            is_hidden = inner.startswith("__") or inner not in self._catalogue.called
+            is_hidden = is_hidden or is_torchs_own(target.function, module)
+            following = path.after(states, inner, by_name=is_hidden)
+            if following:
+                self._function(module, name, inner, target, following, states, depth + 1)
+        for inner, child in children.items():
+            following = path.after(states, inner)
+            if following:
+                self.module(child, joined(name, inner), following, depth + 1)
+        where = f"module {name!r}" if name else f"the model ({type(module).__name__})"
+        self._note_miss(depth, where, states, [*children, *functions])
+
+    def _function(
+        self,
+        module: Module,
+        owner: str,
+        name: str,
+        target: Target,
+        states: States,
+        spent: States,
+        depth: int,
+    ) -> None:
+        path = self._path
+        if path.is_complete(states):
+            self._want_return(module, owner, name, target, joined(owner, name))
+        if not path.goes_on(states):
+            return
+        names, nested = self._catalogue.variables(target), target.nested_names()
+        for inner in names:
+            following = path.after(states, inner, spent=spent)
+            # By its own name, a function in a function means what that returns.
+            if not following or (inner in nested and path.after(states, inner, by_name=True)):
+                continue
+            full = joined(owner, name, inner)
+            want = self._plan.want(path, self._number, module, full, f"{name}.{inner}")
+            if want is None:
+                continue
+            want.whole = want.whole or path.is_complete(following)
+            if path.goes_on(following):
+                want.routes.append((path, following))
+            subject = self._plan.subject(module, owner, name, target)
+            wants = subject.locals.setdefault(inner, [])
+            if want not in wants:
+                wants.append(want)
+        for inner in nested:
+            following = path.after(states, inner)
+            if following:
+                within = target.inside(inner)
+                full = f"{name}.{inner}"
+                self._function(module, owner, full, within, following, spent, depth + 1)
+        self._note_miss(depth, f"function {joined(owner, name)!r}", states, [*names, *nested])
+
+    def _want_return(
+        self, module: Module, owner: str, name: str, target: Target, called: str
+    ) -> None:
+        kind = "" if called == owner else name
+        want = self._plan.want(self._path, self._number, module, called, kind)
+        if want is not None:
+            want.whole = True
+            returns = self._plan.subject(module, owner, name, target).returns
+            if want not in returns:
+                returns.append(want)
+
+    def _functions(
+        self, module: Module, states: States, children: dict[str, Module]
+    ) -> dict[str, Target]:
+        """The functions of a module that the path can go on with, and others to choose from."""
+        catalogue = self._catalogue
+        methods = catalogue.methods(module)
+        found = dict(methods)
+        literal = self._path.named_next(states)
+        named = [name for name in literal if name not in children and name not in found]
+        for name in named:
+            target = function_of(module, name)
+            if target is not None:
+                found[name] = target
+        is_wild = len(literal) < sum(state < len(self._path.parts) for state in states)
+        if is_wild or any(name not in found for name in named):
+            for name, target in catalogue.helpers(module).items():
+                found.setdefault(name, target)
+        for name in named:
+            if name not in found:
+                inner = (each.inside(name) for each in methods.values())
+                found.update({name: each for each in inner if each.code is not None})
+            if name not in found and name in (every := helpers_of(methods.values())):
+                found[name] = every[name]
+        return found
+
+    def _note_miss(self, depth: int, where: str, states: States, names: list[str]) -> None:
+        wanted = [name for name in self._path.named_next(states) if name not in names]
+        if wanted and (self._miss is None or depth > self._miss.depth):
+            self._miss = _Miss(depth, where, wanted, list(dict.fromkeys(names)))

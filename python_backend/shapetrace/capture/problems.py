@@ -1,0 +1,41 @@
+"""What could not be saved as it was: kept in lines, and told once each."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable
+
+_MOST_LINES = 200
+
+
+class Problems:
+    """The problems of one saver."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self._told: set[Hashable] = set()
+
+    def tell(self, key: Hashable, line: str) -> None:
+        """Keep a line and say it on stderr, unless that has been done for this key."""
+        if key in self._told or len(self._told) >= _MOST_LINES:
+            return
+        self._told.add(key)
+        self.lines.append(line)
+        say(line)
+
+    def correct(self, old: str | None, new: str) -> None:
+        """Put a line in the place of one that has become untrue."""
+        if old in self.lines:
+            self.lines[self.lines.index(old)] = new
+        else:
+            self.lines.append(new)
+
+
+def say(line: str) -> None:
+    """Say one line on stderr, if there is one."""
+    try:
+        sys.stderr.write(f"shapetrace: {line}\n")
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):
+        # None, or closed: there is nobody to tell.
+        pass

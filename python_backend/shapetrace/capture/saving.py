@@ -1,0 +1,197 @@
+"""Values on their way: from where they changed, through ``pre_save``, to the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
+
+import torch
+
+from shapetrace._errors import CaptureError
+from shapetrace.capture.callbacks import call_callback, call_pre_save
+from shapetrace.capture.changes import Seen
+from shapetrace.capture.copies import (
+    ON_THE_WAY,
+    CannotCopyError,
+    copied,
+    refuse_unreadable,
+    without_modes,
+)
+from shapetrace.capture.iterations import Iteration
+from shapetrace.capture.paths import ValuePath, parse
+from shapetrace.capture.results import Mode, ResultEntry
+
+Callbacks = Sequence[Callable[..., Any]]
+
+
+class Variable:
+    """Paths of values that are captured in the same way, and what was captured of them.
+
+    Args:
+        paths: a list of paths, such as ``["forward", "layers.*.attn.forward.scores"]``.
+        trace_interval: capture in every so many iterations.
+        gather_interval: gather after every so many iterations.
+        pre_save_callbacks: ``(name, value, iteration) -> value``: what is kept of a value instead.
+            It is called where the value is, before anything is copied, and must not change it.
+        pre_gather_callbacks: ``(name, values, iterations[, ranks])``, on each rank.
+        post_gather_callbacks: ``(name, values, iterations, ranks)``, on rank 0 after each gather.
+        post_trace_callbacks: ``(name, values, iterations, ranks)``, on rank 0 at the end.
+        mode: ``"train"`` or ``"eval"`` for iterations of one kind only.
+
+    """
+
+    def __init__(
+        self,
+        paths: Iterable[str],
+        trace_interval: int = 1,
+        gather_interval: int = 1,
+        pre_save_callbacks: Callbacks = (),
+        pre_gather_callbacks: Callbacks = (),
+        post_gather_callbacks: Callbacks = (),
+        post_trace_callbacks: Callbacks = (),
+        mode: Literal["train", "eval"] | None = None,
+    ) -> None:
+        if isinstance(paths, str):
+            raise CaptureError(f"paths are a list: write [{paths!r}] in place of {paths!r}")
+        self.paths: tuple[ValuePath, ...] = tuple(parse(path) for path in paths)
+        if mode not in ("train", "eval", None):
+            raise CaptureError(f"mode must be 'train', 'eval' or None, not {mode!r}")
+        self.mode = mode
+        self.trace_interval = _interval("trace_interval", trace_interval)
+        self.gather_interval = _interval("gather_interval", gather_interval)
+        self.pre_save_callbacks = tuple(pre_save_callbacks)
+        self.pre_gather_callbacks = tuple(pre_gather_callbacks)
+        self.post_gather_callbacks = tuple(post_gather_callbacks)
+        self.post_trace_callbacks = tuple(post_trace_callbacks)
+        self.results: dict[str, ResultEntry] = {}
+        """What was gathered, by name; on rank 0 only."""
+        self._local: dict[Mode, dict[str, ResultEntry]] = {"train": {}, "eval": {}}
+        self._last: dict[str, Seen] = {}
+        self._gathered: dict[Mode, int] = {"train": 0, "eval": 0}
+        self.captured: set[str] = set()
+        """The names of which there was a value."""
+
+    @property
+    def local_results(self) -> dict[str, ResultEntry]:
+        """What this process has captured since it was last gathered, by name."""
+        found: dict[str, ResultEntry] = {}
+        for entries in self._local.values():
+            for name, entry in list(entries.items()):
+                found.setdefault(name, ResultEntry()).extend(entry)
+        return found
+
+    def is_traced(self, mode: Mode, iteration: int) -> bool:
+        """Whether an iteration is captured."""
+        return self.mode in (None, mode) and iteration % self.trace_interval == 0
+
+    def is_known(self, name: str, value: Any) -> bool:
+        """Whether a value is what was saved last under this name, in this or any former call."""
+        last = self._last.get(name)
+        return last is not None and last.is_still(value)
+
+    def save(self, name: str, value: Any, seen: Seen, iteration: Iteration, rank: int) -> None:
+        """Keep a value that has changed; raises ``CannotCopyError``, or what a callback raises."""
+        kept = self._reduced(name, value, iteration.number) if self.pre_save_callbacks else value
+        copy = copied(kept)
+        lasting = seen.lasting()
+        if lasting is None:
+            self._last.pop(name, None)
+        else:
+            self._last[name] = lasting
+        entries = self._local[iteration.mode]
+        entry = entries.get(name)
+        if entry is None:
+            entry = entries[name] = ResultEntry()
+            self.captured.add(name)
+        entry.iterations.append(iteration.number)
+        entry.ranks.append(rank)
+        entry.values.append(copy)
+
+    def _reduced(self, name: str, value: Any, iteration: int) -> Any:
+        if isinstance(value, torch.Tensor):
+            refuse_unreadable(value)
+        with without_modes():
+            if isinstance(value, torch.Tensor):
+                value = value.detach()
+            for callback in self.pre_save_callbacks:
+                value = call_pre_save(callback, name, value, iteration)
+        return value
+
+    def is_due(self, mode: Mode, iteration: int) -> bool:
+        """Whether what was captured is to be gathered after this iteration."""
+        return self.mode in (None, mode) and iteration % self.gather_interval == 0
+
+    def next_gather(self, mode: Mode, iteration: int) -> int:
+        """The number of the gather that what is left over at the end belongs to."""
+        number = -(-iteration // self.gather_interval) * self.gather_interval
+        if number <= self._gathered[mode]:
+            number = self._gathered[mode] + self.gather_interval
+        return number
+
+    def has_local(self, mode: Mode) -> bool:
+        """Whether anything waits to be gathered."""
+        return bool(self._local[mode])
+
+    def hand_over(self, mode: Mode, number: int) -> dict[str, ResultEntry]:
+        """What was captured since this was last asked, after the ``pre_gather`` callbacks."""
+        self._gathered[mode] = number
+        entries, self._local[mode] = self._local[mode], {}
+        if ON_THE_WAY.arrive():
+            for entry in entries.values():
+                # Pinned memory is scarce; results may be kept for hours.
+                entry.values[:] = [_in_ordinary_memory(value) for value in entry.values]
+        for name, entry in entries.items():
+            for callback in self.pre_gather_callbacks:
+                call_callback(callback, name, entry)
+        return entries
+
+    def take_in(self, entries: dict[str, ResultEntry]) -> None:
+        """Add what was gathered to the results, after the ``post_gather`` callbacks."""
+        try:
+            for name, entry in entries.items():
+                self.captured.add(name)
+                for callback in self.post_gather_callbacks:
+                    call_callback(callback, name, entry)
+                self.results.setdefault(name, ResultEntry()).extend(entry)
+        finally:
+            _after_gather(self.post_gather_callbacks)
+
+    def finish(self) -> None:
+        """Call the ``post_trace`` callbacks."""
+        try:
+            for name, entry in self.results.items():
+                for callback in self.post_trace_callbacks:
+                    call_callback(callback, name, entry)
+        finally:
+            _after_gather(self.post_trace_callbacks)
+
+    def forget_calls(self) -> None:
+        """Keep nothing of the program's."""
+        self._last.clear()
+
+
+def _after_gather(callbacks: Callbacks) -> None:
+    """Tell those who want to know that all names of a gather have been handed over."""
+    for callback in callbacks:
+        after_gather = getattr(callback, "after_gather", None)
+        if after_gather is not None:
+            after_gather()
+
+
+def _in_ordinary_memory(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.clone() if value.is_pinned() else value
+    if type(value) is list:
+        return [_in_ordinary_memory(inner) for inner in value]
+    if type(value) is dict:
+        return {key: _in_ordinary_memory(inner) for key, inner in value.items()}
+    return value
+
+
+def _interval(name: str, value: int) -> int:
+    if type(value) is not int or value < 1:
+        raise CaptureError(f"{name} must be a whole number from 1 on, not {value!r}")
+    return value
+
+
+__all__ = ["CannotCopyError", "Variable"]

@@ -1,0 +1,31 @@
+"""About how much memory captured values take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shapetrace.capture.results import ResultEntry
+
+_DEEPEST = 8
+
+
+def size_of(entries: dict[str, ResultEntry]) -> int:
+    """Bytes of the tensors, arrays and texts in some entries; other objects count little."""
+    return sum(_size(value) for entry in entries.values() for value in entry.values)
+
+
+def _size(value: Any, depth: int = 0) -> int:
+    if depth > _DEEPEST:
+        return 0
+    match value:
+        case str() | bytes() | bytearray():
+            return len(value)
+        case dict():
+            return sum(_size(item, depth + 1) for item in value.values())
+        case list() | tuple() | set() | frozenset():
+            return sum(_size(item, depth + 1) for item in value)
+    try:
+        size = getattr(value, "nbytes", 0)
+    except Exception:
+        return 0  # A property of the program's own.
+    return size if isinstance(size, int) else 0

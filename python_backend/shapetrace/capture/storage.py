@@ -1,0 +1,308 @@
+"""The file behind a saver: made late, written in transactions, opened anew after a failure."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from shapetrace._errors import CaptureFileError
+from shapetrace.capture import transactions
+from shapetrace.capture.counted import Counted
+from shapetrace.capture.encoding import UnstorableError
+from shapetrace.capture.entries import Entry, Layout, Row, entries_of
+from shapetrace.capture.library import library, new_image, opened_for_writing
+from shapetrace.capture.problems import Problems, say
+from shapetrace.capture.rank import this_process
+from shapetrace.capture.shards import join_shards, shard_path
+from shapetrace.capture.transactions import TransactionalFile
+
+PROBLEMS = "shapetrace_problems"
+"""The attribute of a file that lists what is not in it."""
+
+
+class Storage:
+    """Takes rows, and sees to it that they are in the file after ``commit`` or are told of."""
+
+    _owner: int
+    """The process that all of this belongs to."""
+    _transaction: TransactionalFile | None
+    _identity: bytes | None
+    """Of the file that this has made; None as long as it has made none."""
+    _file: Any
+    _reading: Any
+    """The file opened for ``objects`` alone, once it was closed."""
+    _entries: dict[str, Entry]
+    _pending: Counted
+    _missing: Counted
+    _told_missing: str | None
+    _stored_problems: int
+
+    def __init__(
+        self, path: str, layout: Layout, problems: Problems, *, overwrite: bool, shards: bool
+    ) -> None:
+        """Raise at once if the file could not be made later."""
+        library()
+        self.rank, self._world_size = this_process()
+        self._joined = os.path.abspath(path)
+        self._shown = path
+        """How the user called it."""
+        self._layout = layout
+        self._problems = problems
+        self._overwrite = overwrite
+        self._is_shard = shards
+        self.path = self._joined
+        if shards:
+            self.path = shard_path(self._joined, self.rank)
+            self._shown = shard_path(path, self.rank)
+        if shards or self.rank == 0:
+            self._check(path)
+        self._begin()
+
+    def append(self, name: str, rows: Sequence[Row]) -> None:
+        """Add values of a name to the transaction."""
+        if self._owner != os.getpid():
+            # A forked child has nothing to do with its parent's file.
+            self._begin()
+        self._pending.add(rows)
+        try:
+            if self._file is None:
+                self._open()
+            entry = self._entries.get(name)
+            if entry is None:
+                entry = self._entries[name] = Entry(self._file, name, self._layout)
+            self._append(name, entry, rows)
+        except BaseException as error:
+            self._give_up(error)
+            if not isinstance(error, Exception):
+                raise
+
+    def commit(self) -> None:
+        """Make everything that was added part of the file."""
+        if self._transaction is None or self._file is None or self._owner != os.getpid():
+            return
+        if not self._pending.values and len(self._problems.lines) == self._stored_problems:
+            return
+        try:
+            self._store_problems()
+            self._file.flush()
+            self._transaction.commit()
+        except BaseException as error:
+            self._give_up(error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        self._pending = Counted()
+        if self._missing.values:
+            self._tell_of_missing()
+        if self._transaction.is_replaced:
+            self._problems.tell(
+                ("replaced", self._identity),
+                f"{self._shown} was removed or replaced by somebody else, and with it what had been"
+                " saved; what comes is saved to a new file",
+            )
+            self._let_go()
+            self._identity = None
+
+    def close(self) -> None:
+        """Let go of the file; it is opened again for values that come later."""
+        if self._owner != os.getpid() or self._transaction is None:
+            return
+        self._let_go()
+        if self._is_shard:
+            try:
+                join_shards(self._joined)
+            except Exception as error:
+                self._problems.tell("join", f"{os.path.basename(self._joined)}: {error}")
+
+    def objects(self) -> dict[str, Any]:
+        """The dataset or group of each name."""
+        if self._file is None and self._identity is not None and os.path.exists(self.path):
+            if self._reading is None:
+                # By Python's own file, so that the program can open it as it likes meanwhile.
+                content = open(self.path, "rb")  # noqa: SIM115
+                self._reading = library().File(content, "r")
+            entries = entries_of(self._reading, self._layout)
+        else:
+            entries = self._entries
+        return {name: entry.parts[0].object for name, entry in entries.items() if entry.parts}
+
+    def _begin(self) -> None:
+        """Nothing has been saved by this process."""
+        self._owner = os.getpid()
+        self._transaction = self._identity = self._file = self._reading = None
+        self._entries = {}
+        self._pending = Counted()
+        self._missing, self._told_missing = Counted(), None
+        self._stored_problems = 0
+
+    def _check(self, given: str) -> None:
+        for path in dict.fromkeys((self.path, self._joined)):
+            shown = os.path.join(os.path.dirname(given), os.path.basename(path))
+            if os.path.isdir(path):
+                raise CaptureFileError(f"cannot write {shown}: it is a folder; name a file in it")
+            if os.path.lexists(path) and not self._overwrite:
+                raise CaptureFileError(
+                    f"{shown} exists already; choose another name, or have it replaced by"
+                    " overwrite=True"
+                )
+        folder = os.path.dirname(self.path)
+        if not os.path.isdir(folder):
+            raise CaptureFileError(
+                f"cannot write {given}: its folder does not exist; make it first, or choose another"
+                " place"
+            )
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise CaptureFileError(
+                f"cannot write {given}: it is not permitted there; choose another place"
+            )
+        if self._is_shard and self._overwrite:
+            # An old shard of a rank that captures nothing this time would be taken for a new one.
+            with suppress(OSError):
+                os.unlink(self.path)
+
+    def _open(self) -> None:
+        """The file as of the last commit, or a new one; raises what prevents it."""
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
+        if self._transaction is None and self._identity is not None:
+            try:
+                transactions.recover(self.path)
+                self._transaction = TransactionalFile(self.path, self._identity)
+            except (FileNotFoundError, ValueError):
+                # Removed or replaced since it was closed.
+                self._identity = None
+        if self._transaction is None:
+            self._make()
+        assert self._transaction is not None
+        if self._transaction.failure is not None:
+            self._transaction.restore()
+        # Let go of before h5py is, which registers with atexit when it is imported.
+        _close_at_exit(self)
+        self._file = opened_for_writing(self._transaction)
+        self._entries = entries_of(self._file, self._layout)
+
+    def _make(self) -> None:
+        identity = os.urandom(16).hex().encode("ascii")
+        attributes = {"rank": self.rank, "world_size": self._world_size}
+        content = new_image(identity, attributes)
+        path = self.path
+        try:
+            transactions.create(path, content, overwrite=self._overwrite)
+        except FileExistsError:
+            # It was not there when this began: another program is at the same place.
+            path = _free_path(path)
+            transactions.create(path, content, overwrite=False)
+            self._problems.tell(
+                ("taken", path),
+                f"{self._shown} was made by somebody else meanwhile; saving to"
+                f" {os.path.basename(path)} instead",
+            )
+            self._shown = os.path.join(os.path.dirname(self._shown), os.path.basename(path))
+            self.path = path
+        # It is ours now, whatever happens to it.
+        self._overwrite = False
+        self._identity = identity
+        self._transaction = TransactionalFile(path, identity)
+
+    def _append(self, name: str, entry: Entry, rows: Sequence[Row]) -> None:
+        assert self._transaction is not None
+        try:
+            entry.append(rows)
+        except UnstorableError as error:
+            self._pending.remove(rows)
+            self._problems.tell((name, str(error)), f"{name}: not saved: {error}")
+        except (TypeError, ValueError) as error:
+            # h5py does not have a type, or HDF5 does not.
+            self._pending.remove(rows)
+            self._problems.tell((name, type(error)), f"{name}: not saved: {error}")
+        if self._transaction.failure is not None:
+            raise self._transaction.failure
+
+    def _store_problems(self) -> None:
+        lines = self._problems.lines
+        if lines and len(lines) != self._stored_problems:
+            self._file.attrs[PROBLEMS] = "\n".join(lines)[:30_000]
+        self._stored_problems = len(lines)
+
+    def _give_up(self, error: BaseException) -> None:
+        """Go back to the last commit; what has come since is counted as missing."""
+        self._missing.join(self._pending)
+        self._pending = Counted()
+        self._stored_problems = -1
+        if self._transaction is not None and self._transaction.failure is None:
+            self._transaction.failure = error
+        self._close_file()
+        with suppress(OSError):
+            if self._transaction is not None:
+                # So that the room is there again at once, for whatever else needs it.
+                self._transaction.restore()
+        line = (
+            f"{self._shown}: {_reason(error)}; {self._missing.text()} are not saved, and saving is"
+            " tried again at the next gather"
+        )
+        if self._told_missing is None:
+            say(line)
+        self._problems.correct(self._told_missing, line)
+        self._told_missing = line
+
+    def _tell_of_missing(self) -> None:
+        missing = self._missing.text()
+        self._problems.correct(self._told_missing, f"{self._shown}: {missing} are missing in it")
+        say(f"{self._shown}: saving again; {missing} are missing in it")
+        self._missing, self._told_missing = Counted(), None
+        self._stored_problems = -1
+        self.commit()
+
+    def _let_go(self) -> None:
+        self._close_file()
+        if self._transaction is not None:
+            with suppress(OSError):
+                self._transaction.close()
+        self._transaction = None
+
+    def _close_file(self) -> None:
+        file, self._file, self._entries = self._file, None, {}
+        if file is not None:
+            try:
+                file.close()
+            except Exception:
+                # Of a transaction that has failed nothing is needed any more.
+                pass
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror[:1].lower() + error.strerror[1:]
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _free_path(path: str) -> str:
+    stem, extension = os.path.splitext(path)
+    number = 2
+    while os.path.lexists(f"{stem}-{number}{extension}"):
+        number += 1
+    return f"{stem}-{number}{extension}"
+
+
+_open_storages: weakref.WeakSet[Storage] = weakref.WeakSet()
+_is_registered = False
+
+
+def _close_at_exit(storage: Storage) -> None:
+    global _is_registered
+    _open_storages.add(storage)
+    if not _is_registered:
+        _is_registered = True
+        atexit.register(_close_all)
+
+
+def _close_all() -> None:
+    for storage in list(_open_storages):
+        storage.commit()
+        storage.close()

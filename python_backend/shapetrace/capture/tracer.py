@@ -1,0 +1,247 @@
+"""``ModelTracer``: the values of a model's outputs, arguments and variables, by path.
+
+    with ModelTracer(model, ["forward", "layers.*.attn.forward.scores"]) as tracer:
+        train(model)
+    tracer.results["forward"].values, .iterations, .ranks
+
+A value is captured when it has changed since it was captured last: another tensor, or one changed in
+place; another number or text. Copies are on the CPU, detached. Modules and other objects that are no
+values are told of as a short text, ``<Linear>``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from torch.nn import Module
+
+from shapetrace._errors import CaptureError
+from shapetrace.capture.gathering import Gathered, Gathering, gathering_for_this_process
+from shapetrace.capture.iterations import Iteration, Iterations
+from shapetrace.capture.listening import Capture
+from shapetrace.capture.outcome import silent_paths
+from shapetrace.capture.plan import Plan
+from shapetrace.capture.problems import say
+from shapetrace.capture.results import Mode, ResultEntry, Round
+from shapetrace.capture.saving import Callbacks, Variable
+from shapetrace.capture.structure import unwrapped, wrappers_of
+from shapetrace.capture.watching import Watch
+
+_MODES: tuple[Mode, Mode] = ("train", "eval")
+
+
+class ModelTracer:
+    """Captures values of a model while its ``with`` block runs, and keeps them.
+
+    Args:
+        model: the module that paths begin at; in ``DistributedDataParallel`` and the like or not.
+        variables: a list of paths, of ``Variable``s for settings of their own, or of both.
+        trace_interval: capture in every so many iterations.
+        gathering_interval: gather on rank 0 after every so many iterations.
+        pre_save_callbacks: as for ``Variable``, and so on for the next three.
+        pre_gather_callbacks: see there.
+        post_gather_callbacks: see there.
+        post_trace_callbacks: see there.
+        eval_only: capture in evaluation only; else both there and in training.
+        train_only: capture in training only.
+
+    """
+
+    def __init__(
+        self,
+        model: Module,
+        variables: Sequence[str | Variable] | Variable,
+        trace_interval: int = 1,
+        gathering_interval: int = 1,
+        pre_save_callbacks: Callbacks = (),
+        pre_gather_callbacks: Callbacks = (),
+        post_gather_callbacks: Callbacks = (),
+        post_trace_callbacks: Callbacks = (),
+        eval_only: bool = False,
+        train_only: bool = False,
+    ) -> None:
+        if not isinstance(model, Module):
+            raise CaptureError(f"the model must be an nn.Module, not {type(model).__name__}")
+        if isinstance(variables, str):
+            raise CaptureError(f"variables are a list: write [{variables!r}], not {variables!r}")
+        if eval_only and train_only:
+            raise CaptureError("eval_only and train_only leave nothing to capture; choose one")
+        self.model = model
+        given = [variables] if isinstance(variables, Variable) else list(variables)
+        own = [each for each in given if isinstance(each, Variable)]
+        paths = [each for each in given if not isinstance(each, Variable)]
+        mode: Mode | None = "eval" if eval_only else "train" if train_only else None
+        common = Variable(
+            paths,
+            trace_interval,
+            gathering_interval,
+            pre_save_callbacks,
+            pre_gather_callbacks,
+            post_gather_callbacks,
+            post_trace_callbacks,
+            mode,
+        )
+        self.variables: list[Variable] = [common, *own] if paths or not own else own
+        self._problems: list[str] = []
+        self._counts: dict[Mode, int] = {"train": 0, "eval": 0}
+        self._running: _Running | None = None
+        self._gathering: Gathering | None = None
+
+    @property
+    def results(self) -> dict[str, ResultEntry]:
+        """What was gathered so far, by name; on rank 0 only."""
+        found: dict[str, ResultEntry] = {}
+        for variable in self.variables:
+            for name, entry in variable.results.items():
+                found.setdefault(name, entry)
+        return found
+
+    @property
+    def local_results(self) -> dict[str, ResultEntry]:
+        """What this process has captured and has not handed over yet, by name."""
+        found: dict[str, ResultEntry] = {}
+        for variable in self.variables:
+            for name, entry in variable.local_results.items():
+                found.setdefault(name, entry)
+        return found
+
+    @property
+    def current_training_iteration(self) -> int:
+        """The number of the training iteration that runs or ran last; the first is 1."""
+        return self._counts["train"]
+
+    @property
+    def current_evaluation_iteration(self) -> int:
+        """The number of the evaluation iteration that runs or ran last; the first is 1."""
+        return self._counts["eval"]
+
+    @property
+    def problems(self) -> list[str]:
+        """What could not be captured and why, one line each."""
+        gathering = [] if self._gathering is None else self._gathering.problems
+        return [*self._problems, *gathering]
+
+    def __enter__(self) -> Self:
+        if self._running is not None:
+            raise CaptureError("this tracer is running already; leave its `with` block first")
+        label = ", ".join(path.text for each in self.variables for path in each.paths)
+        self._gathering = gathering_for_this_process(label)
+        running = _Running(self, self._gathering, self._counts)
+        running.start()
+        self._running = running
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        running, self._running = self._running, None
+        if running is None:
+            return
+        try:
+            running.stop()
+        except BaseException as failure:
+            if error is None:
+                raise
+            # The program's own error goes on; this one is told of.
+            self.note(f"what was captured could not be handed over: {failure!r}")
+
+    def note(self, problem: str) -> None:
+        """Tell of something that is not captured, once."""
+        if problem not in self._problems:
+            self._problems.append(problem)
+            say(problem)
+
+
+class _Running:
+    """A tracer within its block."""
+
+    def __init__(self, tracer: ModelTracer, gathering: Gathering, counts: dict[Mode, int]) -> None:
+        self._tracer = tracer
+        self._variables = tracer.variables
+        self._gathering = gathering
+        self._counts = counts
+        self._capture = Capture(self._variables, gathering.rank, tracer.note)
+        chain = wrappers_of(tracer.model)
+        self._iterations = Iterations(chain, self._due, self._iteration_ended)
+        self._iterations.counts = counts
+        self._began_at = dict(counts)
+        self._capture.iterations = self._iterations
+        root = unwrapped(tracer.model)
+        self._plan = Plan(root, [variable.paths for variable in self._variables])
+        self._watch = Watch(self._capture, tracer.model, self._plan)
+
+    def start(self) -> None:
+        """Begin to listen."""
+        for miss in self._plan.misses:
+            self._tracer.note(miss)
+        self._watch.start()
+
+    def stop(self) -> None:
+        """Stop listening, gather what is left, and call the last callbacks."""
+        self._watch.stop()
+        if self._iterations.is_forked:
+            return
+        try:
+            for mode in _MODES:
+                self._gather_leftovers(mode)
+            self._take_in(self._gathering.finish())
+            if self._gathering.is_main:
+                for variable in self._variables:
+                    variable.finish()
+        finally:
+            for variable in self._variables:
+                variable.forget_calls()
+            self._tell_of_silence()
+        if self._capture.deferred is not None:
+            raise self._capture.deferred
+
+    def _tell_of_silence(self) -> None:
+        ran = {mode: self._counts[mode] - self._began_at[mode] for mode in _MODES}
+        for line in silent_paths(self._plan, self._capture, ran):
+            self._tracer.note(line)
+
+    def _due(self, mode: Mode, number: int) -> frozenset[int]:
+        """Which variables are captured in an iteration."""
+        return frozenset(
+            index
+            for index, variable in enumerate(self._variables)
+            if variable.is_traced(mode, number)
+        )
+
+    def _iteration_ended(self, iteration: Iteration) -> None:
+        mode, number = iteration.mode, iteration.number
+        due = [each for each in self._variables if each.is_due(mode, number)]
+        if due:
+            self._gather(mode, number, due)
+
+    def _gather_leftovers(self, mode: Mode) -> None:
+        left: dict[int, list[Variable]] = {}
+        for variable in self._variables:
+            if variable.has_local(mode):
+                number = variable.next_gather(mode, self._counts[mode])
+                left.setdefault(number, []).append(variable)
+        for number in sorted(left):
+            self._gather(mode, number, left[number])
+
+    def _gather(self, mode: Mode, number: int, variables: Iterable[Variable]) -> None:
+        entries: dict[str, ResultEntry] = {}
+        for variable in variables:
+            index = self._variables.index(variable)
+            for name, entry in variable.hand_over(mode, number).items():
+                entries[f"{index}:{name}"] = entry
+        handed = Round(number, self._gathering.rank, mode, entries)
+        self._take_in(self._gathering.hand_in(handed))
+
+    def _take_in(self, complete: Iterable[Gathered]) -> None:
+        for gathered in complete:
+            parts: dict[int, dict[str, Any]] = {}
+            for key, entry in gathered.items():
+                index, _, name = key.partition(":")
+                parts.setdefault(int(index), {})[name] = entry
+            for position, entries in parts.items():
+                self._variables[position].take_in(entries)

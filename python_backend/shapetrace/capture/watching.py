@@ -1,0 +1,217 @@
+"""Having a model's functions listened to, for as long as it is asked for.
+
+Functions are followed by rewriting them (``instrument``). Where that cannot be, and around what
+torch.compile has made, modules and methods are listened to from the outside: what they are called
+with, and what they return.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from types import FunctionType
+
+from torch.nn import Module
+
+from shapetrace.capture.listening import Capture, FunctionListener, ModuleListener, RootListener
+from shapetrace.capture.plan import FORWARD, Plan, Subject
+from shapetrace.capture.replacing import can_be_replaced, listen
+from shapetrace.capture.structure import function_of, is_compiled, wrappers_of
+from shapetrace.instrument import CannotFollowError, Interest, follow
+
+
+class Watch:
+    """Everything that is listened to for one plan."""
+
+    def __init__(self, capture: Capture, model: Module, plan: Plan) -> None:
+        self._capture = capture
+        self._chain = wrappers_of(model)
+        self._root = self._chain[-1]
+        self._plan = plan
+        self._stack = ExitStack()
+
+    def start(self) -> None:
+        """Begin to listen; all or nothing."""
+        with ExitStack() as stack:
+            self._start(stack)
+            self._stack = stack.pop_all()
+
+    def stop(self) -> None:
+        """Leave everything as it was."""
+        self._stack.close()
+
+    def _start(self, stack: ExitStack) -> None:
+        inside, outside = self._apart()
+        for (function, nested), subjects in _by_function(inside).items():
+            self._follow(stack, function, nested, subjects, outside)
+        if not any(is_compiled(module) for module in self._chain):
+            self._count_direct_calls(stack, inside)
+        self._listen_from_outside(stack, outside)
+        # Last, so that a call of the model is begun before anything in it is heard.
+        for kind in {type(module) for module in self._chain}:
+            root = RootListener(self._capture)
+            stack.callback(listen(kind, "__call__", root, outermost=True))
+
+    def _apart(self) -> tuple[list[Subject], list[Subject]]:
+        """What can be followed, and what is compiled or lies in what is compiled."""
+        compiled: dict[str, Module] = {}
+        around = any(is_compiled(module) for module in self._chain)
+        for name, module in self._root.named_modules():
+            if is_compiled(module):
+                compiled[name] = module
+        if not compiled and not around:
+            return self._plan.subjects, []
+        inside, outside, lost = [], [], []
+        for subject in self._plan.subjects:
+            within = _innermost_around(subject.path, compiled)
+            if within is None and not around:
+                inside.append(subject)
+            elif subject.name == FORWARD and (subject.path == within or (around and not subject.path)):
+                outside.append(subject)
+                known = _parameters(subject.target.function)
+                if any(name not in known for name in subject.locals):
+                    lost.append(subject.full_name)
+            else:
+                lost.append(subject.full_name)
+        if lost:
+            self._capture.note(
+                f"{_listed(lost)}: run in code that torch.compile made, where only what a compiled "
+                "module is called with and what it returns can be captured"
+            )
+        return inside, outside
+
+    def _follow(
+        self,
+        stack: ExitStack,
+        function: FunctionType,
+        nested: tuple[str, ...],
+        subjects: list[Subject],
+        outside: list[Subject],
+    ) -> None:
+        """Follow a function for the sake of its variables, what it returns, or both."""
+        names = frozenset(
+            name
+            for subject in subjects
+            if subject.target.function is function
+            for name in subject.locals
+        )
+        returns = any(subject.returns for subject in subjects if _returns_from(subject) is function)
+        target = subjects[0].target
+        listener = FunctionListener(
+            self._capture,
+            subjects,
+            is_method=target.is_method and not nested,
+            wants_locals=target.function is function,
+            wants_returns=_returns_from(subjects[0]) is function,
+            model=self._root if _is_forward_of(subjects, self._root, function) else None,
+        )
+        try:
+            following = follow(function, Interest(names, returns, nested), listener)
+        except CannotFollowError as error:
+            self._fall_back(stack, function, subjects, names, returns, outside, str(error))
+            return
+        stack.callback(following.stop)
+
+    def _fall_back(
+        self,
+        stack: ExitStack,
+        function: FunctionType,
+        subjects: list[Subject],
+        names: frozenset[str],
+        returns: bool,
+        outside: list[Subject],
+        reason: str,
+    ) -> None:
+        """Listen from the outside to what cannot be followed."""
+        shown = _listed([subject.full_name for subject in subjects])
+        known = _parameters(function)
+        lost = sorted(names - set(known))
+        target = subjects[0].target
+        if not target.is_method or target.nested:
+            self._capture.note(f"{shown} cannot be followed: {reason}")
+            return
+        if lost:
+            self._capture.note(f"{shown} cannot be followed for {_listed(lost)}: {reason}")
+        if not returns and len(lost) == len(names):
+            return
+        for subject in subjects:
+            if subject.name == FORWARD:
+                outside.append(subject)
+        methods = [subject for subject in subjects if subject.name != FORWARD]
+        for kind, name in {(type(each.module), each.name) for each in methods}:
+            listener = ModuleListener(self._capture, methods)
+            if can_be_replaced(kind, name):
+                stack.callback(listen(kind, name, listener))
+
+    def _count_direct_calls(self, stack: ExitStack, inside: Iterable[Subject]) -> None:
+        """Hear of ``model.forward(x)`` where nobody else does."""
+        target = function_of(self._root, FORWARD)
+        if target is None or not target.is_method:
+            return
+        for subject in inside:
+            if _returns_from(subject) is target.outer and subject.module is self._root:
+                if subject.target.function is target.outer or subject.returns:
+                    return
+        listener = FunctionListener(self._capture, (), is_method=True, model=self._root)
+        try:
+            following = follow(target.outer, Interest(frozenset(), True), listener)
+        except CannotFollowError:
+            return  # Then it counts only where the module itself is called.
+        stack.callback(following.stop)
+
+    def _listen_from_outside(self, stack: ExitStack, outside: list[Subject]) -> None:
+        chain = {id(self._root): self._chain[0]}
+        for kind in {type(chain.get(id(each.module), each.module)) for each in outside}:
+            listener = ModuleListener(self._capture, outside)
+            for each in outside:
+                if each.module is self._root and type(self._chain[0]) is kind:
+                    listener.stands_for(self._chain[0], self._root)
+            stack.callback(listen(kind, "__call__", listener))
+
+
+def _by_function(
+    subjects: Iterable[Subject],
+) -> dict[tuple[FunctionType, tuple[str, ...]], list[Subject]]:
+    """The functions to be followed; a decorated one is followed inside and outside."""
+    found: dict[tuple[FunctionType, tuple[str, ...]], list[Subject]] = {}
+    for subject in subjects:
+        target = subject.target
+        if subject.locals or target.nested or target.outer is target.function:
+            found.setdefault((target.function, target.nested), []).append(subject)
+        if subject.returns and not target.nested and target.outer is not target.function:
+            found.setdefault((target.outer, ()), []).append(subject)
+    return found
+
+
+def _returns_from(subject: Subject) -> FunctionType:
+    """The function that returns what callers get."""
+    return subject.target.function if subject.target.nested else subject.target.outer
+
+
+def _is_forward_of(subjects: Iterable[Subject], root: Module, function: FunctionType) -> bool:
+    return any(
+        subject.module is root and subject.name == FORWARD and _returns_from(subject) is function
+        for subject in subjects
+    )
+
+
+def _innermost_around(path: str, compiled: dict[str, Module]) -> str | None:
+    """The path of the compiled module that a module is or lies in."""
+    found = [
+        name for name in compiled if path == name or not name or path.startswith(f"{name}.")
+    ]
+    return min(found, key=len) if found else None
+
+
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _listed(names: Iterable[str], most: int = 3) -> str:
+    every = list(dict.fromkeys(names))
+    more = f" and {len(every) - most} more" if len(every) > most else ""
+    return ", ".join(every[:most]) + more

@@ -1,0 +1,47 @@
+"""``ModelTracer`` and what belongs to it, the names of TensorTracer (package ``tensortrace``).
+
+``trace_model`` is found here and not in ``shapetrace`` itself, where tracy_nn's is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from shapetrace.capture.callbacks import stack_padded_tensors, stack_tensors
+from shapetrace.capture.results import ResultEntry
+from shapetrace.capture.saving import Variable
+from shapetrace.capture.tracer import ModelTracer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch.nn import Module
+
+    from shapetrace.capture.hdf5 import H5PYSaverCallback
+
+__all__ = [
+    "H5PYSaverCallback",
+    "ModelTracer",
+    "ResultEntry",
+    "Variable",
+    "stack_padded_tensors",
+    "stack_tensors",
+    "trace_model",
+]
+
+
+def trace_model(
+    model: Module, variables: Sequence[str | Variable] | Variable, *args: Any, **kwargs: Any
+) -> tuple[Any, ModelTracer]:
+    """What a model returns for some arguments, and a tracer with the values of that one call."""
+    with ModelTracer(model, variables) as tracer:
+        output = model(*args, **kwargs)
+    return output, tracer
+
+
+def __getattr__(name: str) -> object:
+    if name != "H5PYSaverCallback":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from shapetrace.capture.hdf5 import H5PYSaverCallback
+
+    return H5PYSaverCallback
