@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from shapetrace._errors import ShapetraceError
 from shapetrace.agent.summaries import summary_of
 from shapetrace.transport.captures import (
     MOST_KEPT,
@@ -21,10 +20,13 @@ from shapetrace.transport.captures import (
     CapturedValue,
     CaptureNews,
     Mode,
+    captures_message,
 )
 
 if TYPE_CHECKING:
     from torch.nn import Module
+
+    from shapetrace.transport.sender import Sender
 
 MOST_MODELS: Final = 8
 """Models that are traced. A program that makes them anew for each batch has many."""
@@ -33,6 +35,8 @@ MOST_WAITING: Final = 20_000
 """Values that wait to be told, of all names; the oldest are lost then, and counted all the same."""
 MOST_AT_ONCE: Final = 2_000
 """Values in one message."""
+MESSAGES: Final = 10
+"""So many in a row, before it is something else's turn."""
 PATIENCE: Final = 1.0
 """Seconds in which another model may be called that has what the first has not."""
 
@@ -85,30 +89,16 @@ class Captures:
         if len(self._models) >= MOST_MODELS:
             return
         self._models.append(weakref.ref(module))
-        self._trace(module)
         self._last_model_at = self._now()
         self._is_settled = False
-
-    def _trace(self, module: Module) -> None:
         from shapetrace.agent.capturing import trace
 
         try:
-            leave, misses = trace(module, self._paths, self._take, self._note)
-        except ShapetraceError as error:
-            for path in self._paths:
-                self._problems.setdefault(path, str(error))
-            return
-        self._leave.append(leave)
-        for path in self._paths:
-            if path in misses:
-                self._misses.setdefault(path, misses[path])
-            else:
-                self._met.add(path)
+            self._leave.append(trace(module, self._paths, self))
+        except Exception as error:
+            self.noted("", f"{type(error).__name__}: {error}")
 
-    def _note(self, path: str, problem: str) -> None:
-        self._problems.setdefault(path, problem)
-
-    def _take(
+    def captured(
         self, model: str, path: str, name: str, value: Any, iteration: int, mode: Mode
     ) -> None:
         """A value was captured."""
@@ -117,7 +107,7 @@ class Captures:
         kept = self._kept.get((model, path, name))
         if kept is None:
             if len(self._kept) >= MOST_NAMES:
-                self._note(path, f"only the first {MOST_NAMES:,} names are captured")
+                self.noted(path, f"only the first {MOST_NAMES:,} names are captured")
                 return
             about = CapturedName(len(self._kept) + 1, name, path, model)
             kept = self._kept[model, path, name] = _Kept(about)
@@ -125,13 +115,25 @@ class Captures:
         number = next(kept.numbers)
         self._waiting.append(CapturedValue(kept.about.number, number, iteration, mode, *told))
 
+    def missed(self, path: str, reason: str) -> None:
+        """A model has nothing that a path could mean."""
+        self._misses.setdefault(path, reason)
+
+    def met(self, path: str) -> None:
+        """A model has something that a path means."""
+        self._met.add(path)
+
+    def noted(self, path: str, reason: str) -> None:
+        """Something is not captured."""
+        self._problems.setdefault(path, reason)
+
     # On the thread of ours
 
     def news(self) -> CaptureNews | None:
         """What has not been told yet, or some of it; None where that is nothing."""
         if not self._paths:
             return None
-        values = []
+        values: list[CapturedValue] = []
         while len(values) < MOST_AT_ONCE:
             # None of a name before the name, and no name twice.
             if self._resent:
@@ -160,6 +162,16 @@ class Captures:
         )
         self._told_paths, self._told_problems = True, problems
         return news
+
+    def tell(self, sender: Sender) -> None:
+        """Send what has not been told yet."""
+        for _ in range(MESSAGES):
+            news = self.news() if sender.has_room() else None
+            if news is None:
+                return
+            if not sender.offer(captures_message(news)):
+                self.begin_anew()
+                return
 
     def begin_anew(self) -> None:
         """Tell everything once more, as far as it is kept: there is a server that knows nothing."""

@@ -1,6 +1,6 @@
 """What is told of a captured value: its shape, and what its numbers are like.
 
-No mode, graph, generator or version counter notices it. Of a large tensor so many numbers are looked
+No mode, graph, generator or version counter notices it. Of a large tensor some numbers are looked
 at that lie evenly spaced in it; of one on another device fewer, as they are copied from there.
 """
 
@@ -48,11 +48,13 @@ def summary_of(value: Any) -> Summary:
         return _of_array(value, torch)
     if kind in (bool, int, float):
         return Summary(kind.__name__, text=_atom_text(value), statistics=_of_number(value))
-    return Summary(kind.__name__, text=_text_of(value)[:LONGEST_TEXT])
+    with torch.as_is():
+        return Summary(kind.__name__, text=_text_of(value)[:LONGEST_TEXT])
 
 
 def _of_tensor(tensor: Any, torch: Torch) -> Summary:
-    fact = described(tensor, torch)
+    with torch.as_is():
+        fact = described(tensor, torch)
     shape = fact.shape
     if shape is None or any(type(size) is not int for size in shape):
         return Summary(fact.kind, text=value_text(fact))

@@ -112,9 +112,12 @@ class CapturedTree:
         return thing.path if isinstance(thing, Named) else thing
 
     def name_of(self, node: str) -> tuple[Process, str] | None:
-        """What the values of a node are called, and a process that has them."""
-        _, kept = self._kept_of(node)
-        return (kept[0][0], kept[0][1].about.name) if kept else None
+        """What the values of a node are called, or the first of them; a process that has them."""
+        thing = self._thing(node)
+        path = thing.path if isinstance(thing, Named) else thing
+        names = {} if path is None else self._found().get(path, {})
+        named = thing if isinstance(thing, Named) else next(iter(names), None)
+        return (names[named][0][0], named.name) if named in names else None
 
     def story(self, node: str) -> str:
         """What is shown over a node, as Markdown."""

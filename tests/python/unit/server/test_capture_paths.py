@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from shapetrace.capture.paths import parse
@@ -132,9 +130,7 @@ def test_a_variable_is_captured_in_every_module_its_function_ran_in(
     shown: Shown, place: str, name: str
 ) -> None:
     assert listed(found(shown, place)) == [each.format(name) for each in IN_ATTENTION]
-    assert listed(found(shown, place, ran=False)) == [
-        f"**.forward.{name}: wherever there is one"
-    ]
+    assert listed(found(shown, place, ran=False)) == [f"**.forward.{name}: wherever there is one"]
 
 
 def test_where_it_is_one_module_there_is_one_path(shown: Shown) -> None:

@@ -71,8 +71,12 @@ class Tree(CapturedTree):
 def value(name: int, ordinal: int, low: float, high: float, **changes: Any) -> CapturedValue:
     statistics = Statistics(38, 38, low, high, (low + high) / 2, bins=BINS)
     given: dict[str, Any] = {
-        **{"iteration": ordinal, "mode": "train", "kind": "Tensor"},
-        **{"dtype": "float32", "shape": (2, 19), "statistics": statistics},
+        "iteration": ordinal,
+        "mode": "train",
+        "kind": "Tensor",
+        "dtype": "float32",
+        "shape": (2, 19),
+        "statistics": statistics,
         **changes,
     }
     return CapturedValue(name, ordinal, **given)
