@@ -14,7 +14,8 @@ from torch.nn import Module
 from shapetrace._errors import ShapetraceError
 from shapetrace.capture.gathering import Alone, Gathering
 from shapetrace.capture.structure import unwrapped
-from shapetrace.capture.tracer import ModelTracer, Variable
+from shapetrace.capture.saving import Variable
+from shapetrace.capture.tracer import ModelTracer
 from shapetrace.transport.captures import Mode
 
 _MODES: Final[tuple[Mode, Mode]] = ("train", "eval")
