@@ -4,6 +4,7 @@ ShapetraceError
 ├── TraceFileError        a trace file that cannot be read or written
 ├── ProgramError          a program that `shapetrace run` cannot start
 ├── AlreadyTracingError   a second recording on top of a running one
+├── CannotFollowError     a function whose variables cannot be heard of
 ├── CaptureError          values that cannot be captured as it was asked for
 │   └── PathError         a path of values that is no path
 └── CaptureFileError      a file of captured values that cannot be written or read
@@ -38,3 +39,7 @@ class PathError(CaptureError):
 
 class CaptureFileError(ShapetraceError):
     """A file of captured values that exists already, cannot be made or read, or needs h5py."""
+
+
+class CannotFollowError(ShapetraceError):
+    """A function that cannot be followed: its source is not there, or is not what runs."""

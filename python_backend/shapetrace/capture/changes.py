@@ -1,8 +1,8 @@
 """Whether a value is another one than when it was last seen.
 
-- Tensors: by identity, and by the version that counts their changes in place. An identity is that of
-  an object that is still there: a weak reference, or for parameters a strong one, as weak ones would
-  break ``swap_tensors``. A number such as ``id`` is given again to the next tensor.
+- Tensors: by identity, and by the version that counts their changes in place. An identity is that
+  of an object that is still there: a weak reference, or for parameters a strong one, as weak ones
+  would break ``swap_tensors``. A number such as ``id`` is given again to the next tensor.
 - Texts, numbers and None: by class and value; a NaN is as it was.
 - Arrays, and tensors of inference mode, which count no changes: by what is in them.
 - Lists, tuples, dictionaries, sets and dataclasses: by what is in them, in turn.
@@ -107,7 +107,7 @@ def version_of(tensor: Any) -> int | None:
 
 
 def _pointer_of(tensor: Any) -> int:
-    """Where its numbers are, which ``parameter.data = other`` changes; 0 where it cannot be told."""
+    """Where its numbers are, which ``parameter.data = other`` changes; 0 where it is unknown."""
     if type(tensor) is not torch.nn.Parameter:
         return 0
     try:
@@ -211,9 +211,14 @@ class _SeenDict:
         if type(value) is not self._kind or len(value) != len(self._keys):
             return False
         pairs = list(dict.items(value))
-        if any(key is not other and key != other for key, (other, _) in zip(self._keys, pairs)):
+        if any(
+            key is not other and key != other
+            for key, (other, _) in zip(self._keys, pairs, strict=True)
+        ):
             return False
-        return all(part.is_still(inner) for part, (_, inner) in zip(self._parts, pairs))
+        return all(
+            part.is_still(inner) for part, (_, inner) in zip(self._parts, pairs, strict=True)
+        )
 
     def lasting(self) -> Seen | None:
         return _with_lasting(self, self._parts)
@@ -233,7 +238,8 @@ class _SeenFields:
         if type(value) is not self._kind:
             return False
         return all(
-            part.is_still(_field(value, name)) for part, name in zip(self._parts, self._names)
+            part.is_still(_field(value, name))
+            for part, name in zip(self._parts, self._names, strict=True)
         )
 
     def lasting(self) -> Seen | None:
@@ -288,7 +294,7 @@ def _field(value: Any, name: str) -> Any:
     return getattr(value, name, None)
 
 
-def _with_lasting(whole: Any, parts: list[Seen]) -> Any:
+def _with_lasting(whole: Seen, parts: list[Seen]) -> Seen | None:
     """What of a container may be remembered: all of it, or nothing."""
     for index, part in enumerate(parts):
         lasting = part.lasting()

@@ -62,10 +62,13 @@ class Column:
         self._shapes: Any = group[self._shapes_name] if self._shapes_name else None
         self.rows = (self._shapes if self._shapes is not None else self.dataset).shape[0]
         self._type = float_type(leaf["dtype"])
-        self._is_text = h5py_is_text(self.dataset)
-        self._chunk: tuple[int, ...] = self.dataset.chunks
+        self.is_text = h5py_is_text(self.dataset)
+        self._chunk: tuple[int, ...] = self.dataset.chunks or self.dataset.shape
         self._is_filtered = self.dataset.id.get_create_plist().get_nfilters() > 0
         self._real = self._allocated = 0
+        self._starts: Any = None
+        self._size: int = self.dataset.dtype.itemsize
+        self._extent: tuple[int, ...] = self.dataset.shape
 
     @classmethod
     def create(
@@ -112,13 +115,13 @@ class Column:
 
     def has_room_for(self, shape: Sequence[int]) -> bool:
         """Whether a value of this size would not mostly be padding."""
-        if self.is_flat or not shape or self._is_text:
+        if self.is_flat or not shape or self.is_text:
             return True
         item_chunk = self._chunk[1:]
         chunks = [max(-(-size // part), 1) for size, part in zip(shape, item_chunk, strict=True)]
-        if math.prod(chunks) > _MOST_CHUNKS and tuple(shape) != self.dataset.shape[1:]:
+        if math.prod(chunks) > _MOST_CHUNKS and tuple(shape) != self._extent[1:]:
             return False
-        size = self.dataset.dtype.itemsize
+        size = self._size
         allocated = math.prod(chunks) * math.prod(item_chunk) * size
         real = math.prod(shape) * size
         bound = 2 * (self._real + real) + _PADDING_FOR_NOTHING
@@ -133,6 +136,61 @@ class Column:
                 self._append_rows(block)
             self.rows += len(block)
 
+    @property
+    def file_type(self) -> Any:
+        """What the dataset is made of, as h5py takes it for another."""
+        return self.dataset.dtype if self._type is None else library().Datatype(self._type)
+
+    @property
+    def has_shapes(self) -> bool:
+        """Whether rows differ in size."""
+        return self._shapes is not None
+
+    @property
+    def stored_bytes(self) -> int:
+        """How much there is to read, padding included."""
+        return math.prod(self._extent) * self._size
+
+    def all_shapes(self) -> Any:
+        """The size of each row."""
+        import numpy
+
+        if self._shapes is not None:
+            return self._shapes[:]
+        return numpy.tile(numpy.array(self.dataset.shape[1:], "i8"), (self.rows, 1))
+
+    def read(self, row: int) -> Any:
+        """The array in a row."""
+        import numpy
+
+        if self._shapes is None:
+            read = self._read((row,), (1, *self.dataset.shape[1:]))[0]
+            return numpy.array(read, object) if self.is_text else read
+        shape = tuple(int(size) for size in self._shapes[row])
+        if not self.is_flat:
+            start = (row, *(0 for _ in shape))
+            return self._read(start, (1, *shape))[0]
+        if self._starts is None or len(self._starts) < self.rows:
+            counts = self._shapes[:].prod(axis=1)
+            self._starts = numpy.cumsum(counts) - counts
+        return self._read((int(self._starts[row]),), (math.prod(shape),)).reshape(shape)
+
+    def _read(self, start: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+        import numpy
+
+        if self._type is None:
+            padded = (*start, *(0 for _ in shape[len(start) :]))
+            there = tuple(slice(a, a + n) for a, n in zip(padded, shape, strict=True))
+            return self.dataset[there]
+        # The bits as they are, which h5py would make numbers of.
+        bits = numpy.empty(shape, f"u{self._type.get_size()}")
+        if bits.size:
+            h5py = library()
+            there = self.dataset.id.get_space()
+            there.select_hyperslab((*start, *(0 for _ in shape[len(start) :])), shape)
+            self.dataset.id.read(h5py.h5s.create_simple(shape), there, bits, mtype=self._type)
+        return bits
+
     def cut(self, rows: int) -> None:
         """Forget all rows from this one on."""
         if self.is_flat:
@@ -143,28 +201,32 @@ class Column:
         if self._shapes is not None and self._shapes.shape[0] > rows:
             self._shapes.resize(rows, 0)
         self.rows = rows
+        self._extent = self.dataset.shape
 
     def _append_flat(self, block: Any) -> None:
-        start = self.dataset.shape[0]
-        count = block.size
-        self.dataset.id.set_extent((start + count,))
+        start = self._extent[0]
+        self._grow((start + block.size,))
         self._write((start,), block.reshape(-1))
         self._note_shapes(block)
 
     def _append_rows(self, block: Any) -> None:
         item = block.shape[1:]
-        current = self.dataset.shape[1:]
+        current = self._extent[1:]
         if self.rows and self._shapes is None and item != current:
             self._begin_shapes(current)
-        size = self.dataset.dtype.itemsize
+        size = self._size
         self._real += block.size * size
         per_item = [max(-(-a // b), 1) * b for a, b in zip(item, self._chunk[1:], strict=True)]
         self._allocated += len(block) * math.prod(per_item) * size
         extent = item if not self.rows else tuple(map(max, item, current))
-        self.dataset.id.set_extent((self.rows + len(block), *extent))
+        self._grow((self.rows + len(block), *extent))
         self._write((self.rows, *(0 for _ in item)), block)
         if self._shapes is not None:
             self._note_shapes(block)
+
+    def _grow(self, extent: tuple[int, ...]) -> None:
+        self.dataset.id.set_extent(extent)
+        self._extent = extent
 
     def _begin_shapes(self, shape: tuple[int, ...]) -> None:
         """From now on rows differ; those up to here do not."""
@@ -186,7 +248,7 @@ class Column:
     def _write(self, start: tuple[int, ...], block: Any) -> None:
         if not block.size:
             return
-        if self._is_text:
+        if self.is_text:
             there = tuple(slice(a, a + n) for a, n in zip(start, block.shape, strict=True))
             self.dataset[there] = block
             return

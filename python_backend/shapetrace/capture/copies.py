@@ -96,7 +96,8 @@ def _copied(value: Any, memo: dict[int, Any], depth: int) -> Any:
             table[name] = _copied(inner, memo, depth + 1)
         return table
     if isinstance(value, list):
-        memo[id(value)] = row = []
+        row: list[Any] = []
+        memo[id(value)] = row
         row.extend(_copied(inner, memo, depth + 1) for inner in list(value))
         return row
     if isinstance(value, tuple):
@@ -168,7 +169,8 @@ def refuse_unreadable(tensor: torch.Tensor) -> None:
             raise CannotCopyError(f"{kind.__name__}: no data before the first call")
     if _transforming() is not None:
         raise CannotCopyError("within a function transform such as vmap")
-    if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
+    cuda: Any = torch.cuda
+    if cuda.is_initialized() and cuda.is_current_stream_capturing():
         raise CannotCopyError("within the capture of a CUDA graph")
 
 

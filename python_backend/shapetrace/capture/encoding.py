@@ -154,7 +154,7 @@ class Encoder:
         name = _name(value.dtype)
         if name in _NATIVE:
             array = self._converted(value.numpy())
-            return self._leaf(leaves, "tensor", array, array.dtype.name)
+            return self._leaf(leaves, "tensor", array)
         bits = _BITS.get(value.dtype.itemsize)
         if bits is None:
             raise UnstorableError(f"torch has no way to look at {name}")
@@ -302,9 +302,7 @@ class Encoder:
         self, leaves: list[Any], kind: str, array: Any, dtype: str | None = None
     ) -> Structure:
         leaves.append(array)
-        name = "str" if array.dtype.kind == "O" else array.dtype.name
-        if array.dtype.names:
-            name = array.dtype.str
+        name = _dtype_name(array.dtype)
         leaf = {"kind": kind, "dtype": dtype or name, "ndim": array.ndim}
         if dtype is not None and dtype != name:
             leaf["stored"] = json.dumps(array.dtype.descr) if array.dtype.names else name
@@ -337,6 +335,15 @@ def _text(structure: tuple[Any, ...]) -> str:
 def _name(dtype: object) -> str:
     """``torch.bfloat16`` → ``bfloat16``."""
     return str(dtype).removeprefix("torch.")
+
+
+@lru_cache(maxsize=256)
+def _dtype_name(dtype: Any) -> str:
+    """What an array of NumPy's is made of, in a word."""
+    if dtype.kind == "O":
+        return "str"
+    name: str = dtype.str if dtype.names else dtype.name
+    return name
 
 
 def _quantized(torch: Any, value: Any) -> dict[str, Any]:

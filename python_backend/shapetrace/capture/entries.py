@@ -21,7 +21,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from shapetrace.capture.columns import Column, Compression, append_rows, free_name
+from shapetrace.capture.beside import Beside
+from shapetrace.capture.columns import Column, Compression, free_name
+from shapetrace.capture.decoding import decoded
 from shapetrace.capture.encoding import Encoded, Structure, UnstorableError
 
 PART: Final = "shapetrace"
@@ -59,12 +61,13 @@ class Part:
         self.name: str = described["name"]
         self.structure: str = described["structure"]
         self.is_flat: bool = described["flat"]
-        self._beside: dict[str, str] = described["beside"]
+        self.beside = {what: Beside(file, beside) for what, beside in described["beside"].items()}
+        """Iterations, ranks and, where there is one, order."""
         self.tree: Structure = json.loads(self.structure)
         self.columns = [
-            Column(group, member, leaf) for group, member, leaf in _members(file, key, self.tree)
+            Column(group, member, leaf) for group, member, leaf in members_of(file, key, self.tree)
         ]
-        self.rows: int = self.beside("iterations").shape[0]
+        self.rows = self.beside["iterations"].rows
 
     @classmethod
     def create(
@@ -74,7 +77,7 @@ class Part:
         tree: Structure = json.loads(value.structure)
         key = free_name(file, escaped(name))
         samples = iter(value.leaves)
-        for group, member, leaf in _members(file, key, tree, make=True):
+        for group, member, leaf in members_of(file, key, tree, make=True):
             Column.create(
                 group,
                 member,
@@ -87,15 +90,10 @@ class Part:
         beside = {}
         for what, dtype in (("iterations", layout.iteration_dtype), ("ranks", "i4")):
             beside[what] = free_name(file, f"{key}_{what}")
-            _make_numbers(file, beside[what], dtype, 1)
+            Beside.create(file, beside[what], dtype)
         described = {"name": name, "structure": value.structure, "flat": flat, "beside": beside}
         file[key].attrs[PART] = json.dumps(described)
         return cls(file, key)
-
-    def beside(self, what: str) -> Any:
-        """The dataset of iterations, ranks or order; None where there is none."""
-        name = self._beside.get(what)
-        return None if name is None else self._file[name]
 
     def has_room_for(self, value: Encoded) -> bool:
         """Whether a value can be added without a lot of padding."""
@@ -108,67 +106,41 @@ class Part:
             self.columns, zip(*(row.value.leaves for row in rows), strict=True), strict=True
         ):
             column.append(arrays)
-        self._append_numbers("iterations", [row.iterations for row in rows])
-        self._append_numbers("ranks", [row.ranks for row in rows])
-        if "order" in self._beside:
-            import numpy
-
-            order = numpy.arange(position, position + len(rows), dtype="i8")
-            append_rows(self.beside("order"), order, self.rows)
+        self.beside["iterations"].append([row.iterations for row in rows])
+        self.beside["ranks"].append([row.ranks for row in rows])
+        if "order" in self.beside:
+            order = range(position, position + len(rows))
+            self.beside["order"].append([(number,) for number in order])
         self.rows += len(rows)
 
     def begin_order(self) -> None:
         """Say which value each row is, from now on and of those up to here."""
-        if "order" in self._beside:
+        if "order" in self.beside:
             return
-        import numpy
-
-        name = free_name(self._file, f"{self.key}_order")
-        _make_numbers(self._file, name, "i8", 1)
-        self._describe("order", name)
-        append_rows(self._file[name], numpy.arange(self.rows, dtype="i8"), 0)
+        order = Beside.create(self._file, free_name(self._file, f"{self.key}_order"), "i8")
+        if self.rows:
+            order.append([(number,) for number in range(self.rows)])
+        self.beside["order"] = order
+        described = json.loads(self.object.attrs[PART])
+        names = {what: beside.name for what, beside in self.beside.items()}
+        self.object.attrs[PART] = json.dumps({**described, "beside": names})
 
     def cut(self, rows: int) -> None:
         """Forget all rows from this one on, where they were added in part only."""
         for column in self.columns:
             column.cut(rows)
-        for what in self._beside:
-            dataset = self.beside(what)
-            if dataset.shape[0] > rows:
-                dataset.resize(rows, 0)
+        for beside in self.beside.values():
+            beside.cut(rows)
         self.rows = rows
 
-    def _append_numbers(self, what: str, numbers: Sequence[tuple[int, ...]]) -> None:
-        import numpy
+    def value(self, row: int) -> Any:
+        """The value in a row, as it was captured."""
+        return decoded(self.tree, iter([column.read(row) for column in self.columns]))
 
-        dataset = self.beside(what)
-        width = max(map(len, numbers))
-        if width != 1 and dataset.ndim == 1:
-            dataset = self._widened(what, dataset)
-        if dataset.ndim == 1:
-            append_rows(dataset, numpy.array(numbers, dataset.dtype)[:, 0], self.rows)
-            return
-        width = max(width, dataset.shape[1])
-        block = numpy.full((len(numbers), width), dataset.fillvalue, dataset.dtype)
-        for row, those in zip(block, numbers, strict=True):
-            row[: len(those)] = those
-        dataset.id.set_extent((dataset.shape[0], width))
-        append_rows(dataset, block, self.rows)
-
-    def _widened(self, what: str, narrow: Any) -> Any:
-        """The same numbers in a dataset that can have several in a row."""
-        key = self._beside[what]
-        numbers, dtype = narrow[:], narrow.dtype
-        del self._file[key]
-        wide = _make_numbers(self._file, key, dtype, 2)
-        wide.resize((len(numbers), 1))
-        wide[:, 0] = numbers
-        return wide
-
-    def _describe(self, what: str, name: str) -> None:
-        self._beside[what] = name
-        described = json.loads(self.object.attrs[PART])
-        self.object.attrs[PART] = json.dumps({**described, "beside": self._beside})
+    def positions(self) -> list[int]:
+        """Which value of its name each row is."""
+        order = self.beside.get("order")
+        return list(range(self.rows)) if order is None else [int(each) for each in order.all()]
 
 
 class Entry:
@@ -238,7 +210,7 @@ def escaped(name: str) -> str:
     return text.replace(".", "%2E") if not text.strip(".") else text or "%"
 
 
-def _members(
+def members_of(
     file: Any, key: str, tree: Structure, *, make: bool = False
 ) -> Iterator[tuple[Any, str, Structure]]:
     """Each leaf with the group that it is in and its name there."""
@@ -253,7 +225,7 @@ def _members(
         while member in taken or _is_beside(member, taken):
             member += "~"
         taken.add(member)
-        yield from _members(group, member, item, make=make)
+        yield from members_of(group, member, item, make=make)
 
 
 def _is_beside(member: str, taken: set[str]) -> bool:
@@ -281,18 +253,3 @@ def _runs(rows: Sequence[Row]) -> Iterator[list[Row]]:
         run.append(row)
     if run:
         yield run
-
-
-def _make_numbers(file: Any, name: str, dtype: Any, ndim: int) -> Any:
-    import numpy
-
-    kind = numpy.dtype(dtype)
-    nothing = -1 if kind.kind == "i" else numpy.iinfo(kind).max
-    return file.create_dataset(
-        name,
-        shape=(0,) * ndim,
-        maxshape=(None,) * ndim,
-        chunks=(1024,) if ndim == 1 else (64, 16),
-        dtype=kind,
-        fillvalue=nothing,
-    )

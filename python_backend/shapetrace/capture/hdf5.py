@@ -26,8 +26,9 @@ from shapetrace.capture.storage import Storage
 class H5PYSaverCallback:
     """Saves values as they are handed over, in any position that callbacks have.
 
-    With ``shards=True`` each rank writes a file of its own, ``run.rank0.h5`` beside ``run.h5``,
-    which then shows them as one: as a pre-gather callback this needs no gathering at all.
+    As a pre-gather callback, which several ranks call, each rank writes a file of its own,
+    ``run.rank0.h5`` beside ``run.h5``, which then shows them as one: nothing has to be gathered.
+    ``shards=True`` has one rank do so as well, and old files of ranks noticed at the beginning.
 
     Values of one call are in the file together or not at all. Whoever calls ``after_gather`` makes
     that all values of a gather. The file is made when there is something to put into it.
@@ -77,7 +78,7 @@ class H5PYSaverCallback:
             self._options["dataset_file"],
             layout,
             self._problems,
-            overwrite=overwrite,
+            overwrite=overwrite and existing_ok is not False,
             shards=shards,
         )
         self._encoder = Encoder(conversions, self._note)
@@ -112,7 +113,7 @@ class H5PYSaverCallback:
                 self._problems.tell(name, f"{name}: cannot be saved: {on_one_line(error)}")
             finally:
                 for taken in (values, iterations, ranks):
-                    if taken is not None:
+                    if isinstance(taken, list):
                         taken.clear()
 
     def after_gather(self) -> None:
@@ -146,6 +147,7 @@ class H5PYSaverCallback:
         self, name: str, values: list[Any], iterations: list[Any], ranks: list[Any] | None
     ) -> None:
         self._current = name
+        self._storage.settle(is_gathered=ranks is not None)
         if name in self._open:
             # The next round has begun, and nobody has said that the last was over.
             self._commit()

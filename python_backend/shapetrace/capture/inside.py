@@ -1,6 +1,7 @@
 """What is in a value, by name: keys, indices, fields, attributes, and what a module holds.
 
-No code of the program's runs: no property, no ``__getattr__``, no ``__getitem__`` of a class of its.
+No code of the program's runs: no property, no ``__getattr__``, no ``__getitem__`` of a class of
+its.
 """
 
 from __future__ import annotations
@@ -26,19 +27,23 @@ MISSING: Final = object()
 
 def entries_along(
     value: Any, path: ValuePath, states: States, name: str
-) -> Iterator[tuple[str, Any]]:
-    """What the rest of a path leads to in a value, each with its full name."""
-    return _along(value, path, states, name, 0, set())
+) -> Iterator[tuple[str, Any, Any]]:
+    """What the rest of a path leads to in a value, each with its full name.
+
+    The last is what tells whether it has changed: a row of a tensor is made anew each time.
+    """
+    return _along(value, None, path, states, name, 0, set())
 
 
 def _along(
     value: Any,
+    rows_of: Any,
     path: ValuePath,
     states: States,
     name: str,
     depth: int,
     seen: set[tuple[int, States]],
-) -> Iterator[tuple[str, Any]]:
+) -> Iterator[tuple[str, Any, Any]]:
     # What is in itself, or held in many ways, is gone into once.
     if depth >= _DEEPEST or type(value) in _LEAVES or (id(value), states) in seen:
         return
@@ -50,15 +55,18 @@ def _along(
     for key in named:
         if key not in known and (inner := item(value, key)) is not MISSING:
             inside.append((key, inner))
+    if rows_of is None and isinstance(value, torch.Tensor):
+        rows_of = value
     for key, inner in inside:
         following = path.after(states, key)
         if not following:
             continue
         full = f"{name}.{component(key)}"
+        whole = rows_of if key.isdecimal() else None
         if path.is_complete(following):
-            yield full, inner
+            yield full, inner, inner if whole is None else whole
         if path.goes_on(following):
-            yield from _along(inner, path, following, full, depth + 1, seen)
+            yield from _along(inner, whole, path, following, full, depth + 1, seen)
 
 
 def where_it_ends(
@@ -86,7 +94,7 @@ def item(value: Any, name: str) -> Any:
     elif isinstance(value, (list, tuple)):
         fields = _fields(value)
         if name in fields:
-            return tuple.__getitem__(value, fields.index(name))  # type: ignore[arg-type]
+            return list(value)[fields.index(name)]
         return _at(value, name)
     elif _is_array(value):
         return _at(value, name)
@@ -171,7 +179,7 @@ def _attribute(value: Any, name: str) -> Any:
 
 def _public(value: Any) -> Iterator[tuple[str, Any]]:
     for name, inner in list(_own(value).items()):
-        if isinstance(name, str) and not name.startswith("_"):
+        if not name.startswith("_"):
             yield name, inner
     for slots in _slots(value):
         for name in slots:

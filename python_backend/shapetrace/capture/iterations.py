@@ -1,6 +1,7 @@
 """Which iteration of the model runs, and on which thread.
 
-An iteration is one outermost call of the model, counted from 1, in training and in evaluation apart.
+An iteration is one outermost call of the model, counted from 1, in training and in evaluation
+apart.
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ class Iterations:
 
     def begin_in(self, frame: FrameType, module: Module) -> Iteration | None:
         """As ``begin``, for a forward that was called directly and runs in this frame."""
+        if self._later and self._of_a_generator(frame) is not None:
+            return None
         iteration = self.begin(module, frame.f_back)
         if iteration is not None:
             iteration.started_in = id(frame)

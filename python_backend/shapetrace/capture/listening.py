@@ -17,6 +17,7 @@ from shapetrace.capture.iterations import Iteration, Iterations, frame_of_progra
 from shapetrace.capture.plan import Subject, Want
 from shapetrace.capture.saving import Variable
 
+_Due = tuple[dict[str, list[Want]], list[Want]]
 _OURS_AND_THE_FRAMES: Final = 3
 
 
@@ -37,6 +38,8 @@ class Capture:
         self.note = note
         self.entered: set[Subject] = set()
         """Functions that were called in an iteration that is captured."""
+        self.lost: set[Subject] = set()
+        """Functions of which not all can be captured, which has been said."""
         self.outside: set[Subject] = set()
         """Functions that were called while the model was not."""
         self.dead_ends: dict[str, tuple[str, str, list[str]]] = {}
@@ -59,27 +62,27 @@ class Capture:
         if want.whole:
             known = activation.seen.get(want) if again else None
             if known is None or not known.is_still(value):
-                self._changed(activation, want, want, want.name, value)
+                self._changed(activation, want, want, want.name, value, value)
         if want.routes:
             for path, states in want.routes:
                 met = False
-                for name, inner in entries_along(value, path, states, want.name):
+                for name, inner, whole in entries_along(value, path, states, want.name):
                     met = True
                     known = activation.seen.get((want, name))
-                    if known is None or not known.is_still(inner):
-                        self._changed(activation, want, (want, name), name, inner)
+                    if known is None or not known.is_still(whole):
+                        self._changed(activation, want, (want, name), name, inner, whole)
                 if not met and value is not None:
                     self.dead_ends.setdefault(
                         path.text, where_it_ends(value, path, states, want.name)
                     )
 
     def _changed(
-        self, activation: Activation, want: Want, key: Any, name: str, value: Any
+        self, activation: Activation, want: Want, key: Any, name: str, value: Any, whole: Any
     ) -> None:
         variable = self.variables[want.variable]
         is_first = key not in activation.seen
-        now = activation.seen[key] = seen(value)
-        if is_first and variable.is_known(name, value):
+        now = activation.seen[key] = seen(whole)
+        if is_first and variable.is_known(name, whole):
             return
         try:
             variable.save(name, value, now, activation.iteration, self.rank)
@@ -127,7 +130,7 @@ class FunctionListener:
         self._wants_returns = wants_returns
         self._model = model
         """The model, where this is its forward: calling that directly is an iteration too."""
-        self._due: dict[tuple[Subject, frozenset[int]], Any] = {}
+        self._due: dict[tuple[Subject, frozenset[int]], _Due] = {}
 
     def entered(self, call: Call) -> Activation | None:
         """A call begins."""
@@ -162,7 +165,7 @@ class FunctionListener:
             return None
         return Activation(iteration, wanted, returns, owns is not None)
 
-    def _of(self, subject: Subject, due: frozenset[int]) -> tuple[dict[str, list[Want]], list[Want]]:
+    def _of(self, subject: Subject, due: frozenset[int]) -> _Due:
         """What is wanted of a function in an iteration in which these variables are captured."""
         known = self._due.get((subject, due))
         if known is None:
@@ -175,7 +178,7 @@ class FunctionListener:
             returns = subject.returns if self._wants_returns else []
             known = (found, [want for want in returns if want.variable in due])
             self._due[subject, due] = known
-        return known  # type: ignore[no-any-return]
+        return known
 
     def looked_at(
         self, state: Activation, name: str, value: Any, line: int, assigned: bool
@@ -272,8 +275,11 @@ def first_argument(frame: FrameType) -> object:
         return None
     values = frame.f_locals
     first = values.get(code.co_varnames[0])
-    if sys.version_info < (3, 13) and sys.getrefcount(values) <= _OURS_AND_THE_FRAMES:
-        values.clear()  # A snapshot, which the frame would keep, and all values in it.
+    if sys.version_info < (3, 13) and frame.f_trace is None and sys.gettrace() is None:
+        # A snapshot, which the frame would keep, and all values in it. A debugger writes it back,
+        # and the program may have asked for it by ``locals()``.
+        if sys.getrefcount(values) <= _OURS_AND_THE_FRAMES:
+            values.clear()
     return first
 
 

@@ -98,7 +98,10 @@ class RoundOrder:
         for rounds in self._others:
             keys = [(round.mode, round.number) for round, _ in rounds]
             if key in keys:
-                found |= dict.fromkeys(keys[: keys.index(key)])
+                keys = keys[: keys.index(key)]
+            else:
+                keys = [other for other in keys if other[0] == key[0] and other[1] < key[1]]
+            found |= dict.fromkeys(keys)
         return [
             (mode, number)
             for mode, number in found

@@ -29,6 +29,8 @@ def silent_paths(plan: Plan, capture: Capture, ran: Mapping[Mode, int]) -> Itera
     subjects = {want: subject for subject in plan.subjects for want in subject.wants}
     for text, wants in silent.items():
         concerned = [subjects[want] for want in wants if want in subjects]
+        if any(subject in capture.lost for subject in concerned):
+            continue  # Why was said before.
         yield f"{text!r} brought nothing: {_reason(text, wants, concerned, plan, capture, ran)}"
 
 
@@ -65,8 +67,11 @@ def _reason(
     if text in capture.dead_ends:
         where, wanted, names = capture.dead_ends[text]
         there = ", ".join(nearest(wanted, names))
-        return f"{where} has no {wanted!r}; " + (f"nearest there: {there}" if there else "it is empty")
-    return f"{wants[0].name} was never set"
+        return f"{where} has no {wanted!r}; " + (
+            f"nearest there: {there}" if there else "it is empty"
+        )
+    returned = {want for subject in subjects for want in subject.returns}
+    return f"{wants[0].name} {'never returned' if wants[0] in returned else 'was never set'}"
 
 
 def _is_in_fused(subject: Subject, root: nn.Module) -> bool:

@@ -4,10 +4,11 @@
     [module.]function.local[.key…]    a variable of it, or what is in that
     module                            what the module's forward returns
 
-``*`` stands for one component, whichever it is, ``**`` for any number of them, and for none. One that
-stands for modules or functions does not go on into what their variables hold: ``**.mask`` is every
-variable of that name, ``forward.**.mask`` also what is called so in those of forward. What is in
-quotes is taken as it is: ``forward.batch.'a.b'``. A function within a function is a component more.
+``*`` stands for one component, whichever it is, ``**`` for any number of them, and for none. One
+that stands for modules or functions does not go on into what their variables hold: ``**.mask`` is
+every variable of that name, ``forward.**.mask`` also what is called so in those of forward. What is
+in quotes is taken as it is: ``forward.batch.'a.b'``. A function within a function is a component
+more.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ class ValuePath:
     ) -> States:
         """What can follow a name; nothing where the name cannot be there.
 
-        With ``by_name``, wildcards do not stand for it. A ``**`` that is spent stands for it only at
-        the end of the path, and for nothing more.
+        With ``by_name``, wildcards do not stand for it. A ``**`` that is spent stands for it only
+        at the end of the path, and for nothing more.
         """
         found = set()
         for state in states:

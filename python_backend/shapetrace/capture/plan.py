@@ -1,4 +1,4 @@
-"""What paths mean in a model: which functions of which modules are to be listened to, and for what."""
+"""What paths mean in a model: which functions of which modules are listened to, and for what."""
 
 from __future__ import annotations
 
@@ -234,11 +234,19 @@ class _Search:
                 found.setdefault(name, target)
         for name in named:
             if name not in found:
-                inner = (each.inside(name) for each in methods.values())
-                found.update({name: each for each in inner if each.code is not None})
-            if name not in found and name in (every := helpers_of(methods.values())):
-                found[name] = every[name]
+                target = self._elsewhere(name, methods)
+                if target is not None:
+                    found[name] = target
         return found
+
+    @staticmethod
+    def _elsewhere(name: str, methods: dict[str, Target]) -> Target | None:
+        """A function within a method, or one that a method calls whom nobody calls by name."""
+        for method in methods.values():
+            inner = method.inside(name)
+            if inner.code is not None:
+                return inner
+        return helpers_of(methods.values()).get(name)
 
     def _note_miss(self, depth: int, where: str, states: States, names: list[str]) -> None:
         wanted = [name for name in self._path.named_next(states) if name not in names]

@@ -15,6 +15,10 @@ class Problems:
         self.lines: list[str] = []
         self._told: set[Hashable] = set()
 
+    def text(self) -> str:
+        """All lines, as far as an attribute of an HDF5 file has room for them."""
+        return "\n".join(self.lines)[:30_000]
+
     def tell(self, key: Hashable, line: str) -> None:
         """Keep a line and say it on stderr, unless that has been done for this key."""
         if key in self._told or len(self._told) >= _MOST_LINES:

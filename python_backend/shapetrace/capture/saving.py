@@ -140,9 +140,18 @@ class Variable:
             for entry in entries.values():
                 # Pinned memory is scarce; results may be kept for hours.
                 entry.values[:] = [_in_ordinary_memory(value) for value in entry.values]
-        for name, entry in entries.items():
-            for callback in self.pre_gather_callbacks:
-                call_callback(callback, name, entry)
+        try:
+            for name, entry in entries.items():
+                for callback in self.pre_gather_callbacks:
+                    if hasattr(callback, "after_gather"):
+                        # It asks by itself which rank this is, and knows so that it is before.
+                        callback(name, entry.values, entry.iterations)
+                        if not entry.iterations:
+                            entry.ranks.clear()
+                    else:
+                        call_callback(callback, name, entry)
+        finally:
+            _after_gather(self.pre_gather_callbacks)
         return entries
 
     def take_in(self, entries: dict[str, ResultEntry]) -> None:

@@ -39,34 +39,41 @@ class Storage:
     _pending: Counted
     _missing: Counted
     _told_missing: str | None
-    _stored_problems: int
+    _stored_problems: str
+    path: str
+    rank: int
+    _shown: str
+    """What the user calls the path."""
 
     def __init__(
         self, path: str, layout: Layout, problems: Problems, *, overwrite: bool, shards: bool
     ) -> None:
         """Raise at once if the file could not be made later."""
         library()
-        self.rank, self._world_size = this_process()
+        self._given = path
         self._joined = os.path.abspath(path)
-        self._shown = path
-        """How the user called it."""
         self._layout = layout
         self._problems = problems
         self._overwrite = overwrite
-        self._is_shard = shards
-        self.path = self._joined
-        if shards:
-            self.path = shard_path(self._joined, self.rank)
-            self._shown = shard_path(path, self.rank)
-        if shards or self.rank == 0:
-            self._check(path)
+        self._wants_shards = shards
         self._begin()
+        if shards or self.rank == 0:
+            self._check()
 
-    def append(self, name: str, rows: Sequence[Row]) -> None:
-        """Add values of a name to the transaction."""
+    def settle(self, *, is_gathered: bool) -> None:
+        """Find out whose values these are, before the first of them is stored.
+
+        Ranks that hand over values of their own, and not what was gathered, write files of their
+        own: there is no other way for several processes.
+        """
         if self._owner != os.getpid():
             # A forked child has nothing to do with its parent's file.
             self._begin()
+        if self._identity is None and not self._pending.values:
+            self._place(is_gathered=is_gathered)
+
+    def append(self, name: str, rows: Sequence[Row]) -> None:
+        """Add values of a name to the transaction."""
         self._pending.add(rows)
         try:
             if self._file is None:
@@ -84,7 +91,7 @@ class Storage:
         """Make everything that was added part of the file."""
         if self._transaction is None or self._file is None or self._owner != os.getpid():
             return
-        if not self._pending.values and len(self._problems.lines) == self._stored_problems:
+        if not self._pending.values and self._problems.text() == self._stored_problems:
             return
         try:
             self._store_problems()
@@ -137,10 +144,23 @@ class Storage:
         self._entries = {}
         self._pending = Counted()
         self._missing, self._told_missing = Counted(), None
-        self._stored_problems = 0
+        self._stored_problems = ""
+        self._place(is_gathered=True)
 
-    def _check(self, given: str) -> None:
-        for path in dict.fromkeys((self.path, self._joined)):
+    def _place(self, *, is_gathered: bool) -> None:
+        """Which file is written, by what is known of the other processes now."""
+        self.rank, self._world_size = this_process()
+        self._is_shard = self._wants_shards or (self._world_size > 1 and not is_gathered)
+        self.path, self._shown = self._joined, self._given
+        if self._is_shard:
+            self.path = shard_path(self._joined, self.rank)
+            self._shown = shard_path(self._given, self.rank)
+
+    def _check(self) -> None:
+        given = self._given
+        # The joined file is looked at by one rank: another may have made it by now.
+        ours = (self.path, self._joined) if self.rank == 0 else (self.path,)
+        for path in dict.fromkeys(ours):
             shown = os.path.join(os.path.dirname(given), os.path.basename(path))
             if os.path.isdir(path):
                 raise CaptureFileError(f"cannot write {shown}: it is a folder; name a file in it")
@@ -161,8 +181,9 @@ class Storage:
             )
         if self._is_shard and self._overwrite:
             # An old shard of a rank that captures nothing this time would be taken for a new one.
-            with suppress(OSError):
-                os.unlink(self.path)
+            for path in ours:
+                with suppress(OSError):
+                    os.unlink(path)
 
     def _open(self) -> None:
         """The file as of the last commit, or a new one; raises what prevents it."""
@@ -224,16 +245,16 @@ class Storage:
             raise self._transaction.failure
 
     def _store_problems(self) -> None:
-        lines = self._problems.lines
-        if lines and len(lines) != self._stored_problems:
-            self._file.attrs[PROBLEMS] = "\n".join(lines)[:30_000]
-        self._stored_problems = len(lines)
+        text = self._problems.text()
+        if text != self._stored_problems:
+            self._file.attrs[PROBLEMS] = text
+        self._stored_problems = text
 
     def _give_up(self, error: BaseException) -> None:
         """Go back to the last commit; what has come since is counted as missing."""
         self._missing.join(self._pending)
         self._pending = Counted()
-        self._stored_problems = -1
+        self._stored_problems = ""
         if self._transaction is not None and self._transaction.failure is None:
             self._transaction.failure = error
         self._close_file()
@@ -241,6 +262,8 @@ class Storage:
             if self._transaction is not None:
                 # So that the room is there again at once, for whatever else needs it.
                 self._transaction.restore()
+        if not self._missing.values:
+            return
         line = (
             f"{self._shown}: {_reason(error)}; {self._missing.text()} are not saved, and saving is"
             " tried again at the next gather"
@@ -255,7 +278,6 @@ class Storage:
         self._problems.correct(self._told_missing, f"{self._shown}: {missing} are missing in it")
         say(f"{self._shown}: saving again; {missing} are missing in it")
         self._missing, self._told_missing = Counted(), None
-        self._stored_problems = -1
         self.commit()
 
     def _let_go(self) -> None:

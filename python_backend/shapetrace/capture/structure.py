@@ -19,8 +19,7 @@ _WRAPPED_AS: Final = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_
 _MOST_FUNCTIONS: Final = 500
 """Functions that are looked at for one module, in search of those that they call."""
 _NOT_IMPLEMENTED: Final[Any] = Module.forward
-_FUNCTION_OF_ITS_OWN: Final = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<lambda>")
-_OWN_SCOPE: Final = "<lambda>"
+_COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +274,7 @@ def _codes_in(code: CodeType) -> Iterator[CodeType]:
     """The functions that are defined directly in a function, comprehensions looked through."""
     for part in code.co_consts:
         if isinstance(part, CodeType):
-            if part.co_name in _FUNCTION_OF_ITS_OWN and part.co_name != _OWN_SCOPE:
+            if part.co_name in _COMPREHENSIONS:
                 yield from _codes_in(part)
             elif not part.co_name.startswith("<"):
                 yield part
@@ -286,6 +285,5 @@ def _variables(code: CodeType) -> Iterator[str]:
         if not name.startswith("."):
             yield name
     for part in code.co_consts:
-        if isinstance(part, CodeType) and part.co_name in _FUNCTION_OF_ITS_OWN:
-            if part.co_name != _OWN_SCOPE:
-                yield from _variables(part)
+        if isinstance(part, CodeType) and part.co_name in _COMPREHENSIONS:
+            yield from _variables(part)

@@ -4,14 +4,14 @@
         train(model)
     tracer.results["forward"].values, .iterations, .ranks
 
-A value is captured when it has changed since it was captured last: another tensor, or one changed in
-place; another number or text. Copies are on the CPU, detached. Modules and other objects that are no
-values are told of as a short text, ``<Linear>``.
+A value is captured when it has changed since it was captured last: another tensor, or one changed
+in place; another number or text. Copies are on the CPU, detached. Modules and other objects that
+are no values are told of as a short text, ``<Linear>``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ from torch.nn import Module
 from shapetrace._errors import CaptureError
 from shapetrace.capture.gathering import Gathered, Gathering, gathering_for_this_process
 from shapetrace.capture.iterations import Iteration, Iterations
-from shapetrace.capture.listening import Capture
+from shapetrace.capture.listening import Capture, RootListener
 from shapetrace.capture.outcome import silent_paths
 from shapetrace.capture.plan import Plan
 from shapetrace.capture.problems import say
@@ -86,6 +86,8 @@ class ModelTracer:
         self.variables: list[Variable] = [common, *own] if paths or not own else own
         self._problems: list[str] = []
         self._counts: dict[Mode, int] = {"train": 0, "eval": 0}
+        self.say: Callable[[str], None] = say
+        """How problems are told at once: on stderr."""
         self._running: _Running | None = None
         self._gathering: Gathering | None = None
 
@@ -143,7 +145,7 @@ class ModelTracer:
         if running is None:
             return
         try:
-            running.stop()
+            running.stop(has_failed=error is not None)
         except BaseException as failure:
             if error is None:
                 raise
@@ -154,11 +156,17 @@ class ModelTracer:
         """How what is captured gets to rank 0."""
         return gathering_for_this_process(label)
 
+    def root_listener(self) -> RootListener:
+        """For a call of the model that was under way when the block was entered."""
+        if self._running is None:
+            raise CaptureError("this tracer is not running")
+        return self._running.root_listener()
+
     def note(self, problem: str) -> None:
         """Tell of something that is not captured, once."""
         if problem not in self._problems:
             self._problems.append(problem)
-            say(problem)
+            self.say(problem)
 
 
 class _Running:
@@ -185,7 +193,11 @@ class _Running:
             self._tracer.note(miss)
         self._watch.start()
 
-    def stop(self) -> None:
+    def root_listener(self) -> RootListener:
+        """Counts calls of the model."""
+        return RootListener(self._capture)
+
+    def stop(self, *, has_failed: bool) -> None:
         """Stop listening, gather what is left, and call the last callbacks."""
         self._watch.stop()
         if self._iterations.is_forked:
@@ -200,7 +212,8 @@ class _Running:
         finally:
             for variable in self._variables:
                 variable.forget_calls()
-            self._tell_of_silence()
+            if not has_failed:
+                self._tell_of_silence()
         if self._capture.deferred is not None:
             raise self._capture.deferred
 

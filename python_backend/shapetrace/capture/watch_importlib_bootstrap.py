@@ -1,8 +1,9 @@
 """The frames of ours that stand on the program's stack while the model runs.
 
-The file is named so on purpose: the ``warnings`` and ``logging`` modules pass over frames whose file
-name contains both ``importlib`` and ``_bootstrap`` when they count ``stacklevel``, as they must for
-the import system. Here that keeps every warning and log record at the place the program meant.
+The file is named so on purpose: the ``warnings`` and ``logging`` modules pass over frames whose
+file name contains both ``importlib`` and ``_bootstrap`` when they count ``stacklevel``, as they
+must for the import system. Here that keeps every warning and log record at the place the program
+meant.
 
 Each frame takes itself out of the traceback of an exception that goes through it: a bare ``raise``
 does not add the frame that raises, so it is enough to drop the entries there are.
@@ -38,7 +39,7 @@ def watched(original: Callable[..., Any], listeners: list[CallListener]) -> Any:
     def stand_in(*args: Any, **kwargs: Any) -> Any:
         if is_dynamo_compiling() or compiler._is_compiling_flag:
             return original(*args, **kwargs)
-        states = [(listener, listener.begins(args, kwargs)) for listener in listeners]
+        states = [(listener, listener.begins(args, kwargs)) for listener in tuple(listeners)]
         try:
             result = original(*args, **kwargs)
         except BaseException as error:
@@ -61,7 +62,8 @@ def inherited_call(kind: type) -> Callable[..., Any]:
 
     def __call__(*args: Any, **kwargs: Any) -> Any:  # noqa: N807
         try:
-            return super(kind, args[0]).__call__(*args[1:], **kwargs)  # type: ignore[misc]
+            inherited: Any = super(kind, args[0])
+            return inherited.__call__(*args[1:], **kwargs)
         except BaseException as error:
             if error.__traceback__ is not None:
                 error.__traceback__ = error.__traceback__.tb_next

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from types import FunctionType
+from typing import Any
 
 from torch.nn import Module
 
@@ -62,21 +63,24 @@ class Watch:
                 compiled[name] = module
         if not compiled and not around:
             return self._plan.subjects, []
-        inside, outside, lost = [], [], []
+        inside: list[Subject] = []
+        outside: list[Subject] = []
+        lost: list[Subject] = []
         for subject in self._plan.subjects:
             within = _innermost_around(subject.path, compiled)
             if within is None and not around:
                 inside.append(subject)
-            elif subject.name == FORWARD and (subject.path == within or (around and not subject.path)):
+            elif subject.name == FORWARD and subject.path == ("" if around else within):
                 outside.append(subject)
                 known = _parameters(subject.target.function)
                 if any(name not in known for name in subject.locals):
-                    lost.append(subject.full_name)
+                    lost.append(subject)
             else:
-                lost.append(subject.full_name)
+                lost.append(subject)
         if lost:
+            self._capture.lost.update(lost)
             self._capture.note(
-                f"{_listed(lost)}: run in code that torch.compile made, where only what a compiled "
+                f"{_listed(subject.full_name for subject in lost)}: run in code that torch.compile made, where only what a compiled "
                 "module is called with and what it returns can be captured"
             )
         return inside, outside
@@ -98,18 +102,20 @@ class Watch:
         )
         returns = any(subject.returns for subject in subjects if _returns_from(subject) is function)
         target = subjects[0].target
+        counts = _is_forward_of(subjects, self._root, function)
         listener = FunctionListener(
             self._capture,
             subjects,
             is_method=target.is_method and not nested,
             wants_locals=target.function is function,
             wants_returns=_returns_from(subjects[0]) is function,
-            model=self._root if _is_forward_of(subjects, self._root, function) else None,
+            model=self._root if counts else None,
         )
         try:
-            following = follow(function, Interest(names, returns, nested), listener)
+            following = follow(function, Interest(names, returns or counts, nested), listener)
         except CannotFollowError as error:
-            self._fall_back(stack, function, subjects, names, returns, outside, str(error))
+            reason = str(error).partition(": ")[2] or str(error)
+            self._fall_back(stack, function, subjects, names, returns, outside, reason)
             return
         stack.callback(following.stop)
 
@@ -130,9 +136,11 @@ class Watch:
         target = subjects[0].target
         if not target.is_method or target.nested:
             self._capture.note(f"{shown} cannot be followed: {reason}")
+            self._capture.lost.update(subjects)
             return
         if lost:
             self._capture.note(f"{shown} cannot be followed for {_listed(lost)}: {reason}")
+            self._capture.lost.update(subjects)
         if not returns and len(lost) == len(names):
             return
         for subject in subjects:
@@ -150,9 +158,9 @@ class Watch:
         if target is None or not target.is_method:
             return
         for subject in inside:
-            if _returns_from(subject) is target.outer and subject.module is self._root:
-                if subject.target.function is target.outer or subject.returns:
-                    return
+            is_heard = subject.returns or subject.target.function is target.outer
+            if is_heard and subject.module is self._root and _returns_from(subject) is target.outer:
+                return
         listener = FunctionListener(self._capture, (), is_method=True, model=self._root)
         try:
             following = follow(target.outer, Interest(frozenset(), True), listener)
@@ -198,9 +206,7 @@ def _is_forward_of(subjects: Iterable[Subject], root: Module, function: Function
 
 def _innermost_around(path: str, compiled: dict[str, Module]) -> str | None:
     """The path of the compiled module that a module is or lies in."""
-    found = [
-        name for name in compiled if path == name or not name or path.startswith(f"{name}.")
-    ]
+    found = [name for name in compiled if path == name or not name or path.startswith(f"{name}.")]
     return min(found, key=len) if found else None
 
 

@@ -1,6 +1,7 @@
 """The command line of Shapetrace.
 
 python -m shapetrace run train.py --epochs 1
+python -m shapetrace capture --values "layers.*.forward" train.py
 python -m shapetrace show run.json
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 
 from shapetrace import __version__
 from shapetrace._errors import ShapetraceError
-from shapetrace.cli import run, show
+from shapetrace.cli import capture, run, show
 from shapetrace.cli.outcome import end_by_interrupt
 from shapetrace.cli.program import Program
 from shapetrace.cli.terminal import Terminal
@@ -27,29 +28,34 @@ examples:
   python -m shapetrace run train.py --epochs 1
   python -m shapetrace run --view listing -m package.module
   python -m shapetrace run --view none -o run.json train.py
+  python -m shapetrace capture --values "layers.*.forward" train.py
   python -m shapetrace show run.json
 
-`python -m shapetrace run --help` and `show --help` say more."""
+`python -m shapetrace run --help`, `capture --help` and `show --help` say more."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line; returns the exit code, or ends as the program that it ran ends."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    parser, run_parser = make_parsers()
+    parser, running = make_parsers()
     program: Program | None = None
-    if given[:1] == ["run"]:
-        own, program = run.separate_program(given[1:], run.options_with_value(run_parser))
-        given = ["run", *own]
+    if given[:1] and given[0] in running:
+        options = run.options_with_value(running[given[0]])
+        own, program = run.separate_program(given[1:], options)
+        given = [given[0], *own]
     elif given and not given[0].startswith("-") and given[0] != "show":
         parser.error(f"there is no command {given[0]!r}; `{PROGRAM} run PROGRAM` runs a program")
     chosen = parser.parse_args(given)
     try:
         if chosen.command == "show":
             return _show(chosen)
+        own_parser = running[chosen.command]
         if program is None:
-            run_parser.error("name a program to run: a script, or -m and a module")
+            own_parser.error("name a program to run: a script, or -m and a module")
+        if chosen.command == "capture":
+            return capture.run(chosen, program)
         if chosen.stop_after_trace and chosen.passes is None:
-            run_parser.error("--stop-after-trace needs a number of passes to stop after")
+            own_parser.error("--stop-after-trace needs a number of passes to stop after")
         return run.run(chosen, program)
     except ShapetraceError as error:
         Terminal().note(str(error))
@@ -64,8 +70,8 @@ def _show(chosen: argparse.Namespace) -> int:
     end_by_interrupt()
 
 
-def make_parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
-    """The parser of the whole command line, and the one of ``run`` in it."""
+def make_parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser of the whole command line, and those in it of commands that run programs."""
     parser = argparse.ArgumentParser(
         prog=PROGRAM,
         description=DESCRIPTION,
@@ -74,7 +80,7 @@ def make_parsers() -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"shapetrace {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="{run,show}", required=True)
-    run_parser = run.add_parser(commands)
+    commands = parser.add_subparsers(dest="command", metavar="{run,capture,show}", required=True)
+    running = {"run": run.add_parser(commands), "capture": capture.add_parser(commands)}
     show.add_parser(commands)
-    return parser, run_parser
+    return parser, running

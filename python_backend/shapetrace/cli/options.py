@@ -16,6 +16,11 @@ def add_view_options(parser: argparse._ArgumentGroup, *, may_be_none: bool) -> N
         help="tree (default): modules and their ops; listing: source lines with what they did; "
         "table: one row for each module; markdown; json: the trace file",
     )
+    add_look_options(parser)
+
+
+def add_look_options(parser: argparse._ArgumentGroup) -> None:
+    """Declare ``--color``, ``--width`` and ``--verbose``."""
     parser.add_argument(
         "--color",
         choices=COLOR_CHOICES,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
+    from shapetrace.events.captured import CapturedFile
     from shapetrace.events.model import Trace
 
 VIEW_NAMES = ("tree", "listing", "table", "markdown", "json")
@@ -55,6 +56,12 @@ class Terminal:
             return
         _write(stream, _rendered(trace, choice, stream, self._base))
 
+    def show_captured(self, file: CapturedFile, choice: ViewChoice) -> None:
+        """Print what is in a file of captured values."""
+        stream = self._usable_stdout()
+        if stream is not None:
+            _write(stream, _rendered_captured(file, choice, stream))
+
     def _usable_stdout(self) -> TextIO | None:
         """The stream that was stdout at first, or what the program has wrapped it in."""
         for stream in (self.stdout, sys.stdout):
@@ -77,6 +84,17 @@ def _rendered(trace: Trace, choice: ViewChoice, stream: TextIO, base: str | None
     options = views.ViewOptions(width=width, base=base, verbose=choice.verbose)
     color = views.wants_color(choice.color, stream, os.environ)
     return views.render(trace, choice.view, options, color=color, encoding=stream.encoding)
+
+
+def _rendered_captured(file: CapturedFile, choice: ViewChoice, stream: TextIO) -> str:
+    from shapetrace import views
+    from shapetrace.views.captured import render_captured
+    from shapetrace.views.terminal import to_text
+
+    width = choice.width or views.terminal_width(os.environ)
+    text = render_captured(file, views.ViewOptions(width=width, verbose=choice.verbose))
+    color = views.wants_color(choice.color, stream, os.environ)
+    return to_text(text, color=color, encoding=stream.encoding)
 
 
 def _write(stream: TextIO, text: str) -> None:

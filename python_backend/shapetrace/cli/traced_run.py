@@ -111,7 +111,7 @@ class TracedRun:
             if self._finisher is not None:
                 return True
             self._finisher = _thread.get_ident()
-            with _import_path(self._own_path):
+            with import_path(self._own_path):
                 return self._give_out()
         except KeyboardInterrupt:
             # Ctrl-C once more: the user does not want the rest.
@@ -265,7 +265,7 @@ def _nothing() -> None:
 
 
 @contextlib.contextmanager
-def _import_path(path: list[str]) -> Iterator[None]:
+def import_path(path: list[str]) -> Iterator[None]:
     """Import what is still missing of ours from where python started, not from the program's."""
     own = sys.path
     sys.path = path

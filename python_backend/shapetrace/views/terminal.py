@@ -40,6 +40,8 @@ _PLAIN_GLYPHS = {
     "└─": "`-",
     "│": "|",
     "─": "-",
+    "–": "-",
+    **dict(zip("▁▂▃▄▅▆▇█", "_.:-=+*#", strict=True)),
 }
 """What stands for our own signs where the terminal's encoding has none of them."""
 

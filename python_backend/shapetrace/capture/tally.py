@@ -1,0 +1,260 @@
+"""A callback that keeps figures of values in place of them: shapes, ranges, when and where from."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any, Final
+
+import torch
+
+from shapetrace.events.captured import (
+    CapturedFile,
+    CapturedLeaf,
+    CapturedName,
+    CapturedPart,
+    Histogram,
+    Statistics,
+)
+from shapetrace.events.model import Container, Dimension, DimensionRange, Other, Tensor, Value
+
+_BINS: Final = 16
+_NUMBERS_OF_A_VALUE: Final = 256
+_MOST_SAMPLED: Final = 1 << 14
+"""Numbers that are kept of an array to draw its histogram."""
+_MOST_PARTS: Final = 64
+"""Structures of one name that are told apart."""
+
+
+class Tally:
+    """Counts values and lets them go."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, _Name] = {}
+
+    def __call__(
+        self, name: str, values: list[Any], iterations: list[int], ranks: list[int]
+    ) -> None:
+        """As a ``post_gather`` callback."""
+        known = self._names.setdefault(name, _Name())
+        known.iterations.update((min(iterations), max(iterations)) if iterations else ())
+        known.ranks.update(ranks)
+        for value in values:
+            known.add(value)
+        for emptied in (values, iterations, ranks):
+            emptied.clear()
+
+    @property
+    def has_any(self) -> bool:
+        """Whether anything has come."""
+        return bool(self._names)
+
+    def summary(self, title: str) -> CapturedFile:
+        """What there was, in the way of a file."""
+        names = tuple(known.summary(name) for name, known in sorted(self._names.items()))
+        size = sum(part.bytes for known in self._names.values() for part in known.parts.values())
+        return CapturedFile(title, size, names)
+
+
+class _Name:
+    """What came under one name."""
+
+    def __init__(self) -> None:
+        self.iterations: set[int] = set()
+        self.ranks: set[int] = set()
+        self.parts: dict[object, _Part] = {}
+
+    def add(self, value: Any) -> None:
+        leaves: list[tuple[str, Any]] = []
+        shape = _taken_apart(value, "", leaves)
+        key = (shape, tuple((path, _kind_of(leaf)) for path, leaf in leaves))
+        if key not in self.parts and len(self.parts) >= _MOST_PARTS:
+            key = next(reversed(self.parts))  # Too many to tell them apart.
+            self.parts[key].count += 1
+            return
+        part = self.parts.setdefault(key, _Part(shape, len(leaves)))
+        part.add(leaves)
+        self.iterations = {min(self.iterations), max(self.iterations)} if self.iterations else set()
+
+    def summary(self, name: str) -> CapturedName:
+        parts = sorted(self.parts.values(), key=lambda part: -part.count)
+        return CapturedName(
+            name=name,
+            count=sum(part.count for part in parts),
+            first_iteration=min(self.iterations, default=None),
+            last_iteration=max(self.iterations, default=None),
+            ranks=tuple(sorted(self.ranks)),
+            parts=tuple(part.summary() for part in parts),
+        )
+
+
+class _Part:
+    """Values of one structure."""
+
+    def __init__(self, shape: Any, leaves: int) -> None:
+        self.count = 0
+        self.bytes = 0
+        self._shape = shape
+        self._leaves = [_Leaf() for _ in range(leaves)]
+
+    def add(self, leaves: list[tuple[str, Any]]) -> None:
+        self.count += 1
+        for leaf, (path, value) in zip(self._leaves, leaves, strict=True):
+            leaf.add(path, value)
+            self.bytes += _bytes_of(value)
+
+    def summary(self) -> CapturedPart:
+        made = [leaf.summary() for leaf in self._leaves]
+        values = iter([leaf.value for leaf in made])
+        return CapturedPart(_put_together(self._shape, values), self.count, tuple(made))
+
+
+class _Leaf:
+    """One array or number in values of one structure."""
+
+    def __init__(self) -> None:
+        self._path = ""
+        self._dtype = ""
+        self._low: list[int] = []
+        self._high: list[int] = []
+        self._is_tensor = False
+        self._total = self._seen = self._finite = self._not_numbers = self._infinite = 0
+        self._least, self._most, self._sum = math.inf, -math.inf, 0.0
+        self._sample: list[float] = []
+        self._is_magnitude = False
+
+    def add(self, path: str, value: Any) -> None:
+        self._path = path
+        tensor = _as_tensor(value)
+        self._is_tensor = isinstance(value, torch.Tensor) or hasattr(value, "shape")
+        self._dtype = _kind_of(value)
+        if tensor is None:
+            return
+        sizes = list(tensor.shape)
+        self._low = list(map(min, self._low, sizes)) if self._low else sizes
+        self._high = list(map(max, self._high, sizes)) if self._high else sizes
+        self._total += tensor.numel()
+        try:
+            self._count(tensor)
+        except (RuntimeError, NotImplementedError):
+            pass  # torch does not compute with it
+
+    def _count(self, tensor: torch.Tensor) -> None:
+        numbers = tensor.detach().reshape(-1)
+        if numbers.dtype.is_complex:
+            numbers, self._is_magnitude = numbers.abs(), True
+        numbers = numbers.to(torch.float64)
+        self._seen += numbers.numel()
+        finite = numbers[torch.isfinite(numbers)]
+        not_numbers = int(torch.isnan(numbers).sum())
+        self._not_numbers += not_numbers
+        self._infinite += numbers.numel() - finite.numel() - not_numbers
+        if finite.numel():
+            self._finite += finite.numel()
+            self._least = min(self._least, float(finite.min()))
+            self._most = max(self._most, float(finite.max()))
+            self._sum += float(finite.sum())
+            step = -(-finite.numel() // _NUMBERS_OF_A_VALUE)
+            self._sample.extend(finite[::step].tolist())
+            if len(self._sample) > _MOST_SAMPLED:
+                self._sample = self._sample[::2]
+
+    def summary(self) -> CapturedLeaf:
+        if not self._is_tensor:
+            value: Value = Other(self._dtype)
+        else:
+            pairs = zip(self._low, self._high, strict=True)
+            sizes: tuple[Dimension, ...] = tuple(
+                low if low == high else DimensionRange(low, high) for low, high in pairs
+            )
+            value = Tensor(sizes, self._dtype)
+        return CapturedLeaf(self._path, value, self._statistics() if self._seen else None)
+
+    def _statistics(self) -> Statistics:
+        if not self._finite:
+            return Statistics(
+                self._total, self._seen, None, None, None, self._not_numbers, self._infinite
+            )
+        return Statistics(
+            total=self._total,
+            looked_at=self._seen,
+            low=self._least,
+            high=self._most,
+            mean=self._sum / self._finite,
+            not_numbers=self._not_numbers,
+            infinite=self._infinite,
+            histogram=self._histogram(),
+            is_magnitude=self._is_magnitude,
+        )
+
+    def _histogram(self) -> Histogram | None:
+        low, high = self._least, self._most
+        if low == high or not math.isfinite(high - low):
+            return None
+        counts = [0] * _BINS
+        for number in self._sample:
+            counts[min(int((number - low) / (high - low) * _BINS), _BINS - 1)] += 1
+        return Histogram(low, high, tuple(counts))
+
+
+def _taken_apart(value: Any, path: str, leaves: list[tuple[str, Any]]) -> Any:
+    """The structure of a value; what is in it goes to the leaves."""
+    if isinstance(value, dict):
+        keys = tuple(map(str, value))
+        items = value.values()
+        kind = "dict"
+    elif isinstance(value, (list, tuple)):
+        keys, items = None, value  # type: ignore[assignment]
+        kind = type(value).__name__
+    else:
+        leaves.append((path, value))
+        return None
+    names = keys or range(len(items))
+    inside = tuple(
+        _taken_apart(item, f"{path}.{name}", leaves)
+        for name, item in zip(names, items, strict=True)
+    )
+    return (kind, keys, inside)
+
+
+def _put_together(shape: Any, values: Any) -> Value:
+    if shape is None:
+        found: Value = next(values)
+        return found
+    kind, keys, inside = shape
+    return Container(kind, tuple(_put_together(each, values) for each in inside), keys)
+
+
+def _kind_of(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"{str(value.dtype).removeprefix('torch.')}"
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        return str(value.dtype)
+    if isinstance(value, str) and value.startswith("<") and value.endswith(">"):
+        return value  # What stands for a module or another object.
+    return "None" if value is None else type(value).__name__
+
+
+def _as_tensor(value: Any) -> torch.Tensor | None:
+    if isinstance(value, torch.Tensor):
+        return value
+    if type(value) in (int, float, bool, complex):
+        try:
+            return torch.tensor(value)
+        except (RuntimeError, OverflowError):
+            return None
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(value, numpy.ndarray):
+        try:
+            return torch.from_numpy(value.copy())
+        except TypeError:
+            return None
+    return None
+
+
+def _bytes_of(value: Any) -> int:
+    tensor = _as_tensor(value)
+    if tensor is None:
+        return len(value) if isinstance(value, (str, bytes)) else 0
+    return tensor.numel() * tensor.element_size()

@@ -1,0 +1,198 @@
+"""A program whose model is captured from its first call on, until the program ends."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shapetrace._errors import CaptureError
+from shapetrace.cli import notes
+from shapetrace.cli.outcome import keep_interrupt
+from shapetrace.cli.terminal import Terminal, ViewChoice
+from shapetrace.cli.traced_run import OUR_FAILURE, import_path
+from shapetrace.process.exits import WatchedExits
+from shapetrace.recorder.arrival import when_torch_is_imported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from shapetrace.capture.finding import ModelFinder
+    from shapetrace.capture.tracer import ModelTracer
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureChoice:
+    """What the user asked to be captured, and where it is to go."""
+
+    paths: tuple[str, ...]
+    trace_interval: int = 1
+    gathering_interval: int = 1
+    train_only: bool = False
+    eval_only: bool = False
+    output: str | None = None
+    overwrite: bool = False
+    shards: bool = False
+
+
+class CapturedRun:
+    """Captures values of a program's model, and hands them out when the program ends."""
+
+    def __init__(self, choice: CaptureChoice, terminal: Terminal, look: ViewChoice) -> None:
+        self._choice = choice
+        self._terminal = terminal
+        self._look = look
+        self._pid = os.getpid()
+        self._own_path = list(sys.path)
+        self._exits = WatchedExits(self._before_leaving)
+        self._cancel_waiting: Callable[[], None] = _nothing
+        self._finder: ModelFinder | None = None
+        self._tracer: ModelTracer | None = None
+        self._saver: Any = None
+        self._tally: Any = None
+        self._why_not: str | None = None
+        self._is_over = False
+        self._problems: list[str] = []
+
+    def begin(self) -> None:
+        """Get ready; nothing of the program has run."""
+        from shapetrace.capture.paths import parse
+
+        for path in self._choice.paths:
+            parse(path)
+        if self._choice.shards and self._choice.output is None:
+            raise CaptureError("--shards needs a file: -o run.h5")
+        if self._choice.output is not None:
+            _check_place(self._choice.output, self._choice.overwrite)
+        atexit.register(self._at_exit)
+        self._exits.install()
+        self._cancel_waiting = when_torch_is_imported(self._torch_arrived)
+
+    def abandon(self) -> None:
+        """There was no program to run after all."""
+        atexit.unregister(self._at_exit)
+        self._exits.remove()
+        self._cancel_waiting()
+        if self._finder is not None:
+            self._finder.stop()
+
+    def finish(self) -> int:
+        """Hand everything out, once; the exit code."""
+        if self._is_over or os.getpid() != self._pid:
+            return 0
+        self._is_over = True
+        self._cancel_waiting()
+        self._exits.remove()
+        with import_path(self._own_path):
+            try:
+                return self._hand_out()
+            except KeyboardInterrupt:
+                return 0  # Ctrl-C once more: the user does not want the rest.
+
+    def _at_exit(self) -> None:
+        code = self.finish()
+        if code:
+            self._exits.leave(code)
+        keep_interrupt()
+
+    def _before_leaving(self) -> None:
+        self.finish()
+
+    def _torch_arrived(self) -> None:
+        if os.getpid() != self._pid or self._is_over:
+            return
+        try:
+            from shapetrace.capture.finding import ModelFinder
+            from shapetrace.capture.paths import parse
+
+            self._finder = ModelFinder([parse(path) for path in self._choice.paths], self._found)
+        except Exception as error:
+            self._why_not = f"capturing could not start: {notes.on_one_line(error)}"
+
+    def _found(self, module: Any) -> Any:
+        """The program calls its model for the first time."""
+        from shapetrace.capture.structure import unwrapped
+        from shapetrace.capture.tracer import ModelTracer
+
+        choice = self._choice
+        callbacks: dict[str, list[Any]] = {"pre_gather": [], "post_gather": []}
+        with import_path(self._own_path):
+            if choice.output is None:
+                from shapetrace.capture.tally import Tally
+
+                self._tally = Tally()
+                callbacks["post_gather"].append(self._tally)
+            else:
+                from shapetrace.capture.hdf5 import H5PYSaverCallback
+
+                self._saver = H5PYSaverCallback(
+                    choice.output, overwrite=choice.overwrite, shards=choice.shards
+                )
+                callbacks["pre_gather" if choice.shards else "post_gather"].append(self._saver)
+            tracer = ModelTracer(
+                module,
+                choice.paths,
+                choice.trace_interval,
+                choice.gathering_interval,
+                pre_gather_callbacks=callbacks["pre_gather"],
+                post_gather_callbacks=callbacks["post_gather"],
+                eval_only=choice.eval_only,
+                train_only=choice.train_only,
+            )
+            tracer.say = self._problems.append
+            tracer.__enter__()
+        self._tracer = tracer
+        if os.environ.get("RANK", "0") == "0":
+            self._terminal.note(f"capturing from {type(unwrapped(module)).__name__}")
+        return tracer.root_listener()
+
+    def _hand_out(self) -> int:
+        tracer, finder = self._tracer, self._finder
+        if finder is not None:
+            finder.stop()
+        if tracer is None:
+            self._terminal.note(self._why_nothing())
+            for line in finder.misses if finder is not None else ():
+                self._terminal.note(line)
+            return 0
+        is_whole = True
+        try:
+            tracer.__exit__(None, None, None)
+        except Exception as error:
+            self._terminal.note(f"not all could be handed out: {notes.on_one_line(error)}")
+            is_whole = False
+        if self._saver is not None:
+            self._saver.close()
+            is_whole = is_whole and not self._saver.problems
+        for line in dict.fromkeys([*self._problems, *tracer.problems]):
+            self._terminal.note(line)
+        if self._tally is not None and self._tally.has_any:
+            self._terminal.show_captured(self._tally.summary("captured"), self._look)
+        elif self._saver is not None and os.path.exists(str(self._choice.output)):
+            self._terminal.note(f"wrote {self._choice.output}")
+        return 0 if is_whole else OUR_FAILURE
+
+    def _why_nothing(self) -> str:
+        if self._why_not is not None:
+            return self._why_not
+        if sys.modules.get("torch") is None:
+            return notes.NOT_IMPORTED.replace("trace", "capture")
+        if self._finder is not None and self._finder.misses:
+            return "nothing was captured: no module that was called has these values"
+        return "nothing was captured: no module with parameters was called"
+
+
+def _check_place(path: str, overwrite: bool) -> None:
+    """Refuse at once what could not be written in the end."""
+    from shapetrace.sinks.file import FileSink
+
+    if not overwrite and os.path.exists(path):
+        raise CaptureError(f"{path} is there already; --overwrite replaces it")
+    FileSink(path).open()
+
+
+def _nothing() -> None:
+    """There is nothing to cancel yet."""
+

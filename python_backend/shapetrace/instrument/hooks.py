@@ -1,0 +1,322 @@
+"""What the code of a followed function calls.
+
+Hooks are constants of that code, methods of a site each. A call's state is kept by the id of its
+frame: its locals stay as they are. It is dropped when the frame's token is, which lies on the
+frame's stack, so also if the call raises or a generator is thrown away.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+import weakref
+from collections.abc import Callable, Generator, Iterator
+from sys import _getframe
+from typing import Any, Final, TypeAlias
+
+from shapetrace.instrument.interface import Call, Interest, Listener
+
+UNHEARD: Final[tuple[tuple[()]]] = ((),)
+"""What the body of a call is run with that nobody listens to."""
+
+Mark: TypeAlias = tuple[str, int, bool]
+"""What a hook's argument is: a name, a line, and whether it was assigned there."""
+
+
+class Following:
+    """One listener of a function."""
+
+    def __init__(self, interest: Interest, listener: Listener, stop: Callable[[Following], None]):
+        self.interest: Final = interest
+        self.error: Exception | None = None
+        """What the listener raised, which ended the following."""
+        self._listener: Listener | None = listener
+        self._stop: Final = stop
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the listener still hears of the function."""
+        return self._listener is not None
+
+    def stop(self) -> None:
+        """No longer follow, also in calls that are running. The last one puts the code back."""
+        if self._listener is not None:
+            self._listener = None
+            self._stop(self)
+
+    def __enter__(self) -> Following:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    def entered(self, call: Call) -> object | None:
+        """What the listener makes of a call."""
+        listener = self._listener
+        if listener is None:
+            return None
+        try:
+            return listener.entered(call)
+        except Exception as error:
+            return self._fail(error)
+
+    def looked_at(self, state: object, mark: Mark, value: object) -> None:
+        """Tell of a variable."""
+        listener = self._listener
+        names = self.interest.names
+        if listener is not None and (names is None or mark[0] in names):
+            try:
+                listener.looked_at(state, mark[0], value, mark[1], mark[2])
+            except Exception as error:
+                self._fail(error)
+
+    def returned(self, state: object, value: object, line: int) -> None:
+        """Tell what a call has returned."""
+        listener = self._listener
+        if listener is not None and self.interest.returns:
+            try:
+                listener.returned(state, value, line)
+            except Exception as error:
+                self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        self.error = error.with_traceback(None)
+        self.stop()
+
+
+class Activation:
+    """One call that somebody listens to."""
+
+    __slots__ = ("bound", "listening", "pending")
+
+    def __init__(self, listening: list[tuple[Following, object]], bound: set[str]) -> None:
+        self.listening = listening
+        self.bound = bound
+        """Those names that have a value now, of those where the source alone does not tell."""
+        self.pending: tuple[object, int] | None = None
+        """What is to be returned, unless a `finally` raises."""
+
+
+class Plan:
+    """All that the hooks of one code object share."""
+
+    def __init__(self, function: types.FunctionType, line: int, followings: list[Following]):
+        self.function: Final = function
+        self.line: Final = line
+        self.followings: Final = followings
+        self.activations: Final[dict[int, Activation]] = {}
+        self.gate: Final = Gate(self)
+        self.bound: Final = Bound(self)
+        self.tracked: Final[set[str]] = set()
+        """The names where the source alone does not tell whether they are bound."""
+
+
+class Token(list[Any]):
+    """Lies on the stack of a call's frame: when it goes, the call is over. Iterating it is quick."""
+
+    __slots__ = ("activation", "activations", "key")
+
+    def __init__(
+        self, activations: dict[int, Activation], key: int, activation: Activation
+    ) -> None:
+        self.activations = activations
+        self.key = key
+        self.activation = activation
+
+    def __del__(self) -> None:
+        self.activation.listening = []
+        if self.activations.get(self.key) is self.activation:
+            del self.activations[self.key]
+
+
+class Gate(frozenset[int]):
+    """Has a 0 in it, but to TorchDynamo nothing at all, which so passes all hooks by.
+
+    Dynamo knows frozen sets among constants, and takes what iterating them brings.
+    `0 in gate` is what is asked before each hook; `gate | gate` is a hook itself.
+    """
+
+    __slots__ = ("__dict__",)
+    plan: Plan
+
+    def __new__(cls, plan: Plan) -> Gate:
+        self = super().__new__(cls, (0,))
+        self.plan = plan
+        return self
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(())
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (frozenset, ())
+
+    def __copy__(self) -> Gate:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Gate:
+        return self
+
+    def __or__(self, other: object) -> Gate:  # type: ignore[override]
+        """The function is about to return without a value."""
+        frame = _getframe(1)
+        activation = self.plan.activations.get(id(frame))
+        if activation is not None:
+            line = frame.f_lineno or self.plan.line
+            for following, state in activation.listening:
+                following.returned(state, None, line)
+        return self
+
+
+class Bound(Gate):
+    """Has the names in it that have a value now, of those where the source alone does not tell."""
+
+    __slots__ = ()
+
+    def __contains__(self, name: object) -> bool:
+        activation = self.plan.activations.get(id(_getframe(1)))
+        return activation is not None and name in activation.bound
+
+
+class Site:
+    """One place of the code, and the hooks it may have."""
+
+    __slots__ = ("depth", "line", "marks", "plan", "postponed")
+
+    def __init__(
+        self,
+        plan: Plan,
+        marks: tuple[Mark, ...] = (),
+        depth: int = 1,
+        line: int = 0,
+        postponed: bool = False,
+    ) -> None:
+        self.plan = plan
+        self.marks = marks
+        self.depth = depth
+        """How many frames up the function's own is: comprehensions have frames in Python 3.11."""
+        self.line = line
+        self.postponed = postponed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_Silence, ())
+
+    def enter(self, *values: object) -> object:
+        """A call has begun, with the first parameter and then what the marks say."""
+        plan = self.plan
+        key = id(_getframe(1))
+        plan.activations.pop(key, None)
+        if _is_compiling():
+            return UNHEARD
+        call = Call(plan.function, values[0], plan.line)
+        listening = []
+        for following in plan.followings:
+            state = following.entered(call)
+            if state is not None:
+                listening.append((following, state))
+        if not listening:
+            return UNHEARD
+        bound = {mark[0] for mark in self.marks if mark[0] in plan.tracked}
+        activation = plan.activations[key] = Activation(listening, bound)
+        if self.marks:
+            self._tell(activation, values[1:])
+        return (Token(plan.activations, key, activation),)
+
+    def look(self, *values: object) -> bool:
+        """Variables were assigned, or may have changed."""
+        activation = self.plan.activations.get(id(_getframe(self.depth)))
+        if activation is not None:
+            self._tell(activation, values)
+        return True
+
+    def store(self, value: object) -> object:
+        """A variable was assigned within an expression."""
+        activation = self.plan.activations.get(id(_getframe(self.depth)))
+        if activation is not None:
+            self._tell(activation, (value,))
+        return value
+
+    def return_(self, value: object, *values: object) -> object:
+        """The function is about to return a value; the variables may have changed."""
+        activation = self.plan.activations.get(id(_getframe(1)))
+        if activation is not None:
+            if values:
+                self._tell(activation, values)
+            if self.postponed:
+                activation.pending = (value, self.line)
+            else:
+                for following, state in activation.listening:
+                    following.returned(state, value, self.line)
+        return value
+
+    def finish(self) -> None:
+        """The outermost `finally` is through, and what was to be returned is returned."""
+        activation = self.plan.activations.get(id(_getframe(1)))
+        if activation is not None and activation.pending is not None:
+            value, line = activation.pending
+            activation.pending = None
+            for following, state in activation.listening:
+                following.returned(state, value, line)
+
+    def forget(self) -> None:
+        """Variables are about to be deleted, or what was to be returned is not returned."""
+        activation = self.plan.activations.get(id(_getframe(1)))
+        if activation is not None:
+            activation.pending = None
+            activation.bound.difference_update(mark[0] for mark in self.marks)
+
+    def generate(self, generator: Any) -> object:
+        """A generator expression was made: what it does belongs to the call that made it."""
+        activation = self.plan.activations.get(id(_getframe(self.depth)))
+        frame = generator.gi_frame if isinstance(generator, Generator) else generator.ag_frame
+        key = id(frame)
+        activations = self.plan.activations
+        activations.pop(key, None)
+        if activation is not None:
+            activations[key] = activation
+            _GENERATORS[weakref.ref(generator, _drop)] = (activations, key)
+        return generator
+
+    def _tell(self, activation: Activation, values: tuple[object, ...]) -> None:
+        plan = self.plan
+        tracked = plan.tracked
+        for mark, value in zip(self.marks, values, strict=True):
+            if value is plan.gate:
+                continue
+            if mark[2] and mark[0] in tracked:
+                activation.bound.add(mark[0])
+            for following, state in activation.listening:
+                following.looked_at(state, mark, value)
+
+
+_GENERATORS: Final[dict[weakref.ref[Any], tuple[dict[int, Activation], int]]] = {}
+
+
+def _drop(reference: weakref.ref[Any]) -> None:
+    activations, key = _GENERATORS.pop(reference)
+    activations.pop(key, None)
+
+
+class _Silence:
+    """What sites are in another process, where nobody listens: never asked, as the gate is shut."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _nothing
+
+
+def _nothing(*values: object) -> None:
+    """Do nothing."""
+
+
+def _is_compiling() -> bool:
+    """Whether torch makes a graph of what runs, of which our hooks are no part."""
+    torch = sys.modules.get("torch")
+    compiler = getattr(torch, "compiler", None)
+    return compiler is not None and bool(compiler.is_compiling())

@@ -1,0 +1,277 @@
+"""Putting hooks into the tree of a function."""
+
+from __future__ import annotations
+
+import ast
+from typing import Final
+
+from shapetrace.instrument import scopes
+from shapetrace.instrument.expressions import Expressions
+from shapetrace.instrument.hooks import Mark, Plan, Site
+from shapetrace.instrument.nodes import NOWHERE, Hooks, Location
+from shapetrace.instrument.source import Definition
+
+Sure = frozenset[str] | None
+"""The names that have a value at a place, whichever way it was reached. None: it is not reached."""
+
+
+class Rewriting:
+    """Rewrites one function: its own statements, not those of functions in it."""
+
+    def __init__(
+        self, definition: Definition, plan: Plan, names: frozenset[str] | None, returns: bool
+    ) -> None:
+        self._definition: Final = definition
+        self._plan: Final = plan
+        self._returns: Final = returns
+        self._variables: Final = scopes.variables_of(definition)
+        own = self._variables.names
+        self._wanted: Final = frozenset(own if names is None else own & names)
+        self._steady: Final = (self._wanted & self._variables.plain) - self._variables.shared
+        self._hooks: Final = Hooks(plan.gate, plan.bound, definition.lineno)
+        self._expressions: Final = Expressions(plan, self._hooks, self._wanted)
+        self._finals = 0
+        self._has_finally: Final = returns and scopes.has_finally(definition)
+
+    @property
+    def objects(self) -> dict[object, object]:
+        """What the texts among the constants stand for."""
+        return self._hooks.objects
+
+    def rewrite(self, first: Location, order: tuple[str, ...]) -> None:
+        """Change the definition. Its first instruction that has a line is at `first`.
+
+        The variables are to have an order, in which `locals()` brings them.
+        """
+        definition = self._definition
+        documented = ast.get_docstring(definition, clean=False) is not None
+        docstring, body = definition.body[:documented], definition.body[documented:]
+        arguments = scopes.parameters(definition)
+        heard = [each.arg for each in arguments if each.arg in self._wanted]
+        marks = tuple((name, definition.lineno, True) for name in heard)
+        positional = [*definition.args.posonlyargs, *definition.args.args]
+        leading = self._name(positional[0].arg) if positional else ast.Constant(None, **NOWHERE)
+        body, sure = self._block(body, frozenset(heard) & self._steady)
+        if sure is not None:
+            if self._returns:
+                body.append(self._hooks.leaving(NOWHERE))
+            body.append(ast.Return(None, **NOWHERE))
+        site = Site(self._plan, marks)
+        values = [leading, *map(self._name, heard)]
+        ordered = self._hooks.names_first(
+            [name for name in order if name in self._variables.plain - self._variables.shared]
+        )
+        definition.body = [*docstring, ordered, self._hooks.body(site.enter, values, body, first)]
+
+    def _name(self, name: str) -> ast.expr:
+        return ast.Name(name, ast.Load(), **NOWHERE)
+
+    def _block(
+        self, statements: list[ast.stmt], sure: Sure, *, before: list[ast.stmt] | None = None
+    ) -> tuple[list[ast.stmt], Sure]:
+        result = [*(before or [])]
+        for statement in statements:
+            hooked, sure = self._statement(statement, sure)
+            result += hooked
+        return result, sure
+
+    def _statement(self, node: ast.stmt, sure: Sure) -> tuple[list[ast.stmt], Sure]:
+        if sure is None:
+            sure = frozenset()
+        match node:
+            case ast.Return():
+                return self._return(node, sure), None
+            case ast.Raise():
+                self._expressions.within(node)
+                return [node], None
+            case ast.Break() | ast.Continue():
+                return [node], None
+            case ast.If():
+                return [node], self._if(node, sure)
+            case ast.While():
+                return [node], self._while(node, sure)
+            case ast.For() | ast.AsyncFor():
+                return [node], self._for(node, sure)
+            case ast.With() | ast.AsyncWith():
+                return self._with(node, sure)
+            case ast.Try() | ast.TryStar():
+                return [node], self._try(node, sure)
+            case ast.Match():
+                return [node], self._match(node, sure)
+            case ast.Delete():
+                return self._delete(node, sure)
+            case ast.Assign(targets=targets):
+                stored = scopes.stores(*targets)
+            case ast.AugAssign(target=target) | ast.AnnAssign(target=target, value=ast.expr()):
+                stored = scopes.stores(target)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                stored = scopes.stores(node)
+                for part in scopes.outside(node):
+                    self._expressions.within_scope(node, part)
+                changes = bool(node.decorator_list) or isinstance(node, ast.ClassDef)
+                changes = changes or scopes.may_change(*scopes.outside(node))
+                return self._after(node, stored, changes, sure)
+            case _:
+                stored = scopes.stores(node)
+        changes = scopes.may_change(node)
+        self._expressions.within(node)
+        return self._after(node, stored, changes, sure)
+
+    def _after(
+        self, node: ast.stmt, stored: list[tuple[str, int]], changes: bool, sure: frozenset[str]
+    ) -> tuple[list[ast.stmt], frozenset[str]]:
+        hooks, sure = self._look(stored, changes, node.lineno, sure)
+        return [node, *hooks], sure
+
+    def _look(
+        self, stored: list[tuple[str, int]], changes: bool, line: int, sure: frozenset[str]
+    ) -> tuple[list[ast.stmt], frozenset[str]]:
+        """The hook after something was stored or may have changed; what is sure to be bound then."""
+        marks, sure = self._marks(stored, changes, line, sure)
+        certain = tuple(mark for mark in marks if mark[0] in sure or mark[2])
+        hooks = []
+        if certain:
+            values = [self._name(mark[0]) for mark in certain]
+            hooks.append(self._hooks.statement(Site(self._plan, certain).look, values))
+        for mark in marks:
+            if mark not in certain:
+                look = Site(self._plan, (mark,)).look
+                condition = self._hooks.is_bound(mark[0])
+                hooks.append(self._hooks.statement(look, [self._name(mark[0])], condition))
+        return hooks, sure
+
+    def _marks(
+        self, stored: list[tuple[str, int]], changes: bool, line: int, sure: frozenset[str]
+    ) -> tuple[tuple[Mark, ...], frozenset[str]]:
+        """What to tell, and what is sure to be bound then."""
+        assigned = {name: at for name, at in stored if name in self._wanted}
+        marks: list[Mark] = [(name, at, True) for name, at in assigned.items()]
+        sure |= self._steady & assigned.keys()
+        if changes:
+            others = self._steady - assigned.keys()
+            self._plan.tracked.update(others - sure)
+            marks += ((name, line, False) for name in sorted(others))
+        return tuple(marks), sure
+
+    def _forget(self, names: set[str]) -> list[ast.stmt]:
+        marks = tuple((name, 0, False) for name in sorted(names & self._wanted))
+        if not marks and not self._has_finally:
+            return []
+        return [self._hooks.statement(Site(self._plan, marks).forget, [])]
+
+    def _return(self, node: ast.Return, sure: frozenset[str]) -> list[ast.stmt]:
+        if node.value is None:
+            where = {key: getattr(node, key) for key in NOWHERE}
+            return [self._hooks.leaving(where), node] if self._returns else [node]
+        changes = scopes.may_change(node.value)
+        self._expressions.within(node)
+        marks, _ = self._marks([], changes, node.lineno, sure)
+        if marks or self._returns:
+            values = [
+                self._name(name) if name in sure else self._hooks.if_bound(name)
+                for name, _, _ in marks
+            ]
+            site = Site(self._plan, marks, line=node.lineno, postponed=self._finals > 0)
+            node.value = self._hooks.through(site.return_, node.value, *values)
+        return [node]
+
+    def _if(self, node: ast.If, sure: frozenset[str]) -> Sure:
+        changes = scopes.may_change(node.test)
+        self._expressions.within_field(node, "test")
+        before, _ = self._look([], changes, node.test.lineno, sure)
+        node.body, first = self._block(node.body, sure, before=before)
+        before, _ = self._look([], changes, node.test.lineno, sure)
+        node.orelse, second = self._block(node.orelse, sure, before=before)
+        return _both(first, second)
+
+    def _while(self, node: ast.While, sure: frozenset[str]) -> Sure:
+        sure -= scopes.deleted(node.body)
+        changes = scopes.may_change(node.test)
+        self._expressions.within_field(node, "test")
+        before, _ = self._look([], changes, node.test.lineno, sure)
+        node.body, _ = self._block(node.body, sure, before=before)
+        before, _ = self._look([], changes, node.test.lineno, sure)
+        node.orelse, after = self._block(node.orelse, sure, before=before)
+        return sure - scopes.deleted(node.orelse)
+
+    def _for(self, node: ast.For | ast.AsyncFor, sure: frozenset[str]) -> Sure:
+        sure -= scopes.deleted(node.body)
+        self._expressions.within_field(node, "iter")
+        self._expressions.within_field(node, "target")
+        before, inside = self._look(scopes.stores(node.target), True, node.lineno, sure)
+        node.body, _ = self._block(node.body, inside, before=before)
+        before, _ = self._look([], True, node.iter.lineno, sure)
+        node.orelse, _ = self._block(node.orelse, sure, before=before)
+        return sure - scopes.deleted(node.orelse)
+
+    def _with(
+        self, node: ast.With | ast.AsyncWith, sure: frozenset[str]
+    ) -> tuple[list[ast.stmt], Sure]:
+        stored: list[tuple[str, int]] = []
+        for item in node.items:
+            stored += scopes.stores(item.optional_vars)
+            self._expressions.within(item)
+        after = sure - scopes.deleted(node.body)
+        before, inside = self._look(stored, True, node.lineno, sure)
+        node.body, _ = self._block(node.body, inside, before=before)
+        hooks, after = self._look([], True, node.lineno, after)
+        return [node, *hooks], after
+
+    def _try(self, node: ast.Try | ast.TryStar, sure: frozenset[str]) -> Sure:
+        handled = sure - scopes.deleted(node.body)
+        self._finals += bool(node.finalbody)
+        node.body, after = self._block(node.body, sure)
+        node.orelse, after = self._block(node.orelse, after)
+        for handler in node.handlers:
+            self._expressions.within_field(handler, "type")
+            names = {handler.name} if handler.name else set()
+            before = self._forget(names)
+            stored = scopes.stores(handler) if handler.name in self._wanted else []
+            hooks, inside = self._look(stored, True, handler.lineno, handled)
+            handler.body, end = self._block(handler.body, inside, before=[*before, *hooks])
+            after = _both(after, None if end is None else end - names)
+        self._finals -= bool(node.finalbody)
+        if not node.finalbody:
+            return after
+        entire: list[ast.AST] = [*node.body, *node.handlers, *node.orelse]
+        node.finalbody, end = self._block(node.finalbody, sure - scopes.deleted(entire))
+        if self._has_finally and not self._finals and end is not None:
+            node.finalbody.append(self._hooks.statement(Site(self._plan).finish, []))
+        if after is None or end is None:
+            return None
+        return (after - scopes.deleted(node.finalbody)) | end
+
+    def _match(self, node: ast.Match, sure: frozenset[str]) -> Sure:
+        self._expressions.within_field(node, "subject")
+        after: Sure = None
+        for case in node.cases:
+            stored = scopes.stores(case.pattern)
+            changes = True
+            if case.guard is not None:
+                self._expressions.within_field(case, "guard")
+                marks, _ = self._marks(stored, False, case.pattern.lineno, sure)
+                if marks:
+                    values = [self._name(mark[0]) for mark in marks]
+                    heard = self._hooks.condition(Site(self._plan, marks).look, values)
+                    case.guard = ast.BoolOp(ast.And(), [heard, case.guard], **NOWHERE)
+                inside = sure | (self._steady & {name for name, _ in stored})
+                before, inside = self._look([], changes, case.pattern.lineno, inside)
+            else:
+                before, inside = self._look(stored, changes, case.pattern.lineno, sure)
+            case.body, end = self._block(case.body, inside, before=before)
+            after = _both(after, end)
+        return _both(after, sure)
+
+    def _delete(self, node: ast.Delete, sure: frozenset[str]) -> tuple[list[ast.stmt], Sure]:
+        gone = scopes.deleted([node])
+        changes = scopes.may_change(node)
+        self._expressions.within(node)
+        hooks, sure = self._look([], changes, node.lineno, sure - gone)
+        before = self._forget(gone) if gone & self._wanted else []
+        return [*before, node, *hooks], sure
+
+
+def _both(first: Sure, second: Sure) -> Sure:
+    if first is None or second is None:
+        return second if first is None else first
+    return first & second
