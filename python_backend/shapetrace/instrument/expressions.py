@@ -8,7 +8,7 @@ from typing import Final
 
 from shapetrace.instrument import scopes
 from shapetrace.instrument.hooks import Plan, Site
-from shapetrace.instrument.nodes import NOWHERE, Hooks
+from shapetrace.instrument.nodes import Hooks, beginning, line_of, location, variable
 
 _HAVE_FRAMES: Final = sys.version_info < (3, 12)
 """Comprehensions other than generator expressions run in frames of their own."""
@@ -22,6 +22,7 @@ class Expressions(ast.NodeTransformer):
         self._hooks: Final = hooks
         self._wanted: Final = wanted
         self._depth = 1
+        self._count = 0
 
     def within(self, node: ast.AST) -> None:
         """Rewrite all expressions of a node, which has no statements in it."""
@@ -51,8 +52,9 @@ class Expressions(ast.NodeTransformer):
         name = node.target.id
         if name not in self._wanted:
             return node
+        self._count += 1
         site = Site(self._plan, ((name, node.target.lineno, True),), self._depth)
-        return self._hooks.through(site.store, node)
+        return self._hooks.through(site.store, node, [], beginning(node), location(node))
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
         """Has variables of its own."""
@@ -68,10 +70,12 @@ class Expressions(ast.NodeTransformer):
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
         """Has variables of its own, and a frame that need not run where it was made."""
-        depth = self._depth
-        if not self._comprehension(node):
+        depth, count = self._depth, self._count
+        self._comprehension(node)
+        if self._count == count:
             return node
-        return self._hooks.through(Site(self._plan, depth=depth).generate, node)
+        site, where = Site(self._plan, depth=depth), location(node)
+        return self._hooks.through(site.generate, node, [], where, where)
 
     def _comprehension(self, node: scopes.Comprehension) -> ast.AST:
         node.generators[0].iter = self.visit(node.generators[0].iter)
@@ -89,9 +93,11 @@ class Expressions(ast.NodeTransformer):
             }
             if heard:
                 marks = tuple((name, line, True) for name, line in heard.items())
-                names: list[ast.expr] = [ast.Name(name, ast.Load(), **NOWHERE) for name in heard]
+                self._count += 1
+                where = line_of(generator.target)
+                names = [variable(name, where) for name in heard]
                 look = Site(self._plan, marks, self._depth).look
-                generator.ifs.insert(0, self._hooks.condition(look, names))
+                generator.ifs.insert(0, self._hooks.condition(look, names, where))
         for part in ("key", "value", "elt"):
             if hasattr(node, part):
                 setattr(node, part, self.visit(getattr(node, part)))

@@ -113,7 +113,9 @@ def _nested(
         found = [inner for outer in found for inner in _defined(outer, name)]
     functions = [each for each in found if isinstance(each, Definition)]
     if not functions:
-        raise CannotFollowError(f"no function {'.'.join(way)} is defined in {function.__qualname__}")
+        raise CannotFollowError(
+            f"no function {'.'.join(way)} is defined in {function.__qualname__}"
+        )
     return functions
 
 
@@ -176,5 +178,3 @@ def _with_objects(code: types.CodeType, objects: dict[object, object]) -> types.
         for each in code.co_consts
     )
     return code.replace(co_consts=constants)
-
-

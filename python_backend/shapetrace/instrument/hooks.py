@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import types
 import weakref
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from sys import _getframe
 from typing import Any, Final, TypeAlias
 
@@ -58,7 +58,8 @@ class Following:
         try:
             return listener.entered(call)
         except Exception as error:
-            return self._fail(error)
+            self._fail(error)
+            return None
 
     def looked_at(self, state: object, mark: Mark, value: object) -> None:
         """Tell of a variable."""
@@ -112,7 +113,10 @@ class Plan:
 
 
 class Token(list[Any]):
-    """Lies on the stack of a call's frame: when it goes, the call is over. Iterating it is quick."""
+    """Lies on the stack of a call's frame: when it goes, the call is over.
+
+    It is iterated once, where it is empty, and a list is so quickly.
+    """
 
     __slots__ = ("activation", "activations", "key")
 
@@ -140,6 +144,7 @@ class Gate(frozenset[int]):
     plan: Plan
 
     def __new__(cls, plan: Plan) -> Gate:
+        """A gate for the hooks of a plan."""
         self = super().__new__(cls, (0,))
         self.plan = plan
         return self
@@ -162,7 +167,7 @@ class Gate(frozenset[int]):
     def __deepcopy__(self, memo: object) -> Gate:
         return self
 
-    def __or__(self, other: object) -> Gate:  # type: ignore[override]
+    def __or__(self, other: object) -> Gate:
         """The function is about to return without a value."""
         frame = _getframe(1)
         activation = self.plan.activations.get(id(frame))
@@ -273,8 +278,7 @@ class Site:
     def generate(self, generator: Any) -> object:
         """A generator expression was made: what it does belongs to the call that made it."""
         activation = self.plan.activations.get(id(_getframe(self.depth)))
-        frame = generator.gi_frame if isinstance(generator, Generator) else generator.ag_frame
-        key = id(frame)
+        key = id(getattr(generator, "gi_frame", None) or generator.ag_frame)
         activations = self.plan.activations
         activations.pop(key, None)
         if activation is not None:

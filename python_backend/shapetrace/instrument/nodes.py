@@ -1,7 +1,8 @@
 """New pieces of a function's tree.
 
-They have no line. The compiler gives an instruction without one the line of that before it, so that
-a debugger that steps does not notice them; and none at all where ways meet.
+Where a statement is on one line, the hooks after it are on that line too, and a debugger that steps
+does not notice them. Otherwise they have no line: the compiler gives an instruction without one the
+line of that before it, and none at all where ways meet.
 """
 
 from __future__ import annotations
@@ -33,34 +34,42 @@ class Hooks:
         self.objects[marker] = value
         return marker
 
-    def constant(self, value: object) -> ast.Constant:
-        """An object as a constant."""
-        return ast.Constant(self._marker(value), **NOWHERE)
+    def _constant(self, value: object, where: Location) -> ast.Constant:
+        return ast.Constant(self._marker(value), **where)
 
-    def open(self, where: Location = NOWHERE) -> ast.expr:
+    def open(self, where: Location) -> ast.expr:
         """Whether hooks are called at all, which they are not where torch makes a graph."""
         gate = ast.Constant(self._gate, **where)
         return ast.Compare(ast.Constant(0, **where), [ast.In()], [gate], **where)
 
-    def call(self, hook: object, arguments: list[ast.expr]) -> ast.expr:
+    def call(self, hook: object, arguments: list[ast.expr], where: Location) -> ast.expr:
         """Calling a hook, which is not reached where torch makes a graph."""
-        return ast.Call(self.constant(hook), arguments, [], **NOWHERE)
+        return ast.Call(self._constant(hook, where), arguments, [], **where)
 
     def statement(
-        self, hook: object, arguments: list[ast.expr], condition: ast.expr | None = None
+        self,
+        hook: object,
+        arguments: list[ast.expr],
+        where: Location,
+        condition: ast.expr | None = None,
     ) -> ast.stmt:
         """A statement that calls a hook, if a condition holds."""
-        called = ast.Expr(self.call(hook, arguments), **NOWHERE)
-        return ast.If(condition or self.open(), [called], [], **NOWHERE)
+        called = ast.Expr(self.call(hook, arguments, where), **where)
+        return ast.If(condition or self.open(where), [called], [], **where)
 
     def names_first(self, names: list[str]) -> ast.stmt:
         """Nothing, but it has the compiler number the variables in this order."""
-        used: list[ast.stmt] = [
-            ast.Expr(ast.Name(name, ast.Load(), **NOWHERE), **NOWHERE) for name in names
-        ]
+        used: list[ast.stmt] = [ast.Expr(variable(name), **NOWHERE) for name in names]
         return ast.If(ast.Constant(False, **NOWHERE), used, [], **NOWHERE)
 
-    def through(self, hook: object, value: ast.expr, *others: ast.expr) -> ast.expr:
+    def through(
+        self,
+        hook: object,
+        value: ast.expr,
+        others: list[ast.expr],
+        before: Location,
+        after: Location,
+    ) -> ast.expr:
         """An expression, the value of which goes through a hook.
 
         Where torch makes a graph a function takes the hook's place that does nothing.
@@ -68,24 +77,21 @@ class Hooks:
         first, rest = (ast.arg(name, **NOWHERE) for name in ("value", "others"))
         nothing = ast.Lambda(
             ast.arguments([], [first], rest, [], [], None, []),
-            ast.Name("value", ast.Load(), **NOWHERE),
-            lineno=self._line,
-            end_lineno=self._line,
-            col_offset=0,
-            end_col_offset=0,
+            variable("value", before),
+            **(NOWHERE | {"lineno": self._line, "end_lineno": self._line}),
         )
-        function = ast.IfExp(self.open(), self.constant(hook), nothing, **NOWHERE)
-        return ast.Call(function, [value, *others], [], **NOWHERE)
+        function = ast.IfExp(self.open(before), self._constant(hook, before), nothing, **before)
+        return ast.Call(function, [value, *others], [], **after)
 
-    def condition(self, hook: object, arguments: list[ast.expr]) -> ast.expr:
+    def condition(self, hook: object, arguments: list[ast.expr], where: Location) -> ast.expr:
         """A condition that always holds, and calls a hook."""
-        shut = ast.UnaryOp(ast.Not(), self.open(), **NOWHERE)
-        return ast.BoolOp(ast.Or(), [shut, self.call(hook, arguments)], **NOWHERE)
+        shut = ast.UnaryOp(ast.Not(), self.open(where), **where)
+        return ast.BoolOp(ast.Or(), [shut, self.call(hook, arguments, where)], **where)
 
-    def is_bound(self, name: str) -> ast.expr:
+    def is_bound(self, name: str, where: Location) -> ast.expr:
         """Whether a variable has a value, as far as was heard. Not so where torch makes a graph."""
-        bound = ast.Constant(self._bound, **NOWHERE)
-        return ast.Compare(ast.Constant(name, **NOWHERE), [ast.In()], [bound], **NOWHERE)
+        bound = ast.Constant(self._bound, **where)
+        return ast.Compare(ast.Constant(name, **where), [ast.In()], [bound], **where)
 
     def if_bound(self, name: str) -> ast.expr:
         """A variable if it has a value, else the gate.
@@ -93,9 +99,8 @@ class Hooks:
         No call, nor one after it without a line: the compiler of Python 3.13 copies places with
         calls but no line to each way that leads there, and forgets what follows them.
         """
-        value = ast.Name(name, ast.Load(), **NOWHERE)
         gate = ast.Constant(self._gate, **NOWHERE)
-        return ast.IfExp(self.is_bound(name), value, gate, **NOWHERE)
+        return ast.IfExp(self.is_bound(name, NOWHERE), variable(name), gate, **NOWHERE)
 
     def leaving(self, where: Location) -> ast.stmt:
         """The hook before a return without a value.
@@ -105,12 +110,53 @@ class Hooks:
         gate, again = (ast.Constant(self._gate, **where) for _ in range(2))
         return ast.Expr(ast.BinOp(gate, ast.BitOr(), again, **where), **where)
 
-    def body(self, hook: object, arguments: list[ast.expr], body: list[ast.stmt], where: Location
+    def body(
+        self, hook: object, arguments: list[str], body: list[ast.stmt], where: Location
     ) -> ast.stmt:
         """A body that runs once, with what a hook returns on the stack until it is left."""
         unheard = ast.Tuple([ast.Tuple([], ast.Load(), **where)], ast.Load(), **where)
-        entered = ast.Call(ast.Constant(self._marker(hook), **where), arguments, [], **where)
-        for argument in arguments:
-            ast.copy_location(argument, entered)
+        values = [
+            variable(name, where) if name else ast.Constant(None, **where) for name in arguments
+        ]
+        entered = self.call(hook, values, where)
         token = ast.IfExp(self.open(where), entered, unheard, **where)
         return ast.For(ast.Tuple([], ast.Store(), **where), token, body, [], **where)
+
+
+def variable(name: str, where: Location = NOWHERE) -> ast.expr:
+    """Reading a variable."""
+    return ast.Name(name, ast.Load(), **where)
+
+
+def location(node: ast.expr | ast.stmt | ast.pattern | ast.excepthandler) -> Location:
+    """Where a node is."""
+    return {key: getattr(node, key) for key in NOWHERE}
+
+
+def line_of(node: ast.expr | ast.stmt | ast.pattern) -> Location:
+    """Where a node is if it is all on one line."""
+    return location(node) if node.lineno == node.end_lineno else NOWHERE
+
+
+def beginning(node: ast.expr) -> Location:
+    """Where that part of an expression is that is evaluated first."""
+    while True:
+        match node:
+            case ast.IfExp(test=inner) | ast.BinOp(left=inner) | ast.Compare(left=inner):
+                node = inner
+            case ast.Call(func=inner) | ast.UnaryOp(operand=inner) | ast.BoolOp(values=[inner, *_]):
+                node = inner
+            case ast.Attribute(value=inner) | ast.Subscript(value=inner) | ast.Await(value=inner):
+                node = inner
+            case ast.NamedExpr(value=inner) | ast.Starred(value=inner) | ast.YieldFrom(value=inner):
+                node = inner
+            case ast.Yield(value=ast.expr() as inner) | ast.FormattedValue(value=inner):
+                node = inner
+            case (
+                ast.Tuple(elts=[inner, *_]) | ast.List(elts=[inner, *_]) | ast.Set(elts=[inner, *_])
+            ):
+                node = inner
+            case ast.Dict(keys=[ast.expr() as inner, *_]) | ast.JoinedStr(values=[inner, *_]):
+                node = inner
+            case _:
+                return location(node)

@@ -8,7 +8,15 @@ from typing import Final
 from shapetrace.instrument import scopes
 from shapetrace.instrument.expressions import Expressions
 from shapetrace.instrument.hooks import Mark, Plan, Site
-from shapetrace.instrument.nodes import NOWHERE, Hooks, Location
+from shapetrace.instrument.nodes import (
+    NOWHERE,
+    Hooks,
+    Location,
+    beginning,
+    line_of,
+    location,
+    variable,
+)
 from shapetrace.instrument.source import Definition
 
 Sure = frozenset[str] | None
@@ -50,21 +58,18 @@ class Rewriting:
         heard = [each.arg for each in arguments if each.arg in self._wanted]
         marks = tuple((name, definition.lineno, True) for name in heard)
         positional = [*definition.args.posonlyargs, *definition.args.args]
-        leading = self._name(positional[0].arg) if positional else ast.Constant(None, **NOWHERE)
+        leading = positional[0].arg if positional else ""
         body, sure = self._block(body, frozenset(heard) & self._steady)
         if sure is not None:
             if self._returns:
                 body.append(self._hooks.leaving(NOWHERE))
             body.append(ast.Return(None, **NOWHERE))
         site = Site(self._plan, marks)
-        values = [leading, *map(self._name, heard)]
+        values = [leading, *heard]
         ordered = self._hooks.names_first(
             [name for name in order if name in self._variables.plain - self._variables.shared]
         )
         definition.body = [*docstring, ordered, self._hooks.body(site.enter, values, body, first)]
-
-    def _name(self, name: str) -> ast.expr:
-        return ast.Name(name, ast.Load(), **NOWHERE)
 
     def _block(
         self, statements: list[ast.stmt], sure: Sure, *, before: list[ast.stmt] | None = None
@@ -110,34 +115,46 @@ class Rewriting:
                     self._expressions.within_scope(node, part)
                 changes = bool(node.decorator_list) or isinstance(node, ast.ClassDef)
                 changes = changes or scopes.may_change(*scopes.outside(node))
-                return self._after(node, stored, changes, sure)
+                return self._after(node, stored, changes, sure, NOWHERE)
             case _:
                 stored = scopes.stores(node)
         changes = scopes.may_change(node)
+        where = line_of(node)
         self._expressions.within(node)
-        return self._after(node, stored, changes, sure)
+        return self._after(node, stored, changes, sure, where)
 
     def _after(
-        self, node: ast.stmt, stored: list[tuple[str, int]], changes: bool, sure: frozenset[str]
+        self,
+        node: ast.stmt,
+        stored: list[tuple[str, int]],
+        changes: bool,
+        sure: frozenset[str],
+        where: Location,
     ) -> tuple[list[ast.stmt], frozenset[str]]:
-        hooks, sure = self._look(stored, changes, node.lineno, sure)
+        hooks, sure = self._look(stored, changes, node.lineno, sure, where)
         return [node, *hooks], sure
 
     def _look(
-        self, stored: list[tuple[str, int]], changes: bool, line: int, sure: frozenset[str]
+        self,
+        stored: list[tuple[str, int]],
+        changes: bool,
+        line: int,
+        sure: frozenset[str],
+        where: Location,
     ) -> tuple[list[ast.stmt], frozenset[str]]:
-        """The hook after something was stored or may have changed; what is sure to be bound then."""
+        """The hooks after something was stored or may have changed; what is sure to be bound."""
         marks, sure = self._marks(stored, changes, line, sure)
         certain = tuple(mark for mark in marks if mark[0] in sure or mark[2])
         hooks = []
         if certain:
-            values = [self._name(mark[0]) for mark in certain]
-            hooks.append(self._hooks.statement(Site(self._plan, certain).look, values))
+            values = [variable(mark[0], where) for mark in certain]
+            hooks.append(self._hooks.statement(Site(self._plan, certain).look, values, where))
         for mark in marks:
             if mark not in certain:
                 look = Site(self._plan, (mark,)).look
-                condition = self._hooks.is_bound(mark[0])
-                hooks.append(self._hooks.statement(look, [self._name(mark[0])], condition))
+                condition = self._hooks.is_bound(mark[0], where)
+                values = [variable(mark[0], where)]
+                hooks.append(self._hooks.statement(look, values, where, condition))
         return hooks, sure
 
     def _marks(
@@ -153,54 +170,55 @@ class Rewriting:
             marks += ((name, line, False) for name in sorted(others))
         return tuple(marks), sure
 
-    def _forget(self, names: set[str]) -> list[ast.stmt]:
+    def _forget(self, names: set[str], where: Location) -> list[ast.stmt]:
         marks = tuple((name, 0, False) for name in sorted(names & self._wanted))
         if not marks and not self._has_finally:
             return []
-        return [self._hooks.statement(Site(self._plan, marks).forget, [])]
+        return [self._hooks.statement(Site(self._plan, marks).forget, [], where)]
 
     def _return(self, node: ast.Return, sure: frozenset[str]) -> list[ast.stmt]:
         if node.value is None:
-            where = {key: getattr(node, key) for key in NOWHERE}
-            return [self._hooks.leaving(where), node] if self._returns else [node]
+            return [self._hooks.leaving(location(node)), node] if self._returns else [node]
         changes = scopes.may_change(node.value)
+        before, after = beginning(node.value), line_of(node.value)
         self._expressions.within(node)
         marks, _ = self._marks([], changes, node.lineno, sure)
         if marks or self._returns:
             values = [
-                self._name(name) if name in sure else self._hooks.if_bound(name)
+                variable(name) if name in sure else self._hooks.if_bound(name)
                 for name, _, _ in marks
             ]
             site = Site(self._plan, marks, line=node.lineno, postponed=self._finals > 0)
-            node.value = self._hooks.through(site.return_, node.value, *values)
+            node.value = self._hooks.through(site.return_, node.value, values, before, after)
         return [node]
 
     def _if(self, node: ast.If, sure: frozenset[str]) -> Sure:
-        changes = scopes.may_change(node.test)
+        changes, where = scopes.may_change(node.test), line_of(node.test)
         self._expressions.within_field(node, "test")
-        before, _ = self._look([], changes, node.test.lineno, sure)
+        before, _ = self._look([], changes, node.test.lineno, sure, where)
         node.body, first = self._block(node.body, sure, before=before)
-        before, _ = self._look([], changes, node.test.lineno, sure)
+        before, _ = self._look([], changes, node.test.lineno, sure, where)
         node.orelse, second = self._block(node.orelse, sure, before=before)
         return _both(first, second)
 
     def _while(self, node: ast.While, sure: frozenset[str]) -> Sure:
         sure -= scopes.deleted(node.body)
-        changes = scopes.may_change(node.test)
+        changes, where = scopes.may_change(node.test), line_of(node.test)
         self._expressions.within_field(node, "test")
-        before, _ = self._look([], changes, node.test.lineno, sure)
+        before, _ = self._look([], changes, node.test.lineno, sure, where)
         node.body, _ = self._block(node.body, sure, before=before)
-        before, _ = self._look([], changes, node.test.lineno, sure)
-        node.orelse, after = self._block(node.orelse, sure, before=before)
+        before, _ = self._look([], changes, node.test.lineno, sure, where)
+        node.orelse, _ = self._block(node.orelse, sure, before=before)
         return sure - scopes.deleted(node.orelse)
 
     def _for(self, node: ast.For | ast.AsyncFor, sure: frozenset[str]) -> Sure:
         sure -= scopes.deleted(node.body)
+        begun, over = line_of(node.target), line_of(node.iter)
         self._expressions.within_field(node, "iter")
         self._expressions.within_field(node, "target")
-        before, inside = self._look(scopes.stores(node.target), True, node.lineno, sure)
+        before, inside = self._look(scopes.stores(node.target), True, node.lineno, sure, begun)
         node.body, _ = self._block(node.body, inside, before=before)
-        before, _ = self._look([], True, node.iter.lineno, sure)
+        before, _ = self._look([], True, node.iter.lineno, sure, over)
         node.orelse, _ = self._block(node.orelse, sure, before=before)
         return sure - scopes.deleted(node.orelse)
 
@@ -212,22 +230,24 @@ class Rewriting:
             stored += scopes.stores(item.optional_vars)
             self._expressions.within(item)
         after = sure - scopes.deleted(node.body)
-        before, inside = self._look(stored, True, node.lineno, sure)
+        last = node.items[-1].optional_vars or node.items[-1].context_expr
+        before, inside = self._look(stored, True, node.lineno, sure, line_of(last))
         node.body, _ = self._block(node.body, inside, before=before)
-        hooks, after = self._look([], True, node.lineno, after)
+        hooks, after = self._look([], True, node.lineno, after, _start_of(node))
         return [node, *hooks], after
 
     def _try(self, node: ast.Try | ast.TryStar, sure: frozenset[str]) -> Sure:
         handled = sure - scopes.deleted(node.body)
         self._finals += bool(node.finalbody)
         node.body, after = self._block(node.body, sure)
-        node.orelse, after = self._block(node.orelse, after)
+        node.orelse, _ = self._block(node.orelse, after)
         for handler in node.handlers:
             self._expressions.within_field(handler, "type")
             names = {handler.name} if handler.name else set()
-            before = self._forget(names)
+            where = _start_of(handler)
+            before = self._forget(names, where)
             stored = scopes.stores(handler) if handler.name in self._wanted else []
-            hooks, inside = self._look(stored, True, handler.lineno, handled)
+            hooks, inside = self._look(stored, True, handler.lineno, handled, where)
             handler.body, end = self._block(handler.body, inside, before=[*before, *hooks])
             after = _both(after, None if end is None else end - names)
         self._finals -= bool(node.finalbody)
@@ -236,7 +256,7 @@ class Rewriting:
         entire: list[ast.AST] = [*node.body, *node.handlers, *node.orelse]
         node.finalbody, end = self._block(node.finalbody, sure - scopes.deleted(entire))
         if self._has_finally and not self._finals and end is not None:
-            node.finalbody.append(self._hooks.statement(Site(self._plan).finish, []))
+            node.finalbody.append(self._hooks.statement(Site(self._plan).finish, [], NOWHERE))
         if after is None or end is None:
             return None
         return (after - scopes.deleted(node.finalbody)) | end
@@ -246,18 +266,20 @@ class Rewriting:
         after: Sure = None
         for case in node.cases:
             stored = scopes.stores(case.pattern)
-            changes = True
+            changes, where = True, line_of(case.pattern)
             if case.guard is not None:
                 self._expressions.within_field(case, "guard")
                 marks, _ = self._marks(stored, False, case.pattern.lineno, sure)
                 if marks:
-                    values = [self._name(mark[0]) for mark in marks]
-                    heard = self._hooks.condition(Site(self._plan, marks).look, values)
-                    case.guard = ast.BoolOp(ast.And(), [heard, case.guard], **NOWHERE)
+                    values = [variable(mark[0], where) for mark in marks]
+                    heard = self._hooks.condition(Site(self._plan, marks).look, values, where)
+                    case.guard = ast.BoolOp(ast.And(), [heard, case.guard], **where)
                 inside = sure | (self._steady & {name for name, _ in stored})
-                before, inside = self._look([], changes, case.pattern.lineno, inside)
+                before, inside = self._look(
+                    [], changes, case.pattern.lineno, inside, line_of(case.guard)
+                )
             else:
-                before, inside = self._look(stored, changes, case.pattern.lineno, sure)
+                before, inside = self._look(stored, changes, case.pattern.lineno, sure, where)
             case.body, end = self._block(case.body, inside, before=before)
             after = _both(after, end)
         return _both(after, sure)
@@ -266,8 +288,8 @@ class Rewriting:
         gone = scopes.deleted([node])
         changes = scopes.may_change(node)
         self._expressions.within(node)
-        hooks, sure = self._look([], changes, node.lineno, sure - gone)
-        before = self._forget(gone) if gone & self._wanted else []
+        hooks, sure = self._look([], changes, node.lineno, sure - gone, line_of(node))
+        before = self._forget(gone, line_of(node)) if gone & self._wanted else []
         return [*before, node, *hooks], sure
 
 
@@ -275,3 +297,7 @@ def _both(first: Sure, second: Sure) -> Sure:
     if first is None or second is None:
         return second if first is None else first
     return first & second
+
+
+def _start_of(node: ast.stmt | ast.excepthandler) -> Location:
+    return location(node) | {"end_lineno": node.lineno, "end_col_offset": node.col_offset + 1}

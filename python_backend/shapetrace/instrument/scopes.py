@@ -1,4 +1,4 @@
-"""Reading the source of a function: which variables it has, what a statement stores or may change."""
+"""Reading a function's source: which variables it has, what a statement stores or may change."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """The definition of a function, as a tree that compiles to the very code that the function has."""
 
 from __future__ import annotations
-
 import __future__
 
 import ast
+import itertools
 import linecache
 import re
 import types
@@ -62,7 +62,7 @@ def source_of(function: types.FunctionType, code: types.CodeType) -> Source:
     flags = code.co_flags & _FUTURE
     for segment in segments:
         for scopes in _ways_to(segment, code):
-            source = Source(_pruned(scopes), _definition(scopes), filename, flags)
+            source = Source(_pruned(scopes, _imports(text)), _definition(scopes), filename, flags)
             try:
                 found = find_code(source.compiled(), lambda each: bool(each == code))
             except (SyntaxError, ValueError):
@@ -118,6 +118,21 @@ def _outline(text: str) -> ast.Module:
     return _parsed(text)
 
 
+@lru_cache(maxsize=16)
+def _imports(text: str) -> list[ast.stmt]:
+    """The imports of a module, none of those in functions or classes."""
+    found: list[ast.stmt] = []
+    pending: list[ast.AST] = [_outline(text)]
+    while pending:
+        node = pending.pop()
+        future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        if isinstance(node, ast.Import | ast.ImportFrom) and not future:
+            found.append(node)
+        elif not isinstance(node, _Scope | ast.expr):
+            pending += ast.iter_child_nodes(node)
+    return found
+
+
 def _parsed(text: str) -> ast.Module:
     return _silently(lambda name: ast.parse(text, name))
 
@@ -138,15 +153,15 @@ def _ways_to(tree: ast.AST, code: types.CodeType) -> Iterator[list[_Scope]]:
         pending += ((child, around) for child in ast.iter_child_nodes(node))
 
 
-def _pruned(scopes: list[_Scope]) -> ast.Module:
-    """A module with nothing but these definitions.
+def _pruned(scopes: list[_Scope], imports: list[ast.stmt]) -> ast.Module:
+    """A module with nothing but its imports and these definitions.
 
-    Functions keep their bodies, which decide what is a closure's; of classes only the name matters.
+    A call of `torch.relu` is compiled in another way where `torch` was imported. Functions keep their bodies, which decide what is a closure's; of classes only the name matters.
     """
-    for outer, inner in zip(scopes, scopes[1:], strict=False):
+    for outer, inner in itertools.pairwise(scopes):
         if isinstance(outer, ast.ClassDef):
             outer.body = [inner]
-    return ast.Module(body=[scopes[0]], type_ignores=[])
+    return ast.Module(body=[*imports, scopes[0]], type_ignores=[])
 
 
 def _definition(scopes: list[_Scope]) -> Definition:
