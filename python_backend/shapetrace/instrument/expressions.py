@@ -35,16 +35,23 @@ class Expressions(ast.NodeTransformer):
         if self._wanted and expression is not None:
             setattr(node, name, self.visit(expression))
 
-    def within_scope(self, node: ast.AST, part: ast.AST) -> None:
-        """Rewrite what is in a part of a definition that is evaluated where the definition is."""
-        if self._wanted:
-            self.generic_visit(part)
+    def around(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        """Rewrite what of a definition is evaluated where it stands."""
+        node.decorator_list = [self.visit(each) for each in node.decorator_list]
+        if isinstance(node, ast.ClassDef):
+            node.bases = [self.visit(each) for each in node.bases]
+            node.keywords = [self.visit(each) for each in node.keywords]
+        else:
+            self._defaults(node.args)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         """Only the defaults of a lambda are evaluated where it stands."""
-        node.args.defaults = [self.visit(each) for each in node.args.defaults]
-        node.args.kw_defaults = [each and self.visit(each) for each in node.args.kw_defaults]
+        self._defaults(node.args)
         return node
+
+    def _defaults(self, given: ast.arguments) -> None:
+        given.defaults = [self.visit(each) for each in given.defaults]
+        given.kw_defaults = [each and self.visit(each) for each in given.kw_defaults]
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.AST:
         """A walrus: its value goes through a hook."""
@@ -96,7 +103,7 @@ class Expressions(ast.NodeTransformer):
                 self._count += 1
                 where = line_of(generator.target)
                 names = [variable(name, where) for name in heard]
-                look = Site(self._plan, marks, self._depth).look
+                look = Site(self._plan, marks, self._depth, binds=False).look
                 generator.ifs.insert(0, self._hooks.condition(look, names, where))
         for part in ("key", "value", "elt"):
             if hasattr(node, part):

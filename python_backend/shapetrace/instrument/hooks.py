@@ -137,7 +137,7 @@ class Gate(frozenset[int]):
     """Has a 0 in it, but to TorchDynamo nothing at all, which so passes all hooks by.
 
     Dynamo knows frozen sets among constants, and takes what iterating them brings.
-    `0 in gate` is what is asked before each hook; `gate | gate` is a hook itself.
+    `0 in gate` is what is asked before each hook. With `gate | gate` some are hooks themselves.
     """
 
     __slots__ = ("__dict__",)
@@ -167,14 +167,48 @@ class Gate(frozenset[int]):
     def __deepcopy__(self, memo: object) -> Gate:
         return self
 
+
+class Leaving(Gate):
+    """The function is about to return without a value."""
+
+    __slots__ = ()
+
     def __or__(self, other: object) -> Gate:
-        """The function is about to return without a value."""
         frame = _getframe(1)
         activation = self.plan.activations.get(id(frame))
         if activation is not None:
             line = frame.f_lineno or self.plan.line
             for following, state in activation.listening:
                 following.returned(state, None, line)
+        return self
+
+
+class Finishing(Gate):
+    """The outermost `finally` is through, and what was to be returned is returned."""
+
+    __slots__ = ()
+
+    def __or__(self, other: object) -> Gate:
+        activation = self.plan.activations.get(id(_getframe(1)))
+        if activation is not None and activation.pending is not None:
+            value, line = activation.pending
+            activation.pending = None
+            for following, state in activation.listening:
+                following.returned(state, value, line)
+        return self
+
+
+class Forgetting(Gate):
+    """Variables are about to be deleted, or what was to be returned is not returned."""
+
+    __slots__ = ()
+    names: frozenset[str]
+
+    def __or__(self, other: object) -> Gate:
+        activation = self.plan.activations.get(id(_getframe(1)))
+        if activation is not None:
+            activation.pending = None
+            activation.bound -= self.names
         return self
 
 
@@ -191,7 +225,7 @@ class Bound(Gate):
 class Site:
     """One place of the code, and the hooks it may have."""
 
-    __slots__ = ("depth", "line", "marks", "plan", "postponed")
+    __slots__ = ("binds", "depth", "line", "marks", "plan", "postponed")
 
     def __init__(
         self,
@@ -200,6 +234,7 @@ class Site:
         depth: int = 1,
         line: int = 0,
         postponed: bool = False,
+        binds: bool = True,
     ) -> None:
         self.plan = plan
         self.marks = marks
@@ -207,6 +242,8 @@ class Site:
         """How many frames up the function's own is: comprehensions have frames in Python 3.11."""
         self.line = line
         self.postponed = postponed
+        self.binds = binds
+        """Whether the variables are the function's own, and not those of a comprehension."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_Silence, ())
@@ -259,22 +296,6 @@ class Site:
                     following.returned(state, value, self.line)
         return value
 
-    def finish(self) -> None:
-        """The outermost `finally` is through, and what was to be returned is returned."""
-        activation = self.plan.activations.get(id(_getframe(1)))
-        if activation is not None and activation.pending is not None:
-            value, line = activation.pending
-            activation.pending = None
-            for following, state in activation.listening:
-                following.returned(state, value, line)
-
-    def forget(self) -> None:
-        """Variables are about to be deleted, or what was to be returned is not returned."""
-        activation = self.plan.activations.get(id(_getframe(1)))
-        if activation is not None:
-            activation.pending = None
-            activation.bound.difference_update(mark[0] for mark in self.marks)
-
     def generate(self, generator: Any) -> object:
         """A generator expression was made: what it does belongs to the call that made it."""
         activation = self.plan.activations.get(id(_getframe(self.depth)))
@@ -292,7 +313,7 @@ class Site:
         for mark, value in zip(self.marks, values, strict=True):
             if value is plan.gate:
                 continue
-            if mark[2] and mark[0] in tracked:
+            if mark[2] and mark[0] in tracked and self.binds:
                 activation.bound.add(mark[0])
             for following, state in activation.listening:
                 following.looked_at(state, mark, value)

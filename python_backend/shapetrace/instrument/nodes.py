@@ -93,22 +93,23 @@ class Hooks:
         bound = ast.Constant(self._bound, **where)
         return ast.Compare(ast.Constant(name, **where), [ast.In()], [bound], **where)
 
-    def if_bound(self, name: str) -> ast.expr:
+    def if_bound(self, name: str, where: Location) -> ast.expr:
         """A variable if it has a value, else the gate.
 
         No call, nor one after it without a line: the compiler of Python 3.13 copies places with
         calls but no line to each way that leads there, and forgets what follows them.
         """
-        gate = ast.Constant(self._gate, **NOWHERE)
-        return ast.IfExp(self.is_bound(name, NOWHERE), variable(name), gate, **NOWHERE)
+        gate = ast.Constant(self._gate, **where)
+        return ast.IfExp(self.is_bound(name, where), variable(name, where), gate, **where)
 
-    def leaving(self, where: Location) -> ast.stmt:
-        """The hook before a return without a value.
+    def operation(self, gate: object, where: Location) -> ast.stmt:
+        """A hook that needs no values.
 
-        It has no branches: the compiler copies the end of a function to each way that leads there.
+        It has no branches: the compiler copies the end of a function to each way that leads there,
+        and gives it the line that it is reached from.
         """
-        gate, again = (ast.Constant(self._gate, **where) for _ in range(2))
-        return ast.Expr(ast.BinOp(gate, ast.BitOr(), again, **where), **where)
+        first, second = (self._constant(gate, where) for _ in range(2))
+        return ast.Expr(ast.BinOp(first, ast.BitOr(), second, **where), **where)
 
     def body(
         self, hook: object, arguments: list[str], body: list[ast.stmt], where: Location
@@ -136,6 +137,24 @@ def location(node: ast.expr | ast.stmt | ast.pattern | ast.excepthandler) -> Loc
 def line_of(node: ast.expr | ast.stmt | ast.pattern) -> Location:
     """Where a node is if it is all on one line."""
     return location(node) if node.lineno == node.end_lineno else NOWHERE
+
+
+def ending(node: ast.expr | ast.stmt) -> Location:
+    """On which line the last instruction of a node is, if that is known."""
+    match node:
+        case ast.Assign(targets=[*_, target]) | ast.Delete(targets=[*_, target]):
+            return line_of(target)
+        case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
+            return line_of(target)
+        case ast.Expr(value=inner) | ast.Assert(test=inner):
+            return ending(inner)
+        case ast.IfExp() | ast.BoolOp() | ast.NamedExpr() | ast.Compare():
+            return line_of(node)
+        case ast.Call(func=ast.Attribute(end_lineno=int(line))):
+            return NOWHERE | {"lineno": line, "end_lineno": line}
+        case ast.expr():
+            return NOWHERE | {"lineno": node.lineno, "end_lineno": node.lineno}
+    return line_of(node)
 
 
 def beginning(node: ast.expr) -> Location:

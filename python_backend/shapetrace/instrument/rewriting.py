@@ -7,12 +7,13 @@ from typing import Final
 
 from shapetrace.instrument import scopes
 from shapetrace.instrument.expressions import Expressions
-from shapetrace.instrument.hooks import Mark, Plan, Site
+from shapetrace.instrument.hooks import Finishing, Forgetting, Leaving, Mark, Plan, Site
 from shapetrace.instrument.nodes import (
     NOWHERE,
     Hooks,
     Location,
     beginning,
+    ending,
     line_of,
     location,
     variable,
@@ -62,7 +63,7 @@ class Rewriting:
         body, sure = self._block(body, frozenset(heard) & self._steady)
         if sure is not None:
             if self._returns:
-                body.append(self._hooks.leaving(NOWHERE))
+                body.append(self._hooks.operation(Leaving(self._plan), NOWHERE))
             body.append(ast.Return(None, **NOWHERE))
         site = Site(self._plan, marks)
         values = [leading, *heard]
@@ -111,15 +112,14 @@ class Rewriting:
                 stored = scopes.stores(target)
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 stored = scopes.stores(node)
-                for part in scopes.outside(node):
-                    self._expressions.within_scope(node, part)
                 changes = bool(node.decorator_list) or isinstance(node, ast.ClassDef)
                 changes = changes or scopes.may_change(*scopes.outside(node))
+                self._expressions.around(node)
                 return self._after(node, stored, changes, sure, NOWHERE)
             case _:
                 stored = scopes.stores(node)
         changes = scopes.may_change(node)
-        where = line_of(node)
+        where = ending(node)
         self._expressions.within(node)
         return self._after(node, stored, changes, sure, where)
 
@@ -165,27 +165,33 @@ class Rewriting:
         marks: list[Mark] = [(name, at, True) for name, at in assigned.items()]
         sure |= self._steady & assigned.keys()
         if changes:
-            others = self._steady - assigned.keys()
+            others = self._steady - assigned.keys() - (self._variables.handled - sure)
             self._plan.tracked.update(others - sure)
             marks += ((name, line, False) for name in sorted(others))
         return tuple(marks), sure
 
     def _forget(self, names: set[str], where: Location) -> list[ast.stmt]:
-        marks = tuple((name, 0, False) for name in sorted(names & self._wanted))
-        if not marks and not self._has_finally:
+        names &= self._wanted
+        if not names and not self._has_finally:
             return []
-        return [self._hooks.statement(Site(self._plan, marks).forget, [], where)]
+        gate = Forgetting(self._plan)
+        gate.names = frozenset(names)
+        return [self._hooks.operation(gate, where)]
 
     def _return(self, node: ast.Return, sure: frozenset[str]) -> list[ast.stmt]:
         if node.value is None:
-            return [self._hooks.leaving(location(node)), node] if self._returns else [node]
+            return (
+                [self._hooks.operation(Leaving(self._plan), location(node)), node]
+                if self._returns
+                else [node]
+            )
         changes = scopes.may_change(node.value)
-        before, after = beginning(node.value), line_of(node.value)
+        before, after = beginning(node.value), ending(node.value)
         self._expressions.within(node)
         marks, _ = self._marks([], changes, node.lineno, sure)
         if marks or self._returns:
             values = [
-                variable(name) if name in sure else self._hooks.if_bound(name)
+                variable(name, after) if name in sure else self._hooks.if_bound(name, after)
                 for name, _, _ in marks
             ]
             site = Site(self._plan, marks, line=node.lineno, postponed=self._finals > 0)
@@ -245,7 +251,7 @@ class Rewriting:
             self._expressions.within_field(handler, "type")
             names = {handler.name} if handler.name else set()
             where = _start_of(handler)
-            before = self._forget(names, where)
+            before = self._forget(set(), where)
             stored = scopes.stores(handler) if handler.name in self._wanted else []
             hooks, inside = self._look(stored, True, handler.lineno, handled, where)
             handler.body, end = self._block(handler.body, inside, before=[*before, *hooks])
@@ -254,9 +260,11 @@ class Rewriting:
         if not node.finalbody:
             return after
         entire: list[ast.AST] = [*node.body, *node.handlers, *node.orelse]
+        last = node.finalbody[-1]
+        where = NOWHERE if hasattr(last, "body") else ending(last)
         node.finalbody, end = self._block(node.finalbody, sure - scopes.deleted(entire))
         if self._has_finally and not self._finals and end is not None:
-            node.finalbody.append(self._hooks.statement(Site(self._plan).finish, [], NOWHERE))
+            node.finalbody.append(self._hooks.operation(Finishing(self._plan), where))
         if after is None or end is None:
             return None
         return (after - scopes.deleted(node.finalbody)) | end

@@ -41,6 +41,8 @@ class Variables:
     """Those without the variables of comprehensions."""
     foreign: set[str] = field(default_factory=set)
     """Those declared to be global."""
+    handled: set[str] = field(default_factory=set)
+    """Those of `except ... as`, which are deleted at its end, however that is reached."""
     shared: set[str] = field(default_factory=set)
     """Those that other functions may delete: it is not known when they have a value."""
 
@@ -70,6 +72,9 @@ def variables_of(definition: Definition) -> Variables:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 found.plain.add(node.name)
                 found.shared.update(_deleted_within(node))
+            case ast.ExceptHandler(name=str(name)):
+                found.plain.add(name)
+                found.handled.add(name)
             case ast.comprehension(target=target):
                 within.update(id(each) for each in ast.walk(target))
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
@@ -97,7 +102,7 @@ def stores(*nodes: ast.AST | None) -> list[tuple[str, int]]:
         elif isinstance(node, ast.pattern):
             found += stores(*(e for e in ast.iter_child_nodes(node) if isinstance(e, ast.pattern)))
             found += _other_stores(node)
-        elif isinstance(node, ast.stmt):
+        elif isinstance(node, ast.stmt | ast.ExceptHandler):
             found += _other_stores(node)
     return found
 

@@ -156,7 +156,8 @@ def _ways_to(tree: ast.AST, code: types.CodeType) -> Iterator[list[_Scope]]:
 def _pruned(scopes: list[_Scope], imports: list[ast.stmt]) -> ast.Module:
     """A module with nothing but its imports and these definitions.
 
-    A call of `torch.relu` is compiled in another way where `torch` was imported. Functions keep their bodies, which decide what is a closure's; of classes only the name matters.
+    A call of `torch.relu` is compiled in another way where `torch` was imported. Functions
+    keep their bodies, which decide what is a closure's; of classes only the name matters.
     """
     for outer, inner in itertools.pairwise(scopes):
         if isinstance(outer, ast.ClassDef):
