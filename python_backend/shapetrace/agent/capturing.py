@@ -12,10 +12,13 @@ from typing import Any, Final, Protocol
 from torch.nn import Module
 
 from shapetrace._errors import ShapetraceError
+from shapetrace.agent.hiding import unseen
 from shapetrace.capture.gathering import Alone, Gathering
 from shapetrace.capture.structure import unwrapped
+from shapetrace.capture.listening import ModuleListener, RootListener
 from shapetrace.capture.saving import Variable
 from shapetrace.capture.tracer import ModelTracer
+from shapetrace.instrument import hooks
 from shapetrace.transport.captures import Mode
 
 _MODES: Final[tuple[Mode, Mode]] = ("train", "eval")
@@ -37,6 +40,18 @@ class Listener(Protocol):
 
     def noted(self, path: str, reason: str) -> None:
         """Something is not captured; the path is empty where that concerns no single one."""
+
+
+def hide() -> None:
+    """Keep the debugger out of the library functions that hooks call: a step is not to end there."""
+    for owner, names in (
+        (hooks.Following, ("entered", "looked_at", "returned")),
+        (RootListener, ("begins", "ends", "fails")),
+        (ModuleListener, ("begins", "ends", "fails")),
+        (hooks, ("_is_compiling",)),
+    ):
+        for name in names:
+            setattr(owner, name, unseen(getattr(owner, name)))
 
 
 def trace(model: Module, paths: Sequence[str], listener: Listener) -> Callable[[], None]:
@@ -110,3 +125,7 @@ def _forget(name: str, values: list[Any], iterations: list[int], ranks: list[int
 
 def _nothing() -> None:
     """Nothing is to be ended."""
+
+
+# Once, as nothing else in the process knows of these.
+hide()

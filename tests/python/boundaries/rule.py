@@ -21,7 +21,10 @@ ALLOWED: dict[str, set[str]] = {
     "variables": {"events", "sinks.base", "instrument"},
     "capture": {"events", "sinks.base", "instrument"},
     "panes": {"events", "recorder", "views"},
-    "agent": {"panes", "recorder", "variables", "capture", "process", "transport", "views.shapes"},
+    "agent": {
+        *("panes", "recorder", "variables", "capture", "instrument.hooks"),
+        *("process", "transport", "views.shapes"),
+    },
     "server": {"events", "views", "transport", "capture.paths"},
     "compat": {"events", "views", "variables", "capture", "recording"},
     "cli": {"*"},
