@@ -62,6 +62,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   #filter = "";
   /** Grows with each place that is to be shown: only the last one counts. */
   #revealed = 0;
+  #stay: { readonly uri: string; readonly line: number } | undefined;
   /** Whether the program has stopped elsewhere since something was selected. */
   #isLeft = false;
 
@@ -142,11 +143,21 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
     this.#isLeft = true;
   }
 
+  /** A captured value stays selected while the cursor is where it was made. */
+  stayAt(uri: string, line: number): void {
+    this.#stay = { uri, line };
+  }
+
   /** Selects the call that was made at a place, of several the one nearest to the selected one. */
   async revealCallAt(uri: string, line: number, character: number): Promise<void> {
     const turn = ++this.#revealed;
     const isWanted = () => turn === this.#revealed && this.isVisible;
     const [selected] = this.#view.selection;
+    const isStaying = this.#stay?.uri === uri && this.#stay.line === line && !this.#isLeft;
+    if (isStaying && selected?.kind === "node" && isCaptured(selected.item)) {
+      return;
+    }
+    this.#stay = undefined;
     const near = selected?.kind === "node" && !this.#isLeft ? selected.item.id : null;
     const question = { uri, line, character, near, filter: this.#filter };
     const found = await this.server.requestIfRunning(TREE_PATH, question);
@@ -279,6 +290,11 @@ function itemOf(element: Loaded<TreeNode>, captured: readonly string[]): TreeIte
     item.command = { command: Command.goToCall, title: "Go to Call", arguments: [element] };
   }
   return item;
+}
+
+/** Whether a node is one of captured values, and of no call. */
+export function isCaptured({ kind }: TreeNode): boolean {
+  return kind.startsWith("capture");
 }
 
 function iconOf({ kind, isFailed, isPinned, histogram }: TreeNode): ThemeIcon | Uri {

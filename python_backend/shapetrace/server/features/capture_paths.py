@@ -8,7 +8,7 @@ layers.3.attn.forward.scores    in one of them
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,7 +64,7 @@ def paths_at(
     if meaning is None:
         return NOTHING
     places = [] if view is None else _modules(meaning, view, store, chosen)
-    return _paths_of(meaning, structure, places, _known(store) if places else frozenset())
+    return _paths_of(meaning, structure, places, _known(store) if places else {})
 
 
 def paths_of_call(
@@ -90,11 +90,11 @@ def paths_of_call(
     return CapturePaths(found.name, _own_first(found.paths, own))
 
 
-def _alike(place: Place, known: frozenset[str]) -> list[Place]:
+def _alike(place: Place, known: Mapping[str, str]) -> list[Place]:
     """A module, and those whose paths differ from its own in nothing but numbers."""
     pattern = _pattern(place.path)
     others = (path for path in known if _pattern(path) == pattern and path != place.path)
-    return [place, *(Place(path, place.kind) for path in sorted(others))]
+    return [place, *(Place(path, known[path]) for path in sorted(others))]
 
 
 def _own_first(paths: Iterable[CapturePath], place: Place | None) -> tuple[CapturePath, ...]:
@@ -110,19 +110,18 @@ def _own_first(paths: Iterable[CapturePath], place: Place | None) -> tuple[Captu
 
 
 def _paths_of(
-    meaning: Meaning, structure: Structure, places: Sequence[Place], known: frozenset[str]
+    meaning: Meaning, structure: Structure, places: Sequence[Place], known: Mapping[str, str]
 ) -> CapturePaths:
     name = printable(meaning.text)
     if meaning.attribute:
         attribute = joined(*map(component, meaning.attribute))
-        modules = [Place(joined(each.path, attribute), "") for each in places]
-        inside = [place for place in modules if place.path in known]
+        modules = [joined(each.path, attribute) for each in places]
+        inside = [Place(path, known[path]) for path in modules if path in known]
         if inside:
             return CapturePaths(name, tuple(_outputs(inside)))
-        held = [place for place in modules if _has_below(place.path, known)]
+        held = [path for path in modules if _has_below(path, known)]
         if held:
-            all_held = tuple(CapturePath(f"{each.path}.*", "what it holds") for each in held[:1])
-            return CapturePaths(name, all_held)
+            return CapturePaths(name, (CapturePath(f"{held[0]}.*", "the modules that it holds"),))
         if not places and (meaning.is_called or _is_made_by_call(structure, meaning)):
             return CapturePaths(name, (CapturePath(f"{_EVERYWHERE}.{attribute}", _WHEREVER),))
         function = ("forward",) if meaning.function[0] == "__init__" else meaning.function
@@ -222,16 +221,15 @@ def _place(call: ModuleCall, process: Process) -> Place:
     return Place(value_path(path.split(".")), printable(call.class_name))
 
 
-def _known(store: TraceStore) -> frozenset[str]:
-    """The paths of all modules that were called in the newest run."""
+def _known(store: TraceStore) -> Mapping[str, str]:
+    """The paths of all modules that were called in the newest run, with their classes."""
     newest = store.newest_session()
     processes = () if newest is None else newest.processes.values()
-    return frozenset(
-        _place(call, process).path for process in processes for call in process.modules.values()
-    )
+    places = (_place(call, it) for it in processes for call in it.modules.values())
+    return {place.path: place.kind for place in places}
 
 
-def _has_below(path: str, known: frozenset[str]) -> bool:
+def _has_below(path: str, known: Mapping[str, str]) -> bool:
     return any(each.startswith(f"{path}.") for each in known)
 
 

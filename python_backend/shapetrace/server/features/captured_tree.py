@@ -11,6 +11,7 @@ Of several processes all are in one: the values of ranks stand below the same na
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -235,14 +236,18 @@ class CapturedTree:
         values = _values(kept)
         is_told = len({process.number for process, _ in values}) > 1
         above = f"{ROOT}/{named.path}/{named.model}/{named.name}"
+        seen: Counter[tuple[int, str, int]] = Counter()
         for process, value in values:
+            moment = (process.number, value.mode, value.iteration)
+            seen[moment] += 1
+            again = f" ({seen[moment]})" if seen[moment] > 1 else ""
             where = process.label if is_told or process.rank is not None else ""
             own = where or "0"
             yield TreeNode(
                 id=f"{self._id(named)}/{_value_id(process, value)}",
                 key=f"{above}/{own}.{value.ordinal}",
                 kind="capture",
-                label=iteration_text(value),
+                label=f"{iteration_text(value)}{again}",
                 description=value_row(value, where),
                 histogram=_picture(histogram_of([value])),
             )

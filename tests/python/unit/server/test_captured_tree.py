@@ -248,6 +248,15 @@ def test_what_is_cleared_is_gone_and_what_comes_then_is_shown() -> None:
     ]
 
 
+def test_a_variable_may_change_more_than_once_in_an_iteration() -> None:
+    tree = Tree("process")
+    names = (CapturedName(1, "forward.x", "forward.x", "Net"),)
+    values = tuple(value(1, number, number, number, iteration=1) for number in (1, 2, 3))
+    tree.tell("process", paths=("forward.x",), names=names, values=values)
+    labels = [line.partition(":")[0].strip() for line in tree.text().splitlines()[2:]]
+    assert labels == ["iteration 1", "iteration 1 (2)", "iteration 1 (3)"]
+
+
 def test_a_new_run_begins_with_nothing() -> None:
     tree = two_layers()
     tree.store.close_process("process")
