@@ -61,7 +61,7 @@ class Expressions(ast.NodeTransformer):
             return node
         self._count += 1
         site = Site(self._plan, ((name, node.target.lineno, True),), self._depth)
-        return self._hooks.through(site.store, node, [], beginning(node), location(node))
+        return self._hooks.through(site.look, node, [], beginning(node), location(node))
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
         """Has variables of its own."""

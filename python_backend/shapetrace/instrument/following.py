@@ -6,7 +6,8 @@ import ast
 import dis
 import threading
 import types
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from shapetrace._errors import CannotFollowError
 from shapetrace.instrument.hooks import Following, Plan
@@ -21,7 +22,7 @@ _LOCK: Final = threading.RLock()
 _FOLLOWED: Final[dict[types.FunctionType, _Followed]] = {}
 
 
-def follow(function: types.FunctionType, interest: Interest, listener: Listener) -> Following:
+def follow(function: Callable[..., Any], interest: Interest, listener: Listener) -> Following:
     """Have a listener hear of a function's calls from now on, until it is stopped."""
     if not isinstance(function, types.FunctionType):
         raise CannotFollowError(f"{function!r} is not a function that was defined in Python")
@@ -102,6 +103,7 @@ def _rewrite(
     returns = any(following.interest.returns for following in followings)
     rewriting = Rewriting(definition, plan, wanted, returns)
     rewriting.rewrite(_first_location(own), own.co_varnames)
+    plan.finish()
     return rewriting.objects
 
 

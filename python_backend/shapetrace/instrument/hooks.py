@@ -30,19 +30,29 @@ class Following:
         self.interest: Final = interest
         self.error: Exception | None = None
         """What the listener raised, which ended the following."""
-        self._listener: Listener | None = listener
-        self._stop: Final = stop
+        self.entered: Callable[[Call], object | None] = listener.entered
+        self.looked_at: Callable[[Any, str, Any, int, bool], None] = listener.looked_at
+        self.returned: Callable[[Any, Any, int], None] = (
+            listener.returned if interest.returns else _nothing
+        )
+        self._stop: Callable[[Following], None] | None = stop
 
     @property
     def is_active(self) -> bool:
         """Whether the listener still hears of the function."""
-        return self._listener is not None
+        return self._stop is not None
 
     def stop(self) -> None:
         """No longer follow, also in calls that are running. The last one puts the code back."""
-        if self._listener is not None:
-            self._listener = None
-            self._stop(self)
+        stop, self._stop = self._stop, None
+        self.entered = self.looked_at = self.returned = _nothing
+        if stop is not None:
+            stop(self)
+
+    def fail(self, error: Exception) -> None:
+        """The listener has raised an error: stop."""
+        self.error = error.with_traceback(None)
+        self.stop()
 
     def __enter__(self) -> Following:
         return self
@@ -50,39 +60,9 @@ class Following:
     def __exit__(self, *exception: object) -> None:
         self.stop()
 
-    def entered(self, call: Call) -> object | None:
-        """What the listener makes of a call."""
-        listener = self._listener
-        if listener is None:
-            return None
-        try:
-            return listener.entered(call)
-        except Exception as error:
-            self._fail(error)
-            return None
 
-    def looked_at(self, state: object, mark: Mark, value: object) -> None:
-        """Tell of a variable."""
-        listener = self._listener
-        names = self.interest.names
-        if listener is not None and (names is None or mark[0] in names):
-            try:
-                listener.looked_at(state, mark[0], value, mark[1], mark[2])
-            except Exception as error:
-                self._fail(error)
-
-    def returned(self, state: object, value: object, line: int) -> None:
-        """Tell what a call has returned."""
-        listener = self._listener
-        if listener is not None and self.interest.returns:
-            try:
-                listener.returned(state, value, line)
-            except Exception as error:
-                self._fail(error)
-
-    def _fail(self, error: Exception) -> None:
-        self.error = error.with_traceback(None)
-        self.stop()
+def _nothing(*values: object) -> None:
+    """Do nothing."""
 
 
 class Activation:
@@ -108,8 +88,17 @@ class Plan:
         self.activations: Final[dict[int, Activation]] = {}
         self.gate: Final = Gate(self)
         self.bound: Final = Bound(self)
+        self.sites: Final[list[Site]] = []
         self.tracked: Final[set[str]] = set()
         """The names where the source alone does not tell whether they are bound."""
+
+    def finish(self) -> None:
+        """All sites are known."""
+        for site in self.sites:
+            if site.binds:
+                site.tracks = frozenset(
+                    name for name, _, assigned in site.marks if assigned and name in self.tracked
+                )
 
 
 class Token(list[Any]):
@@ -178,8 +167,7 @@ class Leaving(Gate):
         activation = self.plan.activations.get(id(frame))
         if activation is not None:
             line = frame.f_lineno or self.plan.line
-            for following, state in activation.listening:
-                following.returned(state, None, line)
+            _return(activation, None, line)
         return self
 
 
@@ -193,8 +181,7 @@ class Finishing(Gate):
         if activation is not None and activation.pending is not None:
             value, line = activation.pending
             activation.pending = None
-            for following, state in activation.listening:
-                following.returned(state, value, line)
+            _return(activation, value, line)
         return self
 
 
@@ -225,7 +212,7 @@ class Bound(Gate):
 class Site:
     """One place of the code, and the hooks it may have."""
 
-    __slots__ = ("binds", "depth", "line", "marks", "plan", "postponed")
+    __slots__ = ("binds", "depth", "find", "line", "mark", "marks", "plan", "postponed", "tracks")
 
     def __init__(
         self,
@@ -237,16 +224,30 @@ class Site:
         binds: bool = True,
     ) -> None:
         self.plan = plan
+        self.find = plan.activations.get
         self.marks = marks
+        self.mark = marks[0] if marks else ("", 0, False)
         self.depth = depth
         """How many frames up the function's own is: comprehensions have frames in Python 3.11."""
         self.line = line
         self.postponed = postponed
+        """Whether a `finally` comes between evaluating what is returned and returning it."""
         self.binds = binds
         """Whether the variables are the function's own, and not those of a comprehension."""
+        self.tracks: frozenset[str] = frozenset()
+        """Those names that are bound from now on, of those where the source does not tell."""
+        plan.sites.append(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_Silence, ())
+
+    def __deepcopy__(self, memo: object) -> Site:
+        return self
+
+    @property
+    def look(self) -> Callable[..., object]:
+        """The hook after variables were assigned, or may have changed."""
+        return self.look_at_one if len(self.marks) == 1 else self.look_at_all
 
     def enter(self, *values: object) -> object:
         """A call has begun, with the first parameter and then what the marks say."""
@@ -258,42 +259,53 @@ class Site:
         call = Call(plan.function, values[0], plan.line)
         listening = []
         for following in plan.followings:
-            state = following.entered(call)
+            try:
+                state = following.entered(call)
+            except Exception as error:
+                following.fail(error)
+                continue
             if state is not None:
                 listening.append((following, state))
         if not listening:
             return UNHEARD
-        bound = {mark[0] for mark in self.marks if mark[0] in plan.tracked}
-        activation = plan.activations[key] = Activation(listening, bound)
+        activation = plan.activations[key] = Activation(listening, set(self.tracks))
         if self.marks:
             self._tell(activation, values[1:])
         return (Token(plan.activations, key, activation),)
 
-    def look(self, *values: object) -> bool:
+    def look_at_one(self, value: object) -> object:
+        """A variable was assigned, or may have changed. Here most of the time is spent."""
+        activation = self.find(id(_getframe(self.depth)))
+        if activation is not None:
+            if self.tracks:
+                activation.bound |= self.tracks
+            name, line, assigned = self.mark
+            for following, state in activation.listening:
+                names = following.interest.names
+                if names is None or name in names:
+                    try:
+                        following.looked_at(state, name, value, line, assigned)
+                    except Exception as error:
+                        following.fail(error)
+        return value
+
+    def look_at_all(self, *values: object) -> object:
         """Variables were assigned, or may have changed."""
-        activation = self.plan.activations.get(id(_getframe(self.depth)))
+        activation = self.find(id(_getframe(self.depth)))
         if activation is not None:
             self._tell(activation, values)
-        return True
-
-    def store(self, value: object) -> object:
-        """A variable was assigned within an expression."""
-        activation = self.plan.activations.get(id(_getframe(self.depth)))
-        if activation is not None:
-            self._tell(activation, (value,))
-        return value
+        return self
 
     def return_(self, value: object, *values: object) -> object:
         """The function is about to return a value; the variables may have changed."""
-        activation = self.plan.activations.get(id(_getframe(1)))
+        activation = self.find(id(_getframe(1)))
         if activation is not None:
             if values:
                 self._tell(activation, values)
             if self.postponed:
                 activation.pending = (value, self.line)
             else:
-                for following, state in activation.listening:
-                    following.returned(state, value, self.line)
+                _return(activation, value, self.line)
         return value
 
     def generate(self, generator: Any) -> object:
@@ -308,15 +320,26 @@ class Site:
         return generator
 
     def _tell(self, activation: Activation, values: tuple[object, ...]) -> None:
-        plan = self.plan
-        tracked = plan.tracked
-        for mark, value in zip(self.marks, values, strict=True):
-            if value is plan.gate:
-                continue
-            if mark[2] and mark[0] in tracked and self.binds:
-                activation.bound.add(mark[0])
-            for following, state in activation.listening:
-                following.looked_at(state, mark, value)
+        if self.tracks:
+            activation.bound |= self.tracks
+        missing = self.plan.gate
+        for following, state in activation.listening:
+            names = following.interest.names
+            looked_at = following.looked_at
+            try:
+                for (name, line, assigned), value in zip(self.marks, values, strict=True):
+                    if value is not missing and (names is None or name in names):
+                        looked_at(state, name, value, line, assigned)
+            except Exception as error:
+                following.fail(error)
+
+
+def _return(activation: Activation, value: object, line: int) -> None:
+    for following, state in activation.listening:
+        try:
+            following.returned(state, value, line)
+        except Exception as error:
+            following.fail(error)
 
 
 _GENERATORS: Final[dict[weakref.ref[Any], tuple[dict[int, Activation], int]]] = {}
@@ -334,10 +357,6 @@ class _Silence:
         if name.startswith("__"):
             raise AttributeError(name)
         return _nothing
-
-
-def _nothing(*values: object) -> None:
-    """Do nothing."""
 
 
 def _is_compiling() -> bool:

@@ -8,6 +8,7 @@ line of that before it, and none at all where ways meet.
 from __future__ import annotations
 
 import ast
+import itertools
 from typing import Any, Final, TypeAlias
 
 Location: TypeAlias = dict[str, Any]
@@ -18,6 +19,8 @@ NOWHERE: Final[Location] = {
     "col_offset": -1,
     "end_col_offset": -1,
 }
+
+_NUMBERS: Final = itertools.count()
 
 
 class Hooks:
@@ -30,7 +33,7 @@ class Hooks:
         self._bound: Final = self._marker(bound)
 
     def _marker(self, value: object) -> str:
-        marker = f"<hook {len(self.objects)} of shapetrace>"
+        marker = f"<hook {next(_NUMBERS)} of shapetrace>"
         self.objects[marker] = value
         return marker
 
@@ -86,7 +89,8 @@ class Hooks:
     def condition(self, hook: object, arguments: list[ast.expr], where: Location) -> ast.expr:
         """A condition that always holds, and calls a hook."""
         shut = ast.UnaryOp(ast.Not(), self.open(where), **where)
-        return ast.BoolOp(ast.Or(), [shut, self.call(hook, arguments, where)], **where)
+        called = ast.Tuple([self.call(hook, arguments, where)], ast.Load(), **where)
+        return ast.BoolOp(ast.Or(), [shut, called], **where)
 
     def is_bound(self, name: str, where: Location) -> ast.expr:
         """Whether a variable has a value, as far as was heard. Not so where torch makes a graph."""
@@ -146,7 +150,9 @@ def ending(node: ast.expr | ast.stmt) -> Location:
             return line_of(target)
         case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
             return line_of(target)
-        case ast.Expr(value=inner) | ast.Assert(test=inner):
+        case ast.Expr(value=ast.IfExp() | ast.BoolOp()):
+            return NOWHERE
+        case ast.Expr(value=inner):
             return ending(inner)
         case ast.IfExp() | ast.BoolOp() | ast.NamedExpr() | ast.Compare():
             return line_of(node)

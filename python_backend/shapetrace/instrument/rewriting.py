@@ -18,7 +18,7 @@ from shapetrace.instrument.nodes import (
     location,
     variable,
 )
-from shapetrace.instrument.source import Definition
+from shapetrace.instrument.source import Definition, first_line
 
 Sure = frozenset[str] | None
 """The names that have a value at a place, whichever way it was reached. None: it is not reached."""
@@ -37,7 +37,7 @@ class Rewriting:
         own = self._variables.names
         self._wanted: Final = frozenset(own if names is None else own & names)
         self._steady: Final = (self._wanted & self._variables.plain) - self._variables.shared
-        self._hooks: Final = Hooks(plan.gate, plan.bound, definition.lineno)
+        self._hooks: Final = Hooks(plan.gate, plan.bound, first_line(definition))
         self._expressions: Final = Expressions(plan, self._hooks, self._wanted)
         self._finals = 0
         self._has_finally: Final = returns and scopes.has_finally(definition)
@@ -67,18 +67,24 @@ class Rewriting:
             body.append(ast.Return(None, **NOWHERE))
         site = Site(self._plan, marks)
         values = [leading, *heard]
-        ordered = self._hooks.names_first(
-            [name for name in order if name in self._variables.plain - self._variables.shared]
-        )
-        definition.body = [*docstring, ordered, self._hooks.body(site.enter, values, body, first)]
+        body = [self._hooks.body(site.enter, values, body, first)]
+        names = self._variables.plain - self._variables.shared
+        ordered = [name for name in order if name in names]
+        if ordered:
+            body.insert(0, self._hooks.names_first(ordered))
+        definition.body = [*docstring, *body]
 
     def _block(
         self, statements: list[ast.stmt], sure: Sure, *, before: list[ast.stmt] | None = None
     ) -> tuple[list[ast.stmt], Sure]:
         result = [*(before or [])]
+        statement: ast.stmt | None = None
         for statement in statements:
             hooked, sure = self._statement(statement, sure)
             result += hooked
+        if result and result[-1] is not statement and result[-1].lineno > 0:
+            # What the compiler adds at the end of a block has the line of what is before it.
+            result.append(ast.Pass(**location(result[-1])))
         return result, sure
 
     def _statement(self, node: ast.stmt, sure: Sure) -> tuple[list[ast.stmt], Sure]:
@@ -115,7 +121,8 @@ class Rewriting:
                 changes = bool(node.decorator_list) or isinstance(node, ast.ClassDef)
                 changes = changes or scopes.may_change(*scopes.outside(node))
                 self._expressions.around(node)
-                return self._after(node, stored, changes, sure, NOWHERE)
+                where = NOWHERE if node.decorator_list else _start_of(node)
+                return self._after(node, stored, changes, sure, where)
             case _:
                 stored = scopes.stores(node)
         changes = scopes.may_change(node)

@@ -76,7 +76,11 @@ def traced(code: types.CodeType, action: Callable[[], object]) -> tuple[object, 
     def trace(frame: types.FrameType, event: str, argument: Any) -> Any:
         if frame.f_code.co_filename != code.co_filename:
             return None
-        events.append((frame.f_code.co_name, event, frame.f_lineno))
+        opcode = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+        told = (frame.f_code.co_name, event, 0 if opcode == "RERAISE" else frame.f_lineno)
+        is_again = event == "line" and events[-1:] == [told]
+        if event != "line" or not (is_again or _is_tidying(frame.f_code, frame.f_lasti)):
+            events.append(told)
         return trace
 
     before = sys.gettrace()
@@ -86,6 +90,16 @@ def traced(code: types.CodeType, action: Callable[[], object]) -> tuple[object, 
     finally:
         sys.settrace(before)
     return result, events
+
+
+def _is_tidying(code: types.CodeType, offset: int) -> bool:
+    """Whether an instruction only tidies up after an error, on whichever line Python says it is."""
+    names = [dis.opname[each] for each in code.co_code[offset : offset + 8 : 2]]
+    while names and names[0] in ("COPY", "POP_EXCEPT"):
+        del names[0]
+    if names[0] == "LOAD_CONST" and len(names) == 4:
+        return [each.partition("_")[0] for each in names[1:]] == ["STORE", "DELETE", "RERAISE"]
+    return names[:1] == ["RERAISE"]
 
 
 def stored(code: types.CodeType, action: Callable[[], object]) -> list[tuple[str, str, int]]:

@@ -28,6 +28,8 @@ class Programs:
         for _ in range(count or self._random.randint(1, 3)):
             self._left -= 1
             lines += self.statement(depth)
+            if lines[-1].startswith(("raise", "return")):
+                break
         return lines
 
     def name(self) -> str:
@@ -50,7 +52,7 @@ class Programs:
             case 8:
                 return f"({self.name()} := {self.value(inner)})"
             case 9:
-                return f"[call(i, {self.value(inner)}) for i in (1, 2)]"
+                return f"[call(i, {self.value(2)}) for i in (1, 2)]"
             case 10:
                 return f"sum({self.name()} for {self.name()} in items({self.value(inner)}))"
             case 11:
@@ -60,7 +62,7 @@ class Programs:
             case 13:
                 return f"({self.value(inner)} and {self.value(inner)})"
             case 14:
-                return f"{{i: {self.value(inner)} for i in [0, 1]}}"
+                return f"{{i: {self.value(2)} for i in [0, 1]}}"
             case 15:
                 if self._kind != "plain":
                     return "(await pause())" if self._kind.startswith("async") else "(yield 1)"
@@ -84,7 +86,7 @@ class Programs:
                 first, second = self._random.sample(NAMES, 2)
                 return [f"{first} = {second} = {self.value()}; log(list(locals()))"]
             case 6:
-                return [self.value()]
+                return [f"call({self.value()}, 1)"]
             case 7 | 8:
                 return self.branch(inner)
             case 9:
@@ -127,20 +129,24 @@ class Programs:
                     *_indented(["case _:", *_indented(self.block(inner))]),
                 ]
             case 21:
-                return [
-                    f"def helper(p={self.value()}):",
-                    f"    nonlocal {self.name()}",
-                    f"    return p + {self.value(1)}",
-                    "helper()",
-                ] if self._kind == "plain" and depth == 1 else [f"import math as {self.name()}"]
+                return (
+                    [
+                        f"def helper(p={self.value()}):",
+                        f"    nonlocal {self.name()}",
+                        f"    return p + {self.value(1)}",
+                        "helper()",
+                    ]
+                    if self._kind == "plain" and depth == 1
+                    else [f"import math as {self.name()}"]
+                )
             case 22:
                 return [f"class {self.name()}: x = {self.value(1)}"]
             case 23:
                 return [f"{self.name()}: int = {self.value()}", "elsewhere = 1"]
             case 24:
-                return [f"assert {self.value()}"]
+                return [f"assert {self.name()}"]
             case 25:
-                return [f"log({self.name()}, \\", f"  {self.value()})", "pass"]
+                return [f"log({self.name()}, \\", f"  {self.value()})"]
             case 26 if "generator" in self._kind:
                 return [f"{self.name()} = yield {self.value()}"]
             case _:
@@ -179,6 +185,4 @@ class Programs:
 
 
 def _indented(lines: list[str]) -> list[str]:
-    return [
-        "\n".join("    " + part for part in line.split("\n")) for line in lines
-    ]
+    return ["\n".join("    " + part for part in line.split("\n")) for line in lines]
