@@ -34,11 +34,11 @@ def repeated_calls(quick: bool) -> Result:
         with shapetrace.trace():
             sites(same)
         gc.collect()
-        before = _resident_bytes()
+        before = resident_bytes()
         with shapetrace.trace() as trace:
             for number in range(calls // SITES):
                 sites(same if size is None else torch.ones(number + 1))
-            grown = _resident_bytes() - before
+            grown = resident_bytes() - before
         recorded = sum(op.count for op in trace.ops if op.name.endswith("add"))
         if recorded != calls:
             raise AssertionError(f"{recorded} calls were recorded, {calls} were made")
@@ -137,7 +137,7 @@ def _functions(expressions: list[str], size: int = LINES_IN_A_FUNCTION) -> list[
     return functions
 
 
-def _resident_bytes() -> int:
+def resident_bytes() -> int:
     """The memory of this process that is in use now; only Linux tells it without a package."""
     pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")

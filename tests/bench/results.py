@@ -38,6 +38,8 @@ class Comparison:
     title: str
     lines: tuple[Line, ...]
     other: str = "empty mode"
+    base: str = "plain"
+    """What times are compared with first."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from shapetrace._errors import ShapetraceError
 from shapetrace.agent.hiding import unseen
 from shapetrace.capture.gathering import Alone, Gathering
 from shapetrace.capture.structure import unwrapped
-from shapetrace.capture.listening import ModuleListener, RootListener
+from shapetrace.capture.listening import FunctionListener, ModuleListener, RootListener
 from shapetrace.capture.saving import Variable
 from shapetrace.capture.tracer import ModelTracer
 from shapetrace.instrument import hooks
@@ -45,7 +45,7 @@ class Listener(Protocol):
 def hide() -> None:
     """Keep the debugger out of the library functions that hooks call: a step is not to end there."""
     for owner, names in (
-        (hooks.Following, ("entered", "looked_at", "returned")),
+        (FunctionListener, ("entered", "looked_at", "returned")),
         (RootListener, ("begins", "ends", "fails")),
         (ModuleListener, ("begins", "ends", "fails")),
         (hooks, ("_is_compiling",)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from shapetrace.capture.columns import write_block
+from shapetrace.capture.columns import header_of, write_block
 
 
 class Beside:
@@ -13,6 +13,8 @@ class Beside:
 
     dataset: Any
     dtype: Any
+    header: int
+    """Where in the file its size is."""
     rows: int
     _width: int | None
     """How many numbers rows have room for; None for a dataset of single numbers."""
@@ -82,6 +84,7 @@ class Beside:
 
     def _take(self, dataset: Any) -> None:
         self.dataset = dataset
+        self.header = header_of(dataset)
         self.dtype = dataset.dtype
         shape = dataset.shape
         self.rows = shape[0]
@@ -113,7 +116,7 @@ def _make(file: Any, name: str, dtype: Any, ndim: int) -> Any:
         name,
         shape=(0,) * ndim,
         maxshape=(None,) * ndim,
-        chunks=(1024,) if ndim == 1 else (64, 16),
+        chunks=(256,) if ndim == 1 else (64, 16),
         dtype=kind,
         fillvalue=fill_value(kind),
     )

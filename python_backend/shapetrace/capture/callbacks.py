@@ -132,8 +132,21 @@ def _call(callback: Callback, name: str, arguments: tuple[object, ...]) -> Any:
 def _parameters(callback: Callback) -> tuple[int, str]:
     """How many positional arguments a callback takes, four at most, and what the second is called.
 
-    Those with a default count, too.
+    Those with a default count, too. Asked once: a callback is called for each name at each gather.
     """
+    known = _known.get(id(callback))
+    if known is None or known[0] is not callback:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        known = _known[id(callback)] = (callback, _asked_for_parameters(callback))
+    return known[1]
+
+
+_known: dict[int, tuple[Callback, tuple[int, str]]] = {}
+_MOST_KNOWN = 100
+
+
+def _asked_for_parameters(callback: Callback) -> tuple[int, str]:
     try:
         parameters = inspect.signature(callback).parameters.values()
     except (TypeError, ValueError):

@@ -44,7 +44,7 @@ def seen(value: Any) -> Seen:
 
 
 def _seen(value: Any, depth: int) -> Seen:
-    if isinstance(value, torch.Tensor):
+    if type(value) is torch.Tensor or isinstance(value, torch.Tensor):
         return SeenTensor(value)
     if isinstance(value, ATOMS):
         return SeenAtom(value)
@@ -72,21 +72,25 @@ class SeenTensor:
         self._strong: Any = None
         if type(tensor) is torch.Tensor and not _swaps_tensors():
             self._reference: Any = weakref.ref(tensor)
+            self._pointer = 0
         else:
             self._reference, self._strong = None, tensor
+            self._pointer = _pointer_of(tensor)
         self._version = version_of(tensor)
-        self._pointer = _pointer_of(tensor)
         self._content = None if self._version is not None else _content_of(tensor)
 
     def is_still(self, value: Any) -> bool:
         """Whether it is the same tensor, and as it was."""
-        reference = self._reference
-        if (self._strong if reference is None else reference()) is not value:
+        reference, version = self._reference, self._version
+        if reference is not None:
+            if reference() is not value:
+                return False
+            if version is not None and not _function_modes():
+                return bool(value._version == version)
+        elif self._strong is not value or _pointer_of(value) != self._pointer:
             return False
-        version = version_of(value)
-        if version != self._version or _pointer_of(value) != self._pointer:
-            return False
-        return version is not None or _is_equal(self._content, _content_of(value))
+        now = version_of(value)
+        return now == version and (now is not None or _is_equal(self._content, _content_of(value)))
 
     def lasting(self) -> Seen | None:
         """Itself; another tensor than one of torch's own would be kept alive by it."""
@@ -98,7 +102,7 @@ class SeenTensor:
 def version_of(tensor: Any) -> int | None:
     """How often a tensor was changed in place; None where that is not counted."""
     try:
-        if torch._C._len_torch_function_stack() or type(tensor) is not torch.Tensor:
+        if _function_modes() or type(tensor) is not torch.Tensor:
             with DisableTorchFunction():
                 return _version_of(tensor)  # type: ignore[no-any-return]
         return tensor._version
@@ -117,8 +121,9 @@ def _pointer_of(tensor: Any) -> int:
         return 0
 
 
-def _swaps_tensors() -> bool:
-    return torch.__future__.get_swap_module_params_on_conversion()
+_swaps_tensors: Final = torch.__future__.get_swap_module_params_on_conversion
+"""Whether modules swap tensors when they are converted or loaded."""
+_function_modes: Final = torch._C._len_torch_function_stack
 
 
 def _content_of(tensor: torch.Tensor) -> torch.Tensor | None:

@@ -163,21 +163,23 @@ class Collector:
     def _look(self, mail: Mail) -> bool:
         """Take what has come; whether there was any."""
         took = False
-        ended = set()
         for peer in self._peers:
             if peer.process is None and (here := mail.read(f"here/{peer.rank}")) is not None:
                 peer.process = Process.from_json(here)
                 peer.heard = time.monotonic()
-            elif peer.process is not None and peer.process.is_known_to_have_ended(self._here):
-                ended.add(peer.rank)
         present = [peer for peer in self._peers if peer.process is not None and not peer.is_over]
-        keys = [f"state/{peer.rank}" for peer in present]
-        for peer, text in zip(present, [mail.read(key) for key in keys], strict=True):
-            self._read_state(peer, json.loads(text or b"{}"))
+        # Asked before its last words are read, so that none come in between.
+        ended = {peer.rank for peer in present if self._has_ended(peer)}
+        states = mail.read_all([f"state/{peer.rank}" for peer in present])
+        for peer, state in zip(present, states, strict=True):
+            self._read_state(peer, json.loads(state))
             took |= self._take(mail, peer)
             if peer.taken == peer.sent:
                 self._see_its_end(peer, peer.rank in ended)
         return took
+
+    def _has_ended(self, peer: Peer) -> bool:
+        return peer.process is not None and peer.process.is_known_to_have_ended(self._here)
 
     def _see_its_end(self, peer: Peer, has_ended: bool) -> None:
         now = time.monotonic()
@@ -192,7 +194,7 @@ class Collector:
                 self._say(f"rank {peer.rank} has died {newest}", f"dead {peer.rank}")
 
     def _read_state(self, peer: Peer, state: dict[str, Any]) -> None:
-        if not state or state["beat"] == peer.beat:
+        if state["beat"] == peer.beat:
             return
         peer.beat, peer.heard = state["beat"], time.monotonic()
         peer.sent, peer.finished = state["sent"], state["finished"]
@@ -221,11 +223,13 @@ class Collector:
             end = 9 + int.from_bytes(peer.received[:8], "big")
             if len(peer.received) < end:
                 return
-            kind, body = bytes(peer.received[8:9]), bytes(peer.received[9:end])
-            del peer.received[:end]
+            # Nearly always there is one message, and nothing to copy.
+            message, peer.received = peer.received, peer.received[end:]
+            kind, body = message[8:9], memoryview(message)[9:end]
             if kind == PROBLEM:
                 with self._news:
-                    self._say(body.decode(), body.decode())
+                    text = bytes(body).decode()
+                    self._say(text, text)
                 continue
             round, problems = unpack(body)
             with self._news:

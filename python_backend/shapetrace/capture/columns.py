@@ -21,9 +21,11 @@ LEAF: Final = "shapetrace_column"
 
 _ROW_OF_ITS_OWN: Final = 1 << 15
 """Bytes from which a value has a chunk to itself."""
-_SMALL_CHUNK: Final = 1 << 13
+_SMALL_CHUNK: Final = 1 << 12
 _LARGE_CHUNK: Final = 1 << 17
-_LARGEST_CHUNK: Final = 1 << 24
+_LARGEST_CHUNK: Final = 1 << 28
+_LARGEST_FILTERED: Final = 1 << 24
+"""Of a compressed chunk all is read when any of it is."""
 _FLAT_CHUNK: Final = 1 << 16
 _DIRECT: Final = 1 << 14
 """Bytes from which a whole chunk is handed over without the cache in between."""
@@ -40,6 +42,11 @@ class Compression:
     name: Any = None
     options: Any = None
     shuffle: bool = False
+
+    @property
+    def is_any(self) -> bool:
+        """Whether chunks are anything but what was written."""
+        return self.name is not None or self.shuffle
 
     def as_keywords(self) -> dict[str, Any]:
         """In h5py's words."""
@@ -67,6 +74,7 @@ class Column:
         self._is_filtered = self.dataset.id.get_create_plist().get_nfilters() > 0
         self._real = self._allocated = 0
         self._starts: Any = None
+        self._headers = [header_of(self.dataset)]
         self._size: int = self.dataset.dtype.itemsize
         self._extent: tuple[int, ...] = self.dataset.shape
 
@@ -95,7 +103,7 @@ class Column:
             shape, chunk = (0,), (max(_FLAT_CHUNK // size, 1),)
         else:
             shape = (0, *sample.shape)
-            chunk = _chunk_shape(sample.shape, size, rows)
+            chunk = _chunk_shape(sample.shape, size, rows, is_filtered=compression.is_any)
         dataset = group.create_dataset(
             name,
             shape=shape,
@@ -113,8 +121,8 @@ class Column:
         dataset.attrs[LEAF] = json.dumps({"flat": flat, "shapes": shapes})
         return cls(group, name, leaf)
 
-    def has_room_for(self, shape: Sequence[int]) -> bool:
-        """Whether a value of this size would not mostly be padding."""
+    def has_room_for(self, shape: Sequence[int], count: int) -> bool:
+        """Whether so many values of this size would not mostly be padding."""
         if self.is_flat or not shape or self.is_text:
             return True
         item_chunk = self._chunk[1:]
@@ -124,8 +132,8 @@ class Column:
         size = self._size
         allocated = math.prod(chunks) * math.prod(item_chunk) * size
         real = math.prod(shape) * size
-        bound = 2 * (self._real + real) + _PADDING_FOR_NOTHING
-        return bool(self._allocated + allocated <= bound)
+        bound = 2 * (self._real + count * real) + _PADDING_FOR_NOTHING
+        return bool(self._allocated + count * allocated <= bound)
 
     def append(self, arrays: Sequence[Any]) -> None:
         """Add values at the end."""
@@ -151,6 +159,12 @@ class Column:
         """How much there is to read, padding included."""
         return math.prod(self._extent) * self._size
 
+    def headers(self) -> list[int]:
+        """Where in the file the sizes of the datasets are."""
+        if self._shapes is not None and len(self._headers) == 1:
+            self._headers.append(header_of(self._shapes))
+        return self._headers
+
     def all_shapes(self) -> Any:
         """The size of each row."""
         import numpy
@@ -165,7 +179,7 @@ class Column:
 
         if self._shapes is None:
             read = self._read((row,), (1, *self.dataset.shape[1:]))[0]
-            return numpy.array(read, object) if self.is_text else read
+            return numpy.array(read, object if self.is_text else None)
         shape = tuple(int(size) for size in self._shapes[row])
         if not self.is_flat:
             start = (row, *(0 for _ in shape))
@@ -293,6 +307,12 @@ def append_rows(dataset: Any, block: Any, start: int) -> None:
         write_block(dataset, (start, *(0 for _ in block.shape[1:])), block)
 
 
+def header_of(dataset: Any) -> int:
+    """Where in the file the description of a dataset is."""
+    place: int = library().h5o.get_info(dataset.id).addr
+    return place
+
+
 def free_name(group: Any, wanted: str) -> str:
     """A name that nothing in a group has: ``name``, ``name~2``, ``name~3`` ..."""
     name, number = wanted, 1
@@ -314,7 +334,9 @@ def _make_shapes(group: Any, name: str, ndim: int) -> Any:
     )
 
 
-def _chunk_shape(shape: Sequence[int], size: int, rows: int) -> tuple[int, ...]:
+def _chunk_shape(
+    shape: Sequence[int], size: int, rows: int, *, is_filtered: bool
+) -> tuple[int, ...]:
     """Large values have chunks of their own; small ones share, if possible as they come."""
     item = [max(length, 1) for length in shape]
     item_bytes = math.prod(item) * size
@@ -322,7 +344,7 @@ def _chunk_shape(shape: Sequence[int], size: int, rows: int) -> tuple[int, ...]:
         wanted = max(rows, _SMALL_CHUNK // item_bytes)
         return (max(min(wanted, _LARGE_CHUNK // item_bytes), 1), *item)
     axis = 0
-    while math.prod(item) * size > _LARGEST_CHUNK:
+    while math.prod(item) * size > (_LARGEST_FILTERED if is_filtered else _LARGEST_CHUNK):
         if item[axis] == 1:
             axis += 1
             continue

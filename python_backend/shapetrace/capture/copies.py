@@ -18,6 +18,8 @@ import torch
 from torch._C import DisableTorchFunction
 from torch.nn.parameter import is_lazy
 
+from shapetrace.capture import dtensors
+
 _PLAIN: Final = frozenset({torch.Tensor, torch.nn.Parameter})
 """Classes of tensors that torch itself computes with, and no code in Python."""
 
@@ -69,7 +71,7 @@ def is_plain(value: object) -> bool:
 
 def copied(value: Any) -> Any:
     """A copy of a value; raises ``CannotCopyError`` for a tensor that cannot be read here."""
-    if isinstance(value, torch.Tensor):
+    if type(value) is torch.Tensor or isinstance(value, torch.Tensor):
         return copied_tensor(value)
     return _copied(value, {}, 0)
 
@@ -139,24 +141,31 @@ def text_of(value: object) -> str:
 
 def copied_tensor(tensor: torch.Tensor) -> torch.Tensor:
     """What is in a tensor, detached and on the CPU, as a tensor of its own."""
+    # Nearly all tensors: each guard costs as much as a good part of the copy.
+    if (
+        type(tensor) in _PLAIN
+        and not (_function_modes() or _dispatch_modes() or _is_inferring())
+        and _transforming() is None
+        and tensor.is_cpu
+        and not tensor.is_inference()
+    ):
+        if not tensor.requires_grad:
+            return tensor.clone()
+        with _below_autograd():
+            return tensor.clone()
     refuse_unreadable(tensor)
     if type(tensor) in _PLAIN:
-        with DisableTorchFunction():
-            if (
-                tensor.is_cpu
-                and not torch._C._len_torch_dispatch_stack()
-                and not torch.is_inference_mode_enabled()
-                and not tensor.is_inference()
-            ):
-                with torch._C._AutoDispatchBelowAutograd():
-                    return tensor.clone()
-            with unseen():
-                return _to_cpu(tensor)
-    local = getattr(tensor, "_local_tensor", None)
-    if isinstance(local, torch.Tensor):  # a DTensor's part on this rank
-        return copied_tensor(local)
+        with unseen():
+            return _to_cpu(tensor)
     with without_modes():
-        return _to_cpu(tensor.detach())
+        # Of a distributed tensor the part that is here: all of it would be a collective.
+        return _to_cpu(dtensors.plain(tensor.detach()))
+
+
+_function_modes: Final = torch._C._len_torch_function_stack
+_dispatch_modes: Final = torch._C._len_torch_dispatch_stack
+_is_inferring: Final = torch.is_inference_mode_enabled
+_below_autograd: Any = torch._C._AutoDispatchBelowAutograd
 
 
 def refuse_unreadable(tensor: torch.Tensor) -> None:

@@ -154,9 +154,16 @@ def _sparse(parts: dict[str, Any], layout: str) -> Any:
 
     size = parts["size"].tolist()
     if layout == "sparse_coo":
-        made = torch.sparse_coo_tensor(parts["indices"], parts["values"], size)
+        made = torch.sparse_coo_tensor(
+            parts["indices"], parts["values"], size, check_invariants=False
+        )
         return made._coalesced_(parts["is_coalesced"])
     outer, inner = list(parts)[:2]
     return torch.sparse_compressed_tensor(
-        parts[outer], parts[inner], parts["values"], size, layout=getattr(torch, layout)
+        parts[outer],
+        parts[inner],
+        parts["values"],
+        size,
+        layout=getattr(torch, layout),
+        check_invariants=False,
     )

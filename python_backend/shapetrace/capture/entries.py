@@ -95,10 +95,10 @@ class Part:
         file[key].attrs[PART] = json.dumps(described)
         return cls(file, key)
 
-    def has_room_for(self, value: Encoded) -> bool:
-        """Whether a value can be added without a lot of padding."""
+    def has_room_for(self, value: Encoded, count: int) -> bool:
+        """Whether so many values like this one can be added without a lot of padding."""
         pairs = zip(self.columns, value.leaves, strict=True)
-        return all(column.has_room_for(array.shape) for column, array in pairs)
+        return all(column.has_room_for(array.shape, count) for column, array in pairs)
 
     def append(self, rows: Sequence[Row], position: int) -> None:
         """Add values at the end, the first of which is the so manieth of its name."""
@@ -170,12 +170,20 @@ class Entry:
                 part.cut(known.get(part, 0))
             raise
 
+    def headers(self) -> Iterator[int]:
+        """Where in the file the sizes of all datasets are."""
+        for part in self.parts:
+            for column in part.columns:
+                yield from column.headers()
+            for beside in part.beside.values():
+                yield beside.header
+
     def _part_for(self, run: Sequence[Row]) -> Part:
         value = run[0].value
         alike = [part for part in self.parts if part.structure == value.structure]
         # One that holds things one after the other has room for all.
         for part in sorted(alike, key=lambda part: part.is_flat):
-            if part.has_room_for(value):
+            if part.has_room_for(value, len(run)):
                 return part
         if len(self.parts) >= _MOST_PARTS:
             raise UnstorableError(f"it has been of {_MOST_PARTS} different structures already")
@@ -207,7 +215,7 @@ def escaped(name: str) -> str:
         else character
         for character in name
     )
-    return text.replace(".", "%2E") if not text.strip(".") else text or "%"
+    return text if text.strip(".") else text.replace(".", "%2E") or "%"
 
 
 def members_of(

@@ -16,6 +16,9 @@ BYTE_BUDGET: Final = 1 << 28
 _PIECE: Final = 1 << 22
 """Bytes that are read at once."""
 
+_PIECES: Final = 16
+"""In how many places at least a large column is looked at, if rows are not too long for that."""
+
 
 def statistics_of(column: Column, leaf: Structure, share: int, bins: int) -> Statistics | None:
     """Figures of a column's numbers, of at most so many bytes of them; None for what is no number.
@@ -113,10 +116,12 @@ def _pieces(column: Column, leaf: Structure, share: int) -> Iterator[Any]:
     dataset = column.dataset
     row_bytes = max(math.prod(dataset.shape[1:]) * dataset.dtype.itemsize, 1)
     rows = dataset.shape[0]
-    at_once = max(min(share, _PIECE) // row_bytes, 1)
+    is_too_much = rows * row_bytes > share
+    # Of too many, short pieces: what is near to each other is often alike.
+    at_once = max((share // _PIECES if is_too_much else _PIECE) // row_bytes, 1)
     starts = range(0, rows, at_once)
     most = max(share // (row_bytes * at_once), 1)
-    step = -(-len(starts) // most) if starts else 1
+    step = -(-len(starts) // most) if is_too_much else 1
     shapes = column.all_shapes() if column.has_shapes and not column.is_flat else None
     for start in starts[::step]:
         piece = dataset[start : start + at_once]

@@ -24,7 +24,7 @@ from typing import Protocol
 from shapetrace.capture.collecting import Collector
 from shapetrace.capture.groups import default_group
 from shapetrace.capture.liveness import Patience
-from shapetrace.capture.results import ResultEntry, Round, join
+from shapetrace.capture.results import ResultEntry, Round
 from shapetrace.capture.sending import Sender
 from shapetrace.capture.sizes import size_of
 
@@ -48,7 +48,10 @@ class Gathering(Protocol):
 
     @property
     def problems(self) -> list[str]:
-        """What the user of this process has to be told, one line each."""
+        """What the user of this process has to be told, one line each.
+
+        What other ranks can tell rank 0 of, is in the list there; theirs has only what they cannot.
+        """
 
     def hand_in(self, round: Round) -> list[Gathered]:
         """Give a round away; on main, the rounds that are complete by now, in order."""
@@ -68,7 +71,12 @@ class Alone:
 
     def hand_in(self, round: Round) -> list[Gathered]:
         """The round itself."""
-        return [join([round])]
+        round.rank = self.rank
+        for entry in round.entries.values():
+            missing = len(entry.iterations) - len(entry.ranks)
+            if missing > 0:
+                entry.ranks.extend([self.rank] * missing)
+        return [round.entries]
 
     def finish(self) -> list[Gathered]:
         """Nothing is left."""
@@ -103,7 +111,7 @@ class _Deciding:
         self._gave_up = False
         """The launcher has promised others, and there was no group: each for itself."""
         self._is_over = False
-        self._decide()
+        self._decide_if_possible()
 
     @property
     def rank(self) -> int:
@@ -124,8 +132,19 @@ class _Deciding:
         return [*self._problems, *(self._group.problems if self._group else [])]
 
     def hand_in(self, round: Round) -> list[Gathered]:
-        if self._process != os.getpid() or self._is_over:
-            return []  # A fork has none of the threads; a trace that has ended has no reader.
+        if self._process != os.getpid():
+            return []  # A fork has none of the threads.
+        if self._is_over:
+            self._say("what was captured after the end of a trace is lost")
+            return []
+        try:
+            return self._hand_in(round)
+        except Exception as error:
+            self._early = []
+            self._say(f"round {round.number} ({round.mode}) is lost: {_line(error)}")
+            return []
+
+    def _hand_in(self, round: Round) -> list[Gathered]:
         self._decide()
         self._early.append(round)
         if self._group is not None:
@@ -137,7 +156,7 @@ class _Deciding:
     def finish(self) -> list[Gathered]:
         if self._process != os.getpid() or self._is_over:
             return []
-        self._decide()
+        self._decide_if_possible()
         self._is_over = True
         if self._group is None:
             return self._gather_alone()
@@ -146,6 +165,12 @@ class _Deciding:
         if isinstance(self._group, Collector):
             _absent[self._label] = self._group.absent
         return gathered
+
+    def _decide_if_possible(self) -> None:
+        try:
+            self._decide()
+        except Exception as error:
+            self._say(f"each process keeps what it captures: {_line(error)}")
 
     def _decide(self) -> None:
         if self._group is not None or self._is_over or (found := default_group()) is None:
@@ -207,8 +232,18 @@ _unfinished: set[Sender | Collector] = set()
 
 
 def _let_go(group: Sender | Collector) -> None:
-    _unfinished.discard(group)
-    group.let_go()
+    # In a fork nothing is unfinished, and the locks are as they were.
+    if group in _unfinished:
+        _unfinished.discard(group)
+        group.let_go()
+
+
+def _line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".partition("\n")[0]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unfinished.clear)
 
 
 @atexit.register

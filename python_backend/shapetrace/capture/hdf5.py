@@ -50,7 +50,10 @@ class H5PYSaverCallback:
     ) -> None:
         """Raise at once what would be raised later: a file that is there, options that cannot be.
 
-        ``existing_ok`` is what other tools have; a file is replaced by ``overwrite`` alone.
+        Numbers are stored as they are, unless ``float_dtype`` or ``int_dtype`` is given, as a type
+        or the name of one. ``compression``, ``compression_opts`` and ``shuffle`` are h5py's. An
+        existing file is refused, and replaced with ``overwrite=True`` alone: ``existing_ok`` is
+        taken from programs that were written for other tools, and does not allow it.
         """
         self._options = {
             "dataset_file": os.fspath(dataset_file),
@@ -154,8 +157,8 @@ class H5PYSaverCallback:
         rows = list(self._rows(name, values, iterations, ranks))
         if not rows:
             return
-        self._storage.append(name, rows)
         self._open.add(name)
+        self._storage.append(name, rows)
         if not self._is_told_of_gathers:
             self._commit()
 

@@ -26,7 +26,7 @@ _LATER: Final = (GeneratorType, CoroutineType, AsyncGeneratorType)
 class Iteration:
     """One outermost call of the model."""
 
-    __slots__ = ("due", "error", "mode", "number", "replica", "started_in")
+    __slots__ = ("due", "error", "is_special", "mode", "number", "replica", "started_in")
 
     def __init__(self, mode: Mode, number: int, due: frozenset[int]) -> None:
         self.mode = mode
@@ -35,10 +35,18 @@ class Iteration:
         """Which of the tracer's variables are captured in it."""
         self.error: BaseException | None = None
         """What a callback has raised, to be raised again where the program can be told."""
+        self.is_special = False
+        """Whether one of the next two is there."""
         self.replica: dict[int, int] | None = None
         """The modules of a replica that is being called, and those that they stand for."""
         self.started_in: int | None = None
         """The frame of a forward that was called directly, as a number."""
+
+
+class _Local(threading.local):
+    """What is of one thread."""
+
+    iteration: Iteration | None = None
 
 
 class Iterations:
@@ -47,16 +55,17 @@ class Iterations:
     def __init__(
         self,
         roots: Iterable[Module],
+        counts: dict[Mode, int],
         due: Callable[[Mode, int], frozenset[int]],
         ended: Callable[[Iteration], None],
     ) -> None:
-        self.counts: dict[Mode, int] = {"train": 0, "eval": 0}
+        self.counts = counts
+        self.local = _Local()
         self.is_forked = False
         """Whether this is a child of the process that captures; it does not."""
         self._roots = tuple(roots)
         self._due = due
         self._ended = ended
-        self._here = threading.local()
         self._lock = threading.Lock()
         self._running: list[Iteration] = []
         self._later: list[tuple[Any, Iteration]] = []
@@ -85,7 +94,8 @@ class Iterations:
             number = self.counts[mode]
         iteration = Iteration(mode, number, self._due(mode, number))
         iteration.replica = replica
-        self._here.iteration = iteration
+        iteration.is_special = replica is not None
+        self.local.iteration = iteration
         self._running.append(iteration)
         return iteration
 
@@ -96,6 +106,7 @@ class Iterations:
         iteration = self.begin(module, frame.f_back)
         if iteration is not None:
             iteration.started_in = id(frame)
+            iteration.is_special = True
         return iteration
 
     def end(self, iteration: Iteration, result: object = None, *, failed: bool = False) -> None:
@@ -112,8 +123,8 @@ class Iterations:
                 raise error
 
     def _let_go(self, iteration: Iteration) -> None:
-        if getattr(self._here, "iteration", None) is iteration:
-            self._here.iteration = None
+        if self.local.iteration is iteration:
+            self.local.iteration = None
         if iteration in self._running:
             self._running.remove(iteration)
 
@@ -132,7 +143,7 @@ class Iterations:
         return self._running[0] if len(self._running) == 1 else None
 
     def _current_here(self, frame: FrameType | None = None) -> Iteration | None:
-        iteration: Iteration | None = getattr(self._here, "iteration", None)
+        iteration = self.local.iteration
         if iteration is not None and iteration.started_in is not None:
             # An error that has ended a forward is not told to us.
             frame = frame or frame_of_program(sys._getframe(1))
@@ -150,10 +161,9 @@ class Iterations:
             frame = frame.f_back
         for reference, iteration in reversed(self._later):
             later = reference()
-            for name in ("gi_frame", "cr_frame", "ag_frame"):
-                own = getattr(later, name, None)
-                if own is not None and id(own) in frames:
-                    return iteration
+            own = [getattr(later, name, None) for name in ("gi_frame", "cr_frame", "ag_frame")]
+            if any(each is not None and id(each) in frames for each in own):
+                return iteration
         return None
 
 
@@ -180,6 +190,7 @@ _all: weakref.WeakSet[Iterations] = weakref.WeakSet()
 def _after_fork_in_child() -> None:
     for iterations in list(_all):
         iterations.is_forked = True
+        iterations.local = _Local()
 
 
 if hasattr(os, "register_at_fork"):

@@ -6,18 +6,23 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable
 from types import FrameType
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from torch.nn import Module
 
-from shapetrace.capture.changes import Seen, seen
+from shapetrace.capture.changes import Seen
+from shapetrace.capture.changes import seen as remembered
 from shapetrace.capture.copies import CannotCopyError
 from shapetrace.capture.inside import entries_along, where_it_ends
 from shapetrace.capture.iterations import Iteration, Iterations, frame_of_program
 from shapetrace.capture.plan import Subject, Want
 from shapetrace.capture.saving import Variable
 
-_Due = tuple[dict[str, list[Want]], list[Want]]
+State: TypeAlias = tuple[Iteration, dict[str, list[Want]], list[Want], dict[Any, Seen], bool]
+"""One call of a followed function: its iteration, what is wanted of its variables and of what it
+returns, what it has been seen to hold, and whether the iteration ends with it."""
+
+_Ready: TypeAlias = tuple[Subject, dict[str, list[Want]], list[Want]]
 _OURS_AND_THE_FRAMES: Final = 3
 
 
@@ -32,12 +37,15 @@ class Call(Protocol):
 class Capture:
     """What all listeners of a tracer share."""
 
-    def __init__(self, variables: list[Variable], rank: int, note: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        variables: list[Variable],
+        iterations: Iterations,
+        note: Callable[[str], None],
+    ) -> None:
         self.variables = variables
-        self.rank = rank
+        self.iterations = iterations
         self.note = note
-        self.entered: set[Subject] = set()
-        """Functions that were called in an iteration that is captured."""
         self.lost: set[Subject] = set()
         """Functions of which not all can be captured, which has been said."""
         self.outside: set[Subject] = set()
@@ -45,8 +53,6 @@ class Capture:
         self.dead_ends: dict[str, tuple[str, str, list[str]]] = {}
         """For what was looked for in a value and was not there: where, what, and what was."""
         self.deferred: BaseException | None = None
-        self.iterations: Iterations
-        """Set before anything is followed."""
 
     def defer(self, error: BaseException) -> None:
         """Keep what a callback has raised until it can be raised again."""
@@ -57,61 +63,50 @@ class Capture:
         """A mistake of ours, which is not to become the program's."""
         self.note(f"a value may be missing: {type(error).__name__}: {error}")
 
-    def look(self, activation: Activation, want: Want, value: Any, again: bool) -> None:
-        """Save of a value what has changed; ``again`` where it may have been seen in this call."""
-        if want.whole:
-            known = activation.seen.get(want) if again else None
-            if known is None or not known.is_still(value):
-                self._changed(activation, want, want, want.name, value, value)
-        if want.routes:
-            for path, states in want.routes:
-                met = False
-                for name, inner, whole in entries_along(value, path, states, want.name):
-                    met = True
-                    known = activation.seen.get((want, name))
-                    if known is None or not known.is_still(whole):
-                        self._changed(activation, want, (want, name), name, inner, whole)
-                if not met and value is not None:
-                    self.dead_ends.setdefault(
-                        path.text, where_it_ends(value, path, states, want.name)
-                    )
-
-    def _changed(
-        self, activation: Activation, want: Want, key: Any, name: str, value: Any, whole: Any
-    ) -> None:
-        variable = self.variables[want.variable]
-        is_first = key not in activation.seen
-        now = activation.seen[key] = seen(whole)
-        if is_first and variable.is_known(name, whole):
-            return
+    def save(self, want: Want, name: str, value: Any, iteration: Iteration) -> bool:
+        """Keep a value that is new; whether that could be."""
         try:
-            variable.save(name, value, now, activation.iteration, self.rank)
+            self.variables[want.variable].save(name, value, iteration)
         except CannotCopyError as error:
             self.note(f"{name} is not captured {error}")
         except BaseException as error:
             # A callback's: its author is told when the call of the model is over.
-            if activation.iteration.error is None:
-                activation.iteration.error = error
+            if iteration.error is None:
+                iteration.error = error
+        else:
+            return True
+        return False
 
-
-class Activation:
-    """One call of a followed function."""
-
-    __slots__ = ("iteration", "locals", "owns", "returns", "seen")
-
-    def __init__(
-        self, iteration: Iteration, wanted: dict[str, list[Want]], returns: list[Want], owns: bool
-    ) -> None:
-        self.iteration = iteration
-        self.locals = wanted
-        self.returns = returns
-        self.owns = owns
-        """Whether the iteration ends with it."""
-        self.seen: dict[Any, Seen] = {}
+    def look_inside(self, want: Want, value: Any, state: State) -> None:
+        """Save what has changed of what is in a value and is wanted."""
+        iteration, seen = state[0], state[3]
+        for path, states in want.routes:
+            met = False
+            for name, inner, whole in entries_along(value, path, states, want.name):
+                met = True
+                known = seen.get((want, name))
+                if known is not None and known.is_still(whole):
+                    continue
+                now = seen[want, name] = remembered(whole)
+                last = None if known is not None else want.last_inside.get(name)
+                if last is not None and last.is_still(whole):
+                    continue
+                if self.save(want, name, inner, iteration):
+                    lasting = now.lasting()
+                    if lasting is not None:
+                        want.last_inside[name] = lasting
+                    else:
+                        want.last_inside.pop(name, None)
+            if not met and value is not None:
+                end = where_it_ends(value, path, states, want.name)
+                self.dead_ends.setdefault(path.text, end)
 
 
 class FunctionListener:
-    """Listens to one function, for all modules that it is wanted of."""
+    """Listens to one function, for all modules that it is wanted of.
+
+    What goes by for every call, and for every statement of one, is written out at length.
+    """
 
     def __init__(
         self,
@@ -124,25 +119,38 @@ class FunctionListener:
         model: Module | None = None,
     ) -> None:
         self._capture = capture
+        self._iterations = capture.iterations
         self._subjects = {id(subject.module): subject for subject in subjects}
         self._is_method = is_method
         self._wants_locals = wants_locals
         self._wants_returns = wants_returns
         self._model = model
         """The model, where this is its forward: calling that directly is an iteration too."""
-        self._due: dict[tuple[Subject, frozenset[int]], _Due] = {}
+        self._is_simple = is_method and model is None
+        self._due: frozenset[int] | None = None
+        self._ready: dict[int, _Ready] = {}
+        """What is wanted of the function as each module calls it, in iterations that are due."""
 
-    def entered(self, call: Call) -> Activation | None:
+    def entered(self, call: Call) -> State | None:
         """A call begins."""
         try:
-            return self._entered(call)
+            iteration = self._iterations.local.iteration
+            if iteration is None or iteration.is_special or not self._is_simple:
+                return self._entered(call)
+            if iteration.due is not self._due:
+                self._prepare(iteration.due)
+            ready = self._ready.get(id(call.first))
+            if ready is None:
+                return None
+            ready[0].was_entered = True
+            return (iteration, ready[1], ready[2], {}, False)
         except Exception as error:
             self._capture.fault(error)
             return None
 
-    def _entered(self, call: Call) -> Activation | None:
-        capture = self._capture
-        iterations = capture.iterations
+    def _entered(self, call: Call) -> State | None:
+        """The same for functions of no module, threads, replicas, and for the model itself."""
+        iterations = self._iterations
         module = call.first
         owns = None
         if self._model is not None and module is self._model:
@@ -152,56 +160,69 @@ class FunctionListener:
         if not self._is_method:
             module = _owner(frame_of_program(sys._getframe(2)))
         number = id(module)
-        if iteration is not None and iteration.replica is not None:
-            number = iteration.replica.get(number, number)
-        subject = self._subjects.get(number)
-        if subject is None or iteration is None or not iteration.due:
-            if subject is not None and iteration is None:
-                capture.outside.add(subject)
-            return None if owns is None else Activation(owns, {}, [], True)
-        capture.entered.add(subject)
-        wanted, returns = self._of(subject, iteration.due)
-        if not wanted and not returns and owns is None:
+        if iteration is None:
+            if number in self._subjects:
+                self._capture.outside.add(self._subjects[number])
             return None
-        return Activation(iteration, wanted, returns, owns is not None)
+        if iteration.replica is not None:
+            number = iteration.replica.get(number, number)
+        if iteration.due is not self._due:
+            self._prepare(iteration.due)
+        ready = self._ready.get(number)
+        if ready is None:
+            return None if owns is None else (owns, {}, [], {}, True)
+        ready[0].was_entered = True
+        return (iteration, ready[1], ready[2], {}, owns is not None)
 
-    def _of(self, subject: Subject, due: frozenset[int]) -> _Due:
-        """What is wanted of a function in an iteration in which these variables are captured."""
-        known = self._due.get((subject, due))
-        if known is None:
-            found: dict[str, list[Want]] = {}
+    def _prepare(self, due: frozenset[int]) -> None:
+        """Choose what is wanted in iterations in which these variables are captured."""
+        chosen: dict[int, _Ready] = {}
+        for number, subject in self._subjects.items():
+            wanted: dict[str, list[Want]] = {}
+            returns: list[Want] = []
             if self._wants_locals:
                 for name, wants in subject.locals.items():
-                    chosen = [want for want in wants if want.variable in due]
-                    if chosen:
-                        found[name] = chosen
-            returns = subject.returns if self._wants_returns else []
-            known = (found, [want for want in returns if want.variable in due])
-            self._due[subject, due] = known
-        return known
+                    if some := [want for want in wants if want.variable in due]:
+                        wanted[name] = some
+            if self._wants_returns:
+                returns = [want for want in subject.returns if want.variable in due]
+            if wanted or returns:
+                chosen[number] = (subject, wanted, returns)
+        self._ready, self._due = chosen, due
 
-    def looked_at(
-        self, state: Activation, name: str, value: Any, line: int, assigned: bool
-    ) -> None:
+    def looked_at(self, state: Any, name: str, value: Any, line: int, assigned: bool) -> None:
         """A variable was assigned, or its value may have changed."""
-        wants = state.locals.get(name)
-        if wants is not None:
-            try:
-                for want in wants:
-                    self._capture.look(state, want, value, True)
-            except Exception as error:
-                self._capture.fault(error)
-
-    def returned(self, state: Activation, value: Any, line: int) -> None:
-        """The call has returned."""
+        wants = state[1].get(name)
+        if wants is None:
+            return
         try:
-            for want in state.returns:
-                self._capture.look(state, want, value, False)
+            seen = state[3]
+            for want in wants:
+                known = seen.get(want)
+                if want.whole and (known is None or not known.is_still(value)):
+                    now = seen[want] = remembered(value)
+                    last = None if known is not None else want.last
+                    is_new = last is None or not last.is_still(value)
+                    if is_new and self._capture.save(want, want.name, value, state[0]):
+                        want.last = now.lasting()
+                if want.routes:
+                    self._capture.look_inside(want, value, state)
         except Exception as error:
             self._capture.fault(error)
-        if state.owns:
+
+    def returned(self, state: Any, value: Any, line: int) -> None:
+        """The call has returned."""
+        try:
+            for want in state[2]:
+                last = want.last
+                is_new = last is None or not last.is_still(value)
+                if is_new and self._capture.save(want, want.name, value, state[0]):
+                    want.last = remembered(value).lasting()
+        except Exception as error:
+            self._capture.fault(error)
+        if state[4]:
             try:
-                self._capture.iterations.end(state.iteration, value)
+                self._iterations.end(state[0], value)
             except BaseException as error:
                 self._capture.defer(error)
 
@@ -223,21 +244,21 @@ class ModuleListener(FunctionListener):
         subject = self._subjects.get(id(module))
         if subject is None:
             return None
-        activation = self.entered(_Outside(module))
-        if activation is not None and activation.locals:
+        state = self.entered(_Outside(module))
+        if state is not None and state[1]:
             try:
                 values = _arguments(subject.target.function, arguments, keywords)
             except Exception:
                 values = {}
             for name, value in values.items():
-                self.looked_at(activation, name, value, 0, True)
-        return activation
+                self.looked_at(state, name, value, 0, True)
+        return state
 
-    def ends(self, state: Activation, result: Any) -> None:
+    def ends(self, state: State, result: Any) -> None:
         """It has returned."""
         self.returned(state, result, 0)
 
-    def fails(self, state: Activation) -> None:
+    def fails(self, state: State) -> None:
         """It has raised."""
 
 

@@ -54,7 +54,7 @@ def _reason(
         return f"the model was not in {mode} mode"
     if all(variable.trace_interval > max(ran.values()) for variable in traced):
         return f"there were fewer than {traced[0].trace_interval} iterations"
-    if not any(subject in capture.entered for subject in subjects):
+    if not any(subject.was_entered for subject in subjects):
         shown = subjects[0].full_name if subjects else text
         if any(subject in capture.outside for subject in subjects):
             return f"{shown} was called, but not by the model"

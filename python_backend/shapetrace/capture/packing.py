@@ -25,31 +25,49 @@ Problem = tuple[str, str]
 """What went wrong, in one line, and what identifies it: the same is not told for every value."""
 
 
-def pack(round: Round) -> tuple[bytes, list[Problem]]:
-    """A round as bytes; what of it could not be packed is left out."""
+def pack(round: Round) -> tuple[list[bytes | memoryview], list[Problem]]:
+    """A round as bytes, in pieces; what of it could not be packed is left out.
+
+    The first piece says how long the second is, which is all but the tensors, and they follow.
+    """
     problems: list[Problem] = []
+    pieces: list[bytes | memoryview] = []
 
-    def attempt(value: object) -> bytes:
-        packed = io.BytesIO()
-        _Pickler(packed, protocol=5).dump(value)
-        return packed.getvalue()
+    def attempt(value: object) -> tuple[bytes, list[int]]:
+        packed, tensors = io.BytesIO(), list[pickle.PickleBuffer]()
+        _Pickler(packed, protocol=5, buffer_callback=tensors.append).dump(value)
+        views = [tensor.raw() for tensor in tensors]
+        pieces.extend(views)
+        return packed.getvalue(), [len(view) for view in views]
 
-    entries = {
-        name: _mapped(name, entry, attempt, "sent to rank 0", round.rank, problems)
-        for name, entry in round.entries.items()
-    }
+    # No function mode of the program's, or of ours, hears of this.
+    with torch._C.DisableTorchFunction():
+        entries = {
+            name: _mapped(name, entry, attempt, "sent to rank 0", round.rank, problems)
+            for name, entry in round.entries.items()
+        }
     plain = {name: (entry.iterations, entry.ranks, entry.values) for name, entry in entries.items()}
-    return pickle.dumps((round.number, round.rank, round.mode, plain), protocol=5), problems
+    first = pickle.dumps((round.number, round.rank, round.mode, plain), protocol=5)
+    return [len(first).to_bytes(8, "big"), first, *pieces], problems
 
 
-def unpack(packed: bytes) -> tuple[Round, list[Problem]]:
+def unpack(packed: memoryview) -> tuple[Round, list[Problem]]:
     """The round again; values of which rank 0 does not know the class are left out."""
     problems: list[Problem] = []
-    number, rank, mode, plain = pickle.loads(packed)
+    place = 8 + int.from_bytes(packed[:8], "big")
+    number, rank, mode, plain = pickle.loads(packed[8:place])
+
+    def attempt(value: tuple[bytes, list[int]]) -> Any:
+        nonlocal place
+        # Copied: one tensor that is kept must not keep all others of its round.
+        tensors = []
+        for length in value[1]:
+            tensors.append(bytearray(packed[place : place + length]))
+            place += length
+        return pickle.loads(value[0], buffers=tensors)
+
     entries = {
-        name: _mapped(
-            name, ResultEntry(*entry), pickle.loads, "made again on rank 0", rank, problems
-        )
+        name: _mapped(name, ResultEntry(*entry), attempt, "made again on rank 0", rank, problems)
         for name, entry in plain.items()
     }
     return Round(number, rank, mode, entries), problems
@@ -103,19 +121,26 @@ class _Pickler(pickle.Pickler):
             and not obj.is_meta  # type: ignore[attr-defined]
         ):
             tensor: torch.Tensor = obj  # type: ignore[assignment]
-            return _tensor, (tensor.dtype, tuple(tensor.shape), _bytes_of(tensor))
+            data = pickle.PickleBuffer(_bytes_of(tensor))
+            return _tensor, (tensor.dtype, tuple(tensor.shape), data)
         return NotImplemented
 
 
 def _bytes_of(tensor: torch.Tensor) -> bytearray:
     """What a tensor holds. Without NumPy, which torch does not need either."""
-    plain = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+    plain = tensor
+    # Where there is nothing to do, nothing is called, so that no dispatch mode hears of it.
+    if tensor.device.type != "cpu" or tensor.is_conj() or tensor.is_neg():
+        plain = tensor.detach().cpu().resolve_conj().resolve_neg()
+    if not plain.is_contiguous():
+        plain = plain.detach().contiguous()
     if plain.nbytes == 0:
         return bytearray()
     return bytearray((ctypes.c_char * plain.nbytes).from_address(plain.data_ptr()))
 
 
 def _tensor(dtype: torch.dtype, shape: tuple[int, ...], data: bytearray) -> torch.Tensor:
-    if not data:
-        return torch.empty(shape, dtype=dtype)
-    return torch.frombuffer(data, dtype=torch.uint8).view(dtype).reshape(shape)
+    # Made as bytes: torch warns where some dtypes are made.
+    octet = torch.uint8
+    flat = torch.frombuffer(data, dtype=octet) if data else torch.empty(0, dtype=octet)
+    return flat.view(dtype).reshape(shape)

@@ -9,6 +9,7 @@ from typing import Final
 
 from torch.nn import Module
 
+from shapetrace.capture.changes import Seen
 from shapetrace.capture.paths import States, ValuePath, joined, nearest
 from shapetrace.capture.structure import (
     Catalogue,
@@ -33,6 +34,10 @@ class Want:
     """Whether the value itself is meant."""
     routes: list[tuple[ValuePath, States]] = field(default_factory=list)
     """Where in it others are that are meant."""
+    last: Seen | None = None
+    """What was saved last."""
+    last_inside: dict[str, Seen] = field(default_factory=dict)
+    """What was saved last of what is in it, by name."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,6 +51,8 @@ class Subject:
     target: Target
     locals: dict[str, list[Want]] = field(default_factory=dict)
     returns: list[Want] = field(default_factory=list)
+    was_entered: bool = False
+    """Whether it was called in an iteration that is captured."""
 
     @property
     def full_name(self) -> str:
@@ -173,9 +180,11 @@ class _Search:
         states: States,
         spent: States,
         depth: int,
+        *,
+        returns: bool = True,
     ) -> None:
         path = self._path
-        if path.is_complete(states):
+        if returns and path.is_complete(states):
             self._want_return(module, owner, name, target, joined(owner, name))
         if not path.goes_on(states):
             return
@@ -201,7 +210,10 @@ class _Search:
             if following:
                 within = target.inside(inner)
                 full = f"{name}.{inner}"
-                self._function(module, owner, full, within, following, spent, depth + 1)
+                is_named = bool(path.after(states, inner, by_name=True))
+                self._function(
+                    module, owner, full, within, following, spent, depth + 1, returns=is_named
+                )
         self._note_miss(depth, f"function {joined(owner, name)!r}", states, [*names, *nested])
 
     def _want_return(

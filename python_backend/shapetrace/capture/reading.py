@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from shapetrace._errors import CaptureFileError
-from shapetrace.capture import transactions
 from shapetrace.capture.entries import Entry, Layout, Part, entries_of
+from shapetrace.capture.journal import recover
 from shapetrace.capture.library import FORMAT, opened_for_reading
 from shapetrace.capture.shards import join_shards, shards_of
 
@@ -67,7 +67,7 @@ def opened(path: str | os.PathLike[str]) -> Any:
     shards = shards_of(given)
     for each in (given, *shards.values()):
         with suppress(PermissionError):
-            transactions.recover(each)
+            recover(each)
     if shards and _is_older(given, shards.values()):
         with suppress(CaptureFileError, OSError):
             join_shards(given)

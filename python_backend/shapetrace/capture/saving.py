@@ -9,7 +9,6 @@ import torch
 
 from shapetrace._errors import CaptureError
 from shapetrace.capture.callbacks import call_callback, call_pre_save
-from shapetrace.capture.changes import Seen
 from shapetrace.capture.copies import (
     ON_THE_WAY,
     CannotCopyError,
@@ -66,8 +65,9 @@ class Variable:
         self.results: dict[str, ResultEntry] = {}
         """What was gathered, by name; on rank 0 only."""
         self._local: dict[Mode, dict[str, ResultEntry]] = {"train": {}, "eval": {}}
-        self._last: dict[str, Seen] = {}
         self._gathered: dict[Mode, int] = {"train": 0, "eval": 0}
+        self.rank = 0
+        """The process that captures, as far as is known."""
         self.captured: set[str] = set()
         """The names of which there was a value."""
 
@@ -77,34 +77,23 @@ class Variable:
         found: dict[str, ResultEntry] = {}
         for entries in self._local.values():
             for name, entry in list(entries.items()):
-                found.setdefault(name, ResultEntry()).extend(entry)
+                found.setdefault(name, ResultEntry()).extend(_of_rank(entry, self.rank))
         return found
 
     def is_traced(self, mode: Mode, iteration: int) -> bool:
         """Whether an iteration is captured."""
         return self.mode in (None, mode) and iteration % self.trace_interval == 0
 
-    def is_known(self, name: str, value: Any) -> bool:
-        """Whether a value is what was saved last under this name, in this or any former call."""
-        last = self._last.get(name)
-        return last is not None and last.is_still(value)
-
-    def save(self, name: str, value: Any, seen: Seen, iteration: Iteration, rank: int) -> None:
+    def save(self, name: str, value: Any, iteration: Iteration) -> None:
         """Keep a value that has changed; raises ``CannotCopyError``, or what a callback raises."""
         kept = self._reduced(name, value, iteration.number) if self.pre_save_callbacks else value
         copy = copied(kept)
-        lasting = seen.lasting()
-        if lasting is None:
-            self._last.pop(name, None)
-        else:
-            self._last[name] = lasting
         entries = self._local[iteration.mode]
         entry = entries.get(name)
         if entry is None:
             entry = entries[name] = ResultEntry()
             self.captured.add(name)
         entry.iterations.append(iteration.number)
-        entry.ranks.append(rank)
         entry.values.append(copy)
 
     def _reduced(self, name: str, value: Any, iteration: int) -> Any:
@@ -132,7 +121,7 @@ class Variable:
         """Whether anything waits to be gathered."""
         return bool(self._local[mode])
 
-    def hand_over(self, mode: Mode, number: int) -> dict[str, ResultEntry]:
+    def hand_over(self, mode: Mode, number: int, rank: int) -> dict[str, ResultEntry]:
         """What was captured since this was last asked, after the ``pre_gather`` callbacks."""
         self._gathered[mode] = number
         entries, self._local[mode] = self._local[mode], {}
@@ -140,6 +129,8 @@ class Variable:
             for entry in entries.values():
                 # Pinned memory is scarce; results may be kept for hours.
                 entry.values[:] = [_in_ordinary_memory(value) for value in entry.values]
+        for entry in entries.values():
+            entry.ranks = [rank] * len(entry.iterations)
         try:
             for name, entry in entries.items():
                 for callback in self.pre_gather_callbacks:
@@ -158,10 +149,14 @@ class Variable:
         """Add what was gathered to the results, after the ``post_gather`` callbacks."""
         try:
             for name, entry in entries.items():
-                self.captured.add(name)
                 for callback in self.post_gather_callbacks:
                     call_callback(callback, name, entry)
-                self.results.setdefault(name, ResultEntry()).extend(entry)
+                known = self.results.get(name)
+                if known is None:
+                    self.results[name] = entry
+                else:
+                    known.extend(entry)
+            self.captured.update(entries)
         finally:
             _after_gather(self.post_gather_callbacks)
 
@@ -174,9 +169,9 @@ class Variable:
         finally:
             _after_gather(self.post_trace_callbacks)
 
-    def forget_calls(self) -> None:
-        """Keep nothing of the program's."""
-        self._last.clear()
+
+def _of_rank(entry: ResultEntry, rank: int) -> ResultEntry:
+    return ResultEntry(entry.iterations, [rank] * len(entry.iterations), entry.values)
 
 
 def _after_gather(callbacks: Callbacks) -> None:

@@ -15,6 +15,7 @@ import json
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from shapetrace.capture.liveness import Patience, Process, Standing, beside
@@ -27,6 +28,31 @@ ROUND, PROBLEM = b"R", b"P"
 
 KEPT_FOR_NOBODY = 1 << 30
 """Bytes to keep for a rank 0 that has not said anything yet, and perhaps never will."""
+
+
+Chunk = list[bytes | memoryview]
+"""Pieces of a message that go together."""
+
+
+def size(chunk: Chunk) -> int:
+    """Its length in bytes."""
+    return sum(map(len, chunk))
+
+
+def chunks(pieces: Iterable[bytes | memoryview]) -> Iterator[Chunk]:
+    """Pieces as chunks of one size but the last, without copying them."""
+    chunk, room = Chunk(), CHUNK
+    for piece in pieces:
+        view, start = memoryview(piece), 0
+        while start < len(view):
+            part = view[start : start + room]
+            chunk.append(part)
+            start, room = start + len(part), room - len(part)
+            if not room:
+                yield chunk
+                chunk, room = Chunk(), CHUNK
+    if chunk:
+        yield chunk
 
 
 def room_in_store(world_size: int) -> int:
@@ -56,7 +82,7 @@ class Sender:
         self._told: set[str] = set()
         self._news = threading.Condition()
         """Guards what follows; notified when the thread, or who waits for it, has to look."""
-        self._outbox: deque[memoryview] = deque()
+        self._outbox: deque[Chunk] = deque()
         self._outbox_bytes = 0
         self._rounds_until: deque[int] = deque()
         """For each round that has not arrived: the number of chunks with which it will have."""
@@ -84,13 +110,13 @@ class Sender:
             self._say("rounds were handed in after the end of the gathering", "after")
         if self._over or self._closing or self._lost:
             return []
-        packed, problems = pack(round)
+        pieces, problems = pack(round)
         with self._news:
             for text, key in problems:
                 if key not in self._told:
                     self._told.add(key)
-                    self._post(PROBLEM, text.encode())
-            self._post(ROUND, packed)
+                    self._post(PROBLEM, [text.encode()])
+            self._post(ROUND, pieces)
             self._rounds_until.append(self._chunks)
             self._news.notify_all()
         return []
@@ -114,12 +140,12 @@ class Sender:
             self._closing = True
             self._news.notify_all()
 
-    def _post(self, kind: bytes, body: bytes) -> None:
-        message = memoryview(len(body).to_bytes(8, "big") + kind + body)
-        for start in range(0, len(message), CHUNK):
-            self._outbox.append(message[start : start + CHUNK])
+    def _post(self, kind: bytes, pieces: list[bytes | memoryview]) -> None:
+        length = size(pieces)
+        for chunk in chunks([length.to_bytes(8, "big"), kind, *pieces]):
+            self._outbox.append(chunk)
             self._chunks += 1
-        self._outbox_bytes += len(message)
+        self._outbox_bytes += 9 + length
 
     def wait(self, seconds: float) -> None:
         """Wait for the thread to end."""
@@ -128,6 +154,8 @@ class Sender:
     def _run(self) -> None:
         try:
             mail = Mail(self._store, self._prefix)
+            # Who is here has a state: rank 0 asks for those of all ranks at once.
+            self._note_state(mail, 0)
             mail.note(f"here/{self.rank}", self._here.to_json())
             beat, beaten = 0, 0.0
             while True:
@@ -172,7 +200,7 @@ class Sender:
             with self._news:
                 if not self._outbox or not (self._has_room() or self._closing):
                     break
-                chunk = bytes(self._outbox.popleft())
+                chunk = b"".join(self._outbox.popleft())
                 self._outbox_bytes -= len(chunk)
             mail.put(self.rank, self._sent, chunk)
             self._in_store.append(len(chunk))
@@ -182,7 +210,7 @@ class Sender:
 
     def _has_room(self) -> bool:
         in_store = sum(self._in_store)
-        return not in_store or in_store + len(self._outbox[0]) <= self._room
+        return not in_store or in_store + size(self._outbox[0]) <= self._room
 
     def _note_taken(self, taken: int) -> None:
         for _ in range(taken - self._taken):
@@ -239,11 +267,11 @@ class Sender:
     def _lose(self, reason: str) -> None:
         """Give up what has not arrived."""
         rounds = len(self._rounds_until)
-        if rounds:
-            lost = f"{rounds} rounds are lost" if rounds > 1 else "a round is lost"
-            self._say(f"rank {self.rank}: {reason}; {lost}", reason)
-        elif not self._closing:
-            self._say(f"rank {self.rank}: {reason}; nothing more is gathered", reason)
+        missing = f"{rounds} round{'s' * (rounds > 1)} did not arrive" if rounds else ""
+        later = "" if self._closing else "later ones are lost"
+        if missing or later:
+            consequence = ", and ".join(filter(None, [missing, later]))
+            self._say(f"rank {self.rank}: {reason}; {consequence}", reason)
         self._lost = True
         self._outbox.clear()
         self._outbox_bytes = 0

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from shapetrace._errors import CaptureFileError
-from shapetrace.capture import transactions
 from shapetrace.capture.beside import Beside, fill_value
 from shapetrace.capture.columns import LEAF, Column, free_name
 from shapetrace.capture.entries import (
@@ -30,6 +29,7 @@ from shapetrace.capture.entries import (
     escaped,
     members_of,
 )
+from shapetrace.capture.journal import recover
 from shapetrace.capture.library import FORMAT, VERSION, library, opened_for_reading
 
 MISSING = "shapetrace_missing_ranks"
@@ -87,7 +87,7 @@ def join_shards(path: str | os.PathLike[str]) -> Joined:
     with ExitStack() as stack:
         files: dict[int, Any] = {}
         for rank, shard in shards.items():
-            transactions.recover(shard)
+            recover(shard)
             try:
                 files[rank] = stack.enter_context(opened_for_reading(shard))
             except CaptureFileError as error:

@@ -11,11 +11,12 @@ from typing import Any
 
 from shapetrace._errors import CaptureFileError
 from shapetrace.capture import transactions
-from shapetrace.capture.counted import Counted
 from shapetrace.capture.encoding import UnstorableError
 from shapetrace.capture.entries import Entry, Layout, Row, entries_of
+from shapetrace.capture.journal import recover
 from shapetrace.capture.library import library, new_image, opened_for_writing
-from shapetrace.capture.problems import Problems, say
+from shapetrace.capture.missing import Counted, Missing
+from shapetrace.capture.problems import Problems
 from shapetrace.capture.rank import this_process
 from shapetrace.capture.shards import join_shards, shard_path
 from shapetrace.capture.transactions import TransactionalFile
@@ -37,8 +38,9 @@ class Storage:
     """The file opened for ``objects`` alone, once it was closed."""
     _entries: dict[str, Entry]
     _pending: Counted
-    _missing: Counted
-    _told_missing: str | None
+    _missing: Missing
+    _has_given_up: bool
+    """Whether the gather that is being handed over is lost."""
     _stored_problems: str
     path: str
     rank: int
@@ -75,6 +77,9 @@ class Storage:
     def append(self, name: str, rows: Sequence[Row]) -> None:
         """Add values of a name to the transaction."""
         self._pending.add(rows)
+        if self._has_given_up:
+            # A gather is in the file as a whole, or not at all.
+            return
         try:
             if self._file is None:
                 self._open()
@@ -84,28 +89,33 @@ class Storage:
             self._append(name, entry, rows)
         except BaseException as error:
             self._give_up(error)
+            self._has_given_up = True
             if not isinstance(error, Exception):
                 raise
 
     def commit(self) -> None:
         """Make everything that was added part of the file."""
-        if self._transaction is None or self._file is None or self._owner != os.getpid():
+        if self._owner != os.getpid():
+            return
+        if self._has_given_up:
+            self._missing.add(self._pending)
+            self._pending, self._has_given_up = Counted(), False
+        if self._transaction is None or self._file is None:
             return
         if not self._pending.values and self._problems.text() == self._stored_problems:
             return
         try:
             self._store_problems()
             self._file.flush()
-            self._transaction.commit()
+            headers = {place for entry in self._entries.values() for place in entry.headers()}
+            self._transaction.commit(headers)
         except BaseException as error:
             self._give_up(error)
             if not isinstance(error, Exception):
                 raise
             return
         self._pending = Counted()
-        if self._missing.values:
-            self._tell_of_missing()
-        if self._transaction.is_replaced:
+        if self._transaction.is_replaced():
             self._problems.tell(
                 ("replaced", self._identity),
                 f"{self._shown} was removed or replaced by somebody else, and with it what had been"
@@ -113,6 +123,10 @@ class Storage:
             )
             self._let_go()
             self._identity = None
+        elif self._missing.is_failing:
+            self._missing.tell_of_success(self._shown)
+            # So that the file says it, too.
+            self.commit()
 
     def close(self) -> None:
         """Let go of the file; it is opened again for values that come later."""
@@ -129,13 +143,20 @@ class Storage:
         """The dataset or group of each name."""
         if self._file is None and self._identity is not None and os.path.exists(self.path):
             if self._reading is None:
-                # By Python's own file, so that the program can open it as it likes meanwhile.
-                content = open(self.path, "rb")  # noqa: SIM115
+                # Not by its name: the program may open it as it likes meanwhile.
+                content = TransactionalFile(self.path, self._identity)
                 self._reading = library().File(content, "r")
             entries = entries_of(self._reading, self._layout)
         else:
             entries = self._entries
         return {name: entry.parts[0].object for name, entry in entries.items() if entry.parts}
+
+    def release(self) -> None:
+        """Let go of everything, at the end of the process."""
+        if self._owner == os.getpid():
+            self.commit()
+            self.close()
+            self._close_reading()
 
     def _begin(self) -> None:
         """Nothing has been saved by this process."""
@@ -143,7 +164,8 @@ class Storage:
         self._transaction = self._identity = self._file = self._reading = None
         self._entries = {}
         self._pending = Counted()
-        self._missing, self._told_missing = Counted(), None
+        self._missing = Missing(self._problems)
+        self._has_given_up = False
         self._stored_problems = ""
         self._place(is_gathered=True)
 
@@ -187,12 +209,10 @@ class Storage:
 
     def _open(self) -> None:
         """The file as of the last commit, or a new one; raises what prevents it."""
-        if self._reading is not None:
-            self._reading.close()
-            self._reading = None
+        self._close_reading()
         if self._transaction is None and self._identity is not None:
             try:
-                transactions.recover(self.path)
+                recover(self.path)
                 self._transaction = TransactionalFile(self.path, self._identity)
             except (FileNotFoundError, ValueError):
                 # Removed or replaced since it was closed.
@@ -252,7 +272,7 @@ class Storage:
 
     def _give_up(self, error: BaseException) -> None:
         """Go back to the last commit; what has come since is counted as missing."""
-        self._missing.join(self._pending)
+        self._missing.add(self._pending)
         self._pending = Counted()
         self._stored_problems = ""
         if self._transaction is not None and self._transaction.failure is None:
@@ -262,23 +282,7 @@ class Storage:
             if self._transaction is not None:
                 # So that the room is there again at once, for whatever else needs it.
                 self._transaction.restore()
-        if not self._missing.values:
-            return
-        line = (
-            f"{self._shown}: {_reason(error)}; {self._missing.text()} are not saved, and saving is"
-            " tried again at the next gather"
-        )
-        if self._told_missing is None:
-            say(line)
-        self._problems.correct(self._told_missing, line)
-        self._told_missing = line
-
-    def _tell_of_missing(self) -> None:
-        missing = self._missing.text()
-        self._problems.correct(self._told_missing, f"{self._shown}: {missing} are missing in it")
-        say(f"{self._shown}: saving again; {missing} are missing in it")
-        self._missing, self._told_missing = Counted(), None
-        self.commit()
+        self._missing.tell_of_failure(self._shown, _reason(error))
 
     def _let_go(self) -> None:
         self._close_file()
@@ -286,6 +290,11 @@ class Storage:
             with suppress(OSError):
                 self._transaction.close()
         self._transaction = None
+
+    def _close_reading(self) -> None:
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
 
     def _close_file(self) -> None:
         file, self._file, self._entries = self._file, None, {}
@@ -326,5 +335,4 @@ def _close_at_exit(storage: Storage) -> None:
 
 def _close_all() -> None:
     for storage in list(_open_storages):
-        storage.commit()
-        storage.close()
+        storage.release()

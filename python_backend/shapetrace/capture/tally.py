@@ -69,8 +69,7 @@ class _Name:
         shape = _taken_apart(value, "", leaves)
         key = (shape, tuple((path, _kind_of(leaf)) for path, leaf in leaves))
         if key not in self.parts and len(self.parts) >= _MOST_PARTS:
-            key = next(reversed(self.parts))  # Too many to tell them apart.
-            self.parts[key].count += 1
+            self.parts[next(reversed(self.parts))].count += 1  # Too many to tell them apart.
             return
         part = self.parts.setdefault(key, _Part(shape, len(leaves)))
         part.add(leaves)

@@ -30,6 +30,8 @@ from shapetrace.capture.structure import unwrapped, wrappers_of
 from shapetrace.capture.watching import Watch
 
 _MODES: tuple[Mode, Mode] = ("train", "eval")
+_OF_VARIABLE = "\0"
+"""In the keys of what is gathered, between a name and which variable it is of."""
 
 
 class ModelTracer:
@@ -176,13 +178,14 @@ class _Running:
         self._tracer = tracer
         self._variables = tracer.variables
         self._gathering = gathering
+        for variable in self._variables:
+            variable.rank = gathering.rank
         self._counts = counts
-        self._capture = Capture(self._variables, gathering.rank, tracer.note)
         chain = wrappers_of(tracer.model)
-        self._iterations = Iterations(chain, self._due, self._iteration_ended)
-        self._iterations.counts = counts
+        self._iterations = Iterations(chain, counts, self._due, self._iteration_ended)
         self._began_at = dict(counts)
-        self._capture.iterations = self._iterations
+        self._known_dues: dict[frozenset[int], frozenset[int]] = {}
+        self._capture = Capture(self._variables, self._iterations, tracer.note)
         root = unwrapped(tracer.model)
         self._plan = Plan(root, [variable.paths for variable in self._variables])
         self._watch = Watch(self._capture, tracer.model, self._plan)
@@ -210,8 +213,6 @@ class _Running:
                 for variable in self._variables:
                     variable.finish()
         finally:
-            for variable in self._variables:
-                variable.forget_calls()
             if not has_failed:
                 self._tell_of_silence()
         if self._capture.deferred is not None:
@@ -224,11 +225,12 @@ class _Running:
 
     def _due(self, mode: Mode, number: int) -> frozenset[int]:
         """Which variables are captured in an iteration."""
-        return frozenset(
+        due = frozenset(
             index
             for index, variable in enumerate(self._variables)
             if variable.is_traced(mode, number)
         )
+        return self._known_dues.setdefault(due, due)  # Listeners know it by its identity.
 
     def _iteration_ended(self, iteration: Iteration) -> None:
         mode, number = iteration.mode, iteration.number
@@ -248,17 +250,25 @@ class _Running:
     def _gather(self, mode: Mode, number: int, variables: Iterable[Variable]) -> None:
         entries: dict[str, ResultEntry] = {}
         for variable in variables:
+            handed_over = variable.hand_over(mode, number, self._gathering.rank)
             index = self._variables.index(variable)
-            for name, entry in variable.hand_over(mode, number).items():
-                entries[f"{index}:{name}"] = entry
+            if index:
+                # Others may have values of the same name.
+                handed_over = {
+                    f"{name}{_OF_VARIABLE}{index}": handed_over[name] for name in handed_over
+                }
+            entries.update(handed_over)
         handed = Round(number, self._gathering.rank, mode, entries)
         self._take_in(self._gathering.hand_in(handed))
 
     def _take_in(self, complete: Iterable[Gathered]) -> None:
         for gathered in complete:
+            if len(self._variables) == 1:
+                self._variables[0].take_in(gathered)
+                continue
             parts: dict[int, dict[str, Any]] = {}
             for key, entry in gathered.items():
-                index, _, name = key.partition(":")
-                parts.setdefault(int(index), {})[name] = entry
+                name, _, index = key.partition(_OF_VARIABLE)
+                parts.setdefault(int(index or 0), {})[name] = entry
             for position, entries in parts.items():
                 self._variables[position].take_in(entries)

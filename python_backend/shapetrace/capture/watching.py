@@ -80,8 +80,8 @@ class Watch:
         if lost:
             self._capture.lost.update(lost)
             self._capture.note(
-                f"{_listed(subject.full_name for subject in lost)}: run in code that torch.compile made, where only what a compiled "
-                "module is called with and what it returns can be captured"
+                f"{_listed(subject.full_name for subject in lost)}: run in code that torch.compile "
+                "made; only what a compiled module is called with and returns can be captured"
             )
         return inside, outside
 

@@ -195,4 +195,3 @@ def _check_place(path: str, overwrite: bool) -> None:
 
 def _nothing() -> None:
     """There is nothing to cancel yet."""
-

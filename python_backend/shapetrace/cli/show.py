@@ -27,8 +27,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "show",
         help="show a trace file, or captured values",
-        description="Show a trace that `shapetrace run -o FILE` or `trace.save(FILE)` wrote, or "
-        "what is in an HDF5 file of captured values.",
+        description="Show a trace that `shapetrace run -o FILE` or `trace.save(FILE)` wrote,\n"
+        "or what is in an HDF5 file of captured values.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

@@ -5,19 +5,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
-
-from shapetrace.capture.callbacks import stack_padded_tensors, stack_tensors
-from shapetrace.capture.results import ResultEntry
-from shapetrace.capture.saving import Variable
-from shapetrace.capture.tracer import ModelTracer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from torch.nn import Module
-
+    from shapetrace.capture.callbacks import stack_padded_tensors, stack_tensors
     from shapetrace.capture.hdf5 import H5PYSaverCallback
+    from shapetrace.capture.results import ResultEntry
+    from shapetrace.capture.saving import Variable
+    from shapetrace.capture.tracer import ModelTracer
 
 __all__ = [
     "H5PYSaverCallback",
@@ -29,19 +27,28 @@ __all__ = [
     "trace_model",
 ]
 
+_HOMES = {
+    "H5PYSaverCallback": "hdf5",
+    "ModelTracer": "tracer",
+    "ResultEntry": "results",
+    "Variable": "saving",
+    "stack_padded_tensors": "callbacks",
+    "stack_tensors": "callbacks",
+}
+
 
 def trace_model(
-    model: Module, variables: Sequence[str | Variable] | Variable, *args: Any, **kwargs: Any
+    model: Any, variables: Sequence[str | Variable] | Variable, *args: Any, **kwargs: Any
 ) -> tuple[Any, ModelTracer]:
     """What a model returns for some arguments, and a tracer with the values of that one call."""
+    from shapetrace.capture.tracer import ModelTracer
+
     with ModelTracer(model, variables) as tracer:
         output = model(*args, **kwargs)
     return output, tracer
 
 
 def __getattr__(name: str) -> object:
-    if name != "H5PYSaverCallback":
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from shapetrace.capture.hdf5 import H5PYSaverCallback
-
-    return H5PYSaverCallback
+    return getattr(import_module(f"shapetrace.capture.{_HOMES[name]}"), name)

@@ -30,6 +30,13 @@ def test_the_usage_of_another_tool_runs(tmp_path: Path, document: str, count: in
     assert outcome.ran == count
 
 
+def test_the_usage_of_tensortrace_runs(tmp_path: Path) -> None:
+    prelude = SNIPPETS / "prelude_of_training.py"
+    outcome = run_document(SNIPPETS / "tensortrace_readme.md", tmp_path, prelude)
+    assert outcome.problems == []
+    assert outcome.ran == 3
+
+
 def test_the_readme_does_what_it_shows(tmp_path: Path) -> None:
     readme = ROOT / "README.md"
     languages = {block.language for block in blocks(readme.read_text("utf-8"))}

@@ -42,6 +42,7 @@ SOURCE = """
         number = 1
         while not gathered:
             number += 1
+            time.sleep(0.02)
             gathered += gathering.hand_in(a_round(number, rank))
         open("all have come", "w").close()
     # What is on both hosts: the file system, by which the test talks to them.
@@ -65,6 +66,15 @@ def until(holds: Callable[[], bool], processes: list[subprocess.Popen[str]]) -> 
         time.sleep(0.02)
 
 
+def end(launcher: subprocess.Popen[str]) -> None:
+    """It ends its ranks when it is asked to end."""
+    launcher.terminate()
+    try:
+        launcher.communicate(timeout=WITHIN)
+    finally:
+        launcher.kill()
+
+
 def test_two_hosts_and_a_cable_that_is_cut(tmp_path: Path) -> None:
     program = write(tmp_path, SOURCE)
     with two_hosts() as hosts, contextlib.ExitStack() as stack:
@@ -79,7 +89,7 @@ def test_two_hosts_and_a_cable_that_is_cut(tmp_path: Path) -> None:
                 tmp_path,
                 GLOO_SOCKET_IFNAME=host.interface,
             )
-            stack.callback(process.kill)
+            stack.callback(end, process)
             processes.append(process)
         until(lambda: (tmp_path / "all have come").exists(), processes)
         if hosts[1].namespace:
@@ -87,7 +97,10 @@ def test_two_hosts_and_a_cable_that_is_cut(tmp_path: Path) -> None:
         (tmp_path / "cut").touch()
         until(lambda: all((tmp_path / f"done {rank}").exists() for rank in range(4)), processes)
         (tmp_path / "end").touch()
-        main, *_ = [result(process) for process in processes]
+        # The launchers would wait for each other, and cannot: the ranks have ended.
+        for process in processes:
+            process.terminate()
+        main, other = [result(process) for process in processes]
     assert main.told("hosts").values() == [[[rank] for rank in range(4)]] * 5
     assert main.told("hosts").problems == []
     told = main.told("cut off")
@@ -97,6 +110,8 @@ def test_two_hosts_and_a_cable_that_is_cut(tmp_path: Path) -> None:
         for rank in (2, 3):
             (problem,) = [line for line in told.problems if line.startswith(f"rank {rank} ")]
             assert problem == f"rank {rank} has not been heard of for 1 s, after round 1 (train)"
+            (problem,) = other.told("cut off", rank).problems
+            assert problem.startswith(f"rank {rank}: the process group's key-value store does not")
     else:
         assert told.values()[-1] == [f"{rank}:1000000" for rank in range(4)]
         assert told.problems == []

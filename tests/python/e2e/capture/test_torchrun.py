@@ -16,6 +16,7 @@ SCENARIOS = """
     import torch.distributed as dist
     from rounds import a_round, tell
     from shapetrace.capture.gathering import gathering_for_this_process as begin
+    from shapetrace.capture.liveness import Patience
 
     early = begin("early")
     early_rounds = early.hand_in(a_round(1, early.rank))
@@ -58,7 +59,8 @@ SCENARIOS = """
     tell("uneven", gathering, gathered + gathering.finish())
 
     first, second = begin("several"), begin("several")
-    other = begin("another") if rank == 0 else None
+    short = Patience(absent=1.0)
+    other = begin("another", short) if rank == 0 else None
     gathered = second.hand_in(a_round(1, rank, "second")), first.hand_in(a_round(1, rank, "first"))
     tell("second", second, gathered[0] + second.finish())
     tell("first", first, gathered[1] + first.finish())
@@ -68,7 +70,7 @@ SCENARIOS = """
         tell("only rank 0", other, other.hand_in(a_round(1, rank)) + other.finish())
     together()
     if rank == 1:
-        other = begin("only rank 1")
+        other = begin("only rank 1", short)
         tell("only rank 1", other, other.hand_in(a_round(1, rank)) + other.finish())
     together()
 
@@ -91,6 +93,21 @@ SCENARIOS = """
         for entry in entries.values():
             entry.values = [type(value).__name__ for value in entry.values]
     tell("raises", gathering, gathered)
+
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+    from shapetrace.capture.dtensors import plain
+
+    mesh = init_device_mesh("cpu", (2,))
+    whole = torch.arange(3.0, requires_grad=True)
+    shards = distribute_tensor(whole, mesh, [Shard(0)])
+    gathering = begin("DTensor")
+    replicas = shards.redistribute(mesh, [Replicate()])
+    values = plain(shards), plain(shards, full=True), plain(replicas)
+    assert all(type(value) is torch.Tensor and not value.requires_grad for value in values)
+    assert plain(whole) is whole
+    gathered = gathering.hand_in(a_round(1, rank, *values))
+    tell("DTensor", gathering, gathered + gathering.finish())
 
     large, gathered = begin("large"), []
     for number in range(4):
@@ -172,6 +189,11 @@ def test_a_rank_that_raises_keeps_what_it_captured(outcome: Outcome) -> None:
     assert told.problems == [
         "rank 1: values of 'x' were left out, they cannot be sent to rank 0 (TypeError: mine alone)"
     ]
+
+
+def test_of_distributed_tensors_the_shard_or_all_can_be_had(outcome: Outcome) -> None:
+    whole = [0, 1, 2]
+    assert outcome.told("DTensor").values() == [[[0, 1], whole, whole, [2], whole, whole]]
 
 
 def test_large_values_arrive_after_the_process_group_is_gone(outcome: Outcome) -> None:

@@ -1,3 +1,4 @@
+# ruff: noqa: F841, RUF059
 """Models whose values are captured."""
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class Steps(nn.Module):
         z = inner(y)
         total, *rest = squares
         last = self.linear(z)
-        last = last + 1  # noqa: E702
+        last = last + 1
         return last
 
 

@@ -6,7 +6,7 @@ import copy
 import io
 import pickle
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,9 +24,8 @@ EVERYTHING = ["**", "**.self", "layers.*.forward.**", "layers.*.forward.x.shape"
 
 
 @pytest.fixture(autouse=True)
-def chance() -> Iterator[None]:
+def chance() -> None:
     torch.manual_seed(0)
-    yield
 
 
 def trained(model: nn.Module, steps: int = 3) -> list[Any]:
@@ -42,7 +41,7 @@ def trained(model: nn.Module, steps: int = 3) -> list[Any]:
         loss.backward()
         optimizer.step()
         shown += [output.detach().clone(), loss.item(), x.grad, x._version, output._version]
-        shown += [parameter.grad.clone() for parameter in model.parameters()]
+        shown += [copy.deepcopy(parameter.grad) for parameter in model.parameters()]
     shown += [parameter.detach().clone() for parameter in model.parameters()]
     return [*shown, torch.get_rng_state()]
 
@@ -133,9 +132,9 @@ def test_a_callback_that_computes_is_not_seen_either() -> None:
     def mean(name: str, value: Any, iteration: int) -> Any:
         return value.mean(dim=0)
 
-    with ModelTracer(model, ["forward"], pre_save_callbacks=[mean]) as tracer:
-        with shapetrace.trace() as trace, Counting() as functions:
-            output = model(X)
+    tracer = ModelTracer(model, ["forward"], pre_save_callbacks=[mean])
+    with tracer, shapetrace.trace() as trace, Counting() as functions:
+        output = model(X)
     assert not any(op.name.endswith("mean") for op in trace.ops)
     assert torch.Tensor.mean not in functions.calls
     assert same(tracer.results["forward"].values, [output.mean(dim=0)])
@@ -169,7 +168,7 @@ def test_the_model_can_be_copied_and_saved_meanwhile() -> None:
     assert not any("shapetrace" in str(value) for value in vars(copied).values())
 
 
-class Warning_(nn.Module):
+class Warns(nn.Module):
     def helper(self) -> None:
         warnings.warn("from the caller", stacklevel=2)
 
@@ -180,7 +179,7 @@ class Warning_(nn.Module):
 
 
 def test_warnings_are_of_the_same_lines() -> None:
-    model = Warning_()
+    model = Warns()
     places = []
     for tracer in (None, ModelTracer(model, ["forward", "helper.self"])):
         with warnings.catch_warnings(record=True) as caught:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,9 +15,8 @@ from tests.support.reference.values import calls_of, inputs_of, outputs_of, same
 
 
 @pytest.fixture(autouse=True)
-def chance() -> Iterator[None]:
+def chance() -> None:
     torch.manual_seed(0)
-    yield
 
 
 def capture(model: nn.Module, paths: list[str], *calls: Any, **options: Any) -> dict[str, Any]:
@@ -129,6 +127,18 @@ def test_every_change_of_a_variable() -> None:
     assert len(shown["last"]) == 2
 
 
+def test_what_the_last_line_of_a_function_assigns() -> None:
+    class Model(nn.Module):
+        def forward(self, x: torch.Tensor) -> None:
+            self.note(x)
+
+        def note(self, x: torch.Tensor) -> None:
+            if x.sum() > 0:
+                y = x * 2  # noqa: F841
+
+    assert same(values(Model(), "note.y", X), [X * 2])
+
+
 def test_a_function_in_a_function() -> None:
     results = capture(Steps(), ["forward.inner", "forward.inner.*", "inner.w"], X)
     assert list(results) == ["forward.inner.z", "forward.inner.w", "inner.w", "forward.inner"]
@@ -225,6 +235,8 @@ def test_what_has_not_changed_is_not_saved_again() -> None:
             self.weight = nn.Parameter(torch.ones(2))
             self.register_buffer("table", torch.arange(2))
 
+        table: torch.Tensor
+
         def forward(self, x: torch.Tensor, scale: float) -> torch.Tensor:
             weight, table = self.weight, self.table
             y = x * weight + table
@@ -270,7 +282,7 @@ def test_training_and_evaluation_are_counted_apart() -> None:
 @pytest.mark.parametrize(
     ("options", "firsts"), [({"train_only": True}, [0, 2]), ({"eval_only": True}, [1])]
 )
-def test_one_mode_only(options: dict[str, bool], firsts: list[int]) -> None:
+def test_one_mode_only(options: dict[str, Any], firsts: list[int]) -> None:
     model = Returns(None)
     with ModelTracer(model, ["forward.x"], **options) as tracer:
         model(X)
@@ -422,7 +434,7 @@ def test_a_text_for_the_paths_of_a_variable_is_refused() -> None:
         Variable("forward.x")
     with pytest.raises(CaptureError, match="mode must be"):
         Variable(["forward"], mode="test")  # type: ignore[arg-type]
-    with pytest.raises(CaptureError, match="must be an nn.Module, not str"):
+    with pytest.raises(CaptureError, match=r"must be an nn\.Module, not str"):
         ModelTracer("forward", ["forward"])  # type: ignore[arg-type]
     with pytest.raises(PathError):
         Variable(["forward."])
@@ -433,8 +445,10 @@ def test_a_text_for_the_paths_of_a_variable_is_refused() -> None:
     [
         (
             "layrs.*.forward",
-            "'layrs.*.forward' matches nothing: the model (Encoder) has no 'layrs'; "
-            "nearest there: layers, forward, head",
+            (
+                "'layrs.*.forward' matches nothing: the model (Encoder) has no 'layrs'; "
+                "nearest there: layers, forward, head"
+            ),
         ),
         (
             "layers.7.forward",
@@ -442,18 +456,24 @@ def test_a_text_for_the_paths_of_a_variable_is_refused() -> None:
         ),
         (
             "layers.*.spilt.x",
-            "'layers.*.spilt.x' matches nothing: module 'layers.0' has no 'spilt'; "
-            "nearest there: split, scaled, drop, attend, query",
+            (
+                "'layers.*.spilt.x' matches nothing: module 'layers.0' has no 'spilt'; "
+                "nearest there: split, scaled, drop, attend, query"
+            ),
         ),
         (
             "layers.*.forward.qq",
-            "'layers.*.forward.qq' matches nothing: function 'layers.0.forward' has no 'qq'; "
-            "nearest there: q, self, x, mask, k",
+            (
+                "'layers.*.forward.qq' matches nothing: function 'layers.0.forward' has no 'qq'; "
+                "nearest there: q, self, x, mask, k"
+            ),
         ),
         (
             "layers.0.forward.weights.foo",
-            "'layers.0.forward.weights.foo' brought nothing: layers.0.forward.weights has no "
-            "'foo'; it is empty",
+            (
+                "'layers.0.forward.weights.foo' brought nothing: layers.0.forward.weights has no "
+                "'foo'; it is empty"
+            ),
         ),
         ("head.extra_repr", "'head.extra_repr' brought nothing: head.extra_repr did not run"),
     ],

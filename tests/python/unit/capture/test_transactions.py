@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from shapetrace.capture import transactions
-from shapetrace.capture.transactions import TransactionalFile, journal_of, recover
+from shapetrace.capture.journal import journal_of, recover, write_at
+from shapetrace.capture.transactions import TransactionalFile
+from tests.python.unit.capture.forking import forked
 
 IDENTITY = b"one of a kind"
 
@@ -97,19 +99,19 @@ class Killed(BaseException):
 @pytest.fixture
 def kill_after(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
     """Have the process die, as far as files go, after so many more writes to the file itself."""
-    original = transactions._write_at
+    original = write_at
 
     def kill(writes: int) -> None:
         left = writes
 
-        def write_at(*arguments: object) -> None:
+        def dying(*arguments: object) -> None:
             nonlocal left
             if not left:
                 raise Killed
             left -= 1
             original(*arguments)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(transactions, "_write_at", write_at)
+        monkeypatch.setattr(transactions, "write_at", dying)
 
     yield kill
     monkeypatch.undo()
@@ -134,6 +136,19 @@ def test_a_commit_that_was_cut_off_is_finished(
     assert path.read_bytes() == expected
     assert not recover(str(path))
     assert os.listdir(path.parent) == ["file"]
+
+
+def test_what_comes_last_is_put_into_place_last(
+    path: Path, kill_after: Callable[[int], None]
+) -> None:
+    file = TransactionalFile(str(path), IDENTITY)
+    for offset in (100, 2000, 3000, 4090):
+        put(file, offset, b"changed")
+    kill_after(2)
+    with pytest.raises(Killed):
+        file.commit(last={2003, 100})
+    changed = [offset for offset in (100, 2000, 3000, 4090) if path.read_bytes()[offset] == 99]
+    assert changed == [3000, 4090]
 
 
 def test_a_journal_that_is_not_whole_or_of_another_file_changes_nothing(
@@ -201,7 +216,7 @@ def test_a_disk_without_room_for_the_journal_gives_up_the_transaction(
 ) -> None:
     before = path.read_bytes()
     file = TransactionalFile(str(path), IDENTITY)
-    put(file, 100, b"changed")
+    put(file, 100, b"changed" * 500)
     largest_file(1000)
     with pytest.raises(OSError, match="File too large"):
         file.commit()
@@ -215,7 +230,7 @@ def test_a_forked_child_writes_nothing(path: Path) -> None:
     before = path.read_bytes()
     file = TransactionalFile(str(path), IDENTITY)
     put(file, 100, b"parent")
-    child = os.fork()
+    child = forked()
     if not child:
         put(file, 100, b"child.")
         put(file, len(before), b"child" * 100_000)
@@ -231,8 +246,8 @@ def test_a_forked_child_writes_nothing(path: Path) -> None:
 
 def test_a_file_that_was_removed_or_replaced_is_noticed(path: Path) -> None:
     file = TransactionalFile(str(path), IDENTITY)
-    assert not file.is_replaced
+    assert not file.is_replaced()
     transactions.create(str(path), path.read_bytes(), overwrite=True)
-    assert file.is_replaced
+    assert file.is_replaced()
     path.unlink()
-    assert file.is_replaced
+    assert file.is_replaced()

@@ -12,8 +12,8 @@ from shapetrace.views import VIEWS
 
 
 def split(words: str) -> tuple[list[str], Program | None]:
-    _, run_parser = make_parsers()
-    return separate_program(words.split(), options_with_value(run_parser))
+    _, running = make_parsers()
+    return separate_program(words.split(), options_with_value(running["run"]))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_all_passes() -> None:
         (["run", "--pass", "1"], "unrecognized arguments: --pass 1"),
         (["show", "--view", "none", "x"], "argument --view: invalid choice: 'none'"),
         (["show"], "the following arguments are required: FILE"),
-        ([], "the following arguments are required: {run,show}"),
+        ([], "the following arguments are required: {run,capture,show}"),
     ],
 )
 def test_complaints(
