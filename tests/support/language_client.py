@@ -231,8 +231,8 @@ class Client:
                     self._changed.wait(min(left, 0.1))
 
     def _heard(self) -> int:
-        told = (self.refreshes, self.statuses, self.pins, self.capture_problems)
-        return sum(map(len, told)) + self.tree_changes
+        told = len(self.refreshes) + len(self.statuses) + len(self.capture_problems)
+        return told + len(self.pins) + self.tree_changes
 
     def _listen(self) -> None:
         client = self._client

@@ -14,9 +14,9 @@ from torch.nn import Module
 from shapetrace._errors import ShapetraceError
 from shapetrace.agent.hiding import unseen
 from shapetrace.capture.gathering import Alone, Gathering
-from shapetrace.capture.structure import unwrapped
 from shapetrace.capture.listening import FunctionListener, ModuleListener, RootListener
 from shapetrace.capture.saving import Variable
+from shapetrace.capture.structure import unwrapped
 from shapetrace.capture.tracer import ModelTracer
 from shapetrace.instrument import hooks
 from shapetrace.transport.captures import Mode
@@ -43,7 +43,7 @@ class Listener(Protocol):
 
 
 def hide() -> None:
-    """Keep the debugger out of the library functions that hooks call: a step is not to end there."""
+    """Keep the debugger out of the library functions that hooks call: no step is to end there."""
     for owner, names in (
         (FunctionListener, ("entered", "looked_at", "returned")),
         (RootListener, ("begins", "ends", "fails")),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-_BARS = "▁▂▃▄▅▆▇█"
-_NONE = "·"
-"""Where nothing lies. A space would be taken for the end."""
+from shapetrace.views.captured import histogram_text
+
+_FINE: Final = 1_000
+"""Parts of the largest bar that others are measured in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +28,7 @@ def bars(bins: Sequence[float], columns: int = 8) -> str:
     largest = max(counts, default=0)
     if largest <= 0:
         return ""
-    return "".join(
-        _BARS[min(int(count / largest * len(_BARS)), len(_BARS) - 1)] if count else _NONE
-        for count in counts
-    )
+    return histogram_text([math.ceil(_FINE * count / largest) for count in counts])
 
 
 def merged(histograms: Iterable[Histogram], bins: int = 16) -> Histogram | None:
@@ -40,15 +40,15 @@ def merged(histograms: Iterable[Histogram], bins: int = 16) -> Histogram | None:
         counts = zip(*(each.bins for each in shown), strict=True)
         return Histogram(shown[0].low, shown[0].high, tuple(map(sum, counts)))
     low, high = min(each.low for each in shown), max(each.high for each in shown)
-    # Halves, so that the range of two that are far apart is still a number.
-    width = high / bins - low / bins
+    # Quarters, so that the distance of two that are far apart is still a number.
+    width = (high / 4 - low / 4) / bins
     found = [0.0] * bins
     for each in shown:
-        step = each.high / len(each.bins) - each.low / len(each.bins)
+        first, step = each.low / 4 - low / 4, (each.high / 4 - each.low / 4) / len(each.bins)
         for number, count in enumerate(each.bins):
-            begin = (each.low + number * step - low) / width if width else 0.0
+            begin = (first + number * step) / width if width else 0.0
             end = begin + (step / width if width else 0.0)
-            _spread(found, begin, end, count)
+            _spread(found, min(begin, bins), min(end, bins), count)
     return Histogram(low, high, tuple(round(count, 3) for count in found))
 
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from shapetrace.events.model import Other, Tensor, Value
 from shapetrace.transport.captures import CapturedName, CapturedValue, Statistics
+from shapetrace.views.captured import number_text
 from shapetrace.views.histograms import Histogram, bars, merged
-from shapetrace.views.numbers import number_text
 from shapetrace.views.shapes import cut_end, merge_text, value_text
 from shapetrace.views.stories import code, escaped, paragraphs
 from shapetrace.views.styled import printable

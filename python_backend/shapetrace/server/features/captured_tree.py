@@ -29,8 +29,8 @@ from shapetrace.server.features.captured_text import (
 from shapetrace.server.protocol import Histogram, TreeNode
 from shapetrace.server.store import Process, TraceStore
 from shapetrace.transport.captures import CapturedValue
+from shapetrace.views.captured import number_text
 from shapetrace.views.histograms import Histogram as Bars
-from shapetrace.views.numbers import number_text
 from shapetrace.views.stories import escaped
 from shapetrace.views.styled import printable
 from shapetrace.views.summary import counted

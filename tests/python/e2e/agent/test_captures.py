@@ -59,7 +59,7 @@ def run(watched: Watched) -> None:
 
 
 def ranges(heard: Heard, name: str) -> list[tuple[str, int, float | None, float | None]]:
-    found = []
+    found: list[tuple[str, int, float | None, float | None]] = []
     for value in heard.values(name):
         told = value.statistics
         low, high = (None, None) if told is None else (told.low, told.high)
@@ -68,7 +68,7 @@ def ranges(heard: Heard, name: str) -> list[tuple[str, int, float | None, float 
 
 
 def test_values_are_told_with_their_iterations(tmp_path: Path) -> None:
-    heard, script = same_as_without_us(TRAINING, run, tmp_path, captures=PATHS)
+    heard, _ = same_as_without_us(TRAINING, run, tmp_path, captures=PATHS)
     steps = [("train", number) for number in (1, 2, 3)]
     assert ranges(heard, "layers.0.forward.scores") == [
         (*step, low, low) for step in steps for low in (2.0, 4.0)
@@ -94,7 +94,7 @@ def test_the_recording_is_the_same(tmp_path: Path) -> None:
     """Neither our own computing is in it, nor does any call stand elsewhere."""
 
     def told(captures: tuple[str, ...]) -> tuple[list[str], dict[str, int], list[str]]:
-        heard, script = same_as_without_us(TRAINING, run, tmp_path, captures=captures)
+        heard, _ = same_as_without_us(TRAINING, run, tmp_path, captures=captures)
         names = [f"{it.line} {it.name} {it.tensor}" for it in heard.variables.values()]
         places = [f"{it.path} {it.file} {it.line} {it.column}" for it in heard.modules.values()]
         return heard.calls(), heard.module_counts(), [*sorted(names), *sorted(places)]

@@ -108,13 +108,13 @@ def test_what_was_asked_for_and_what_came_of_it() -> None:
           ✗ forward.mask: nothing has this path; near it: forward.masks
           forward.loss: from the next run on
           layers.*.forward: 3 values of 2 names
-            layers.0.forward: ×2  f32[2,19]  -1 … 3  mean 0.5  ▁▄█▄▅▃▁▁
-              iteration 1: f32[2,19]  -1 … 1  mean 0  ▁·▂▅█▅▂▁
-              iteration 2: f32[2,19]  -1 … 3  mean 1  ▁·▂▅█▅▂▁
+            layers.0.forward: ×2  f32[2,19]  -1 … 3  mean 0.5  ▂▄█▄▆▄▂▂
+              iteration 1: f32[2,19]  -1 … 1  mean 0  ▂▁▂▅█▅▂▂
+              iteration 2: f32[2,19]  -1 … 3  mean 1  ▂▁▂▅█▅▂▂
             layers.1.forward: ×1  f32[2,19]  0
               iteration 1: f32[2,19]  0
-          forward.x: ×1  f32[2,19]  -2 … 2  mean 0  ▁·▂▅█▅▂▁
-            iteration 1: f32[2,19]  -2 … 2  mean 0  ▁·▂▅█▅▂▁
+          forward.x: ×1  f32[2,19]  -2 … 2  mean 0  ▂▁▂▅█▅▂▂
+            iteration 1: f32[2,19]  -2 … 2  mean 0  ▂▁▂▅█▅▂▂
         """
     )
 
@@ -164,11 +164,11 @@ def test_ranks_stand_below_one_name() -> None:
     assert tree.text() == plain(
         """
         Captured values: 4 values
-          forward: ×4  f32[2,19]  -1 … 1  mean 0.375  ▁·▁▁▃▅█▂
-            iteration 1: rank 0  f32[2,19]  0 … 1  mean 0.5  ▁·▂▅█▅▂▁
-            iteration 1: rank 1  f32[2,19]  -1 … 1  mean 0  ▁·▂▅█▅▂▁
-            iteration 4: rank 0  f32[2,19]  0 … 1  mean 0.5  ▁·▂▅█▅▂▁
-            iteration 4: rank 1  f32[2,19]  0 … 1  mean 0.5  ▁·▂▅█▅▂▁
+          forward: ×4  f32[2,19]  -1 … 1  mean 0.375  ▂▁▂▂▃▅█▂
+            iteration 1: rank 0  f32[2,19]  0 … 1  mean 0.5  ▂▁▂▅█▅▂▂
+            iteration 1: rank 1  f32[2,19]  -1 … 1  mean 0  ▂▁▂▅█▅▂▂
+            iteration 4: rank 0  f32[2,19]  0 … 1  mean 0.5  ▂▁▂▅█▅▂▂
+            iteration 4: rank 1  f32[2,19]  0 … 1  mean 0.5  ▂▁▂▅█▅▂▂
         """
     )
 
@@ -206,7 +206,7 @@ def test_values_of_all_kinds() -> None:
     assert tree.text() == plain(
         """
         Captured values: 5 values
-          forward.x: ×5  'a' | f32[0] | f32[2,19] | …  -1 … 1  mean 0.01915  7 nan  3 inf  ▁▁▁▁█▁▁▁
+          forward.x: ×5  'a' | f32[0] | f32[2,19] | …  -1 … 1  mean 0.01915  7 nan  3 inf  ▂▂▂▂█▂▂▂
             iteration 1: 'a'
             iteration 2: f32[0]
             iteration 3: f32[2,19]  7 nan  2 inf
@@ -242,8 +242,8 @@ def test_what_is_cleared_is_gone_and_what_comes_then_is_shown() -> None:
     )
     tree.tell("process", values=(value(3, 2, -2, 2),))
     assert tree.text().splitlines()[2:5] == [
-        "  forward.x: ×1  f32[2,19]  -2 … 2  mean 0  ▁·▂▅█▅▂▁",
-        "    iteration 2: f32[2,19]  -2 … 2  mean 0  ▁·▂▅█▅▂▁",
+        "  forward.x: ×1  f32[2,19]  -2 … 2  mean 0  ▂▁▂▅█▅▂▂",
+        "    iteration 2: f32[2,19]  -2 … 2  mean 0  ▂▁▂▅█▅▂▂",
         "  ✗ forward.mask: nothing has this path; near it: forward.masks",
     ]
 
