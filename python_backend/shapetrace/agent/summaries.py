@@ -10,6 +10,7 @@ import math
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+from shapetrace.panes import presentation
 from shapetrace.panes.loaded import Torch, array_type, is_kind, loaded_torch
 from shapetrace.panes.reading import small_parts
 from shapetrace.panes.tensors import described, has_plain_data
@@ -23,6 +24,8 @@ MOST_COUNTED: Final = 1 << 15
 MOST_FROM_ELSEWHERE: Final = 1 << 16
 """So many are copied from another device, which is waited for."""
 LONGEST_TEXT: Final = 100
+
+_PLAIN: Final = frozenset({bool, int, float, complex, str, bytes, type(None)})
 
 
 class Summary(NamedTuple):
@@ -47,9 +50,8 @@ def summary_of(value: Any) -> Summary:
     if is_kind(kind, array_type()):
         return _of_array(value, torch)
     if kind in (bool, int, float):
-        return Summary(kind.__name__, text=_atom_text(value), statistics=_of_number(value))
-    with torch.as_is():
-        return Summary(kind.__name__, text=_text_of(value)[:LONGEST_TEXT])
+        return Summary(kind.__name__, text=_text_of(value), statistics=_of_number(value))
+    return Summary(kind.__name__, text=_text_of(value)[:LONGEST_TEXT])
 
 
 def _of_tensor(tensor: Any, torch: Torch) -> Summary:
@@ -198,16 +200,10 @@ def _of_number(value: float) -> Statistics | None:
     return Statistics(1, 1, None, None, None, int(is_nan), int(not is_nan))
 
 
-def _atom_text(value: Any) -> str:
+def _text_of(value: Any) -> str:
+    """Containers by the shapes in them, numbers and texts as they are, the rest by its class."""
     from shapetrace.recorder.describe import plain_text
 
-    return plain_text(value)
-
-
-def _text_of(value: Any) -> str:
-    """Containers by the shapes in them, other things by their class."""
-    from shapetrace.events.rows import read_value
-    from shapetrace.recorder.describe import describe_value
-    from shapetrace.recorder.plain_rows import value_row
-
-    return value_text(read_value(value_row(describe_value(value))), LONGEST_TEXT)
+    if type(value) in _PLAIN:
+        return plain_text(value)
+    return presentation(value) or type(value).__name__

@@ -10,7 +10,7 @@ from torch import nn
 
 from shapetrace.agent import captures
 from shapetrace.agent.captures import Captures
-from shapetrace.transport.captures import MOST_KEPT, CaptureNews
+from shapetrace.transport.captures import MOST_KEPT, CapturedName, CapturedValue, CaptureNews
 
 
 class Clock:
@@ -55,7 +55,8 @@ def call(captured: Captures, model: nn.Module, times: int = 1) -> None:
 
 def everything(captured: Captures) -> CaptureNews:
     """All that there is to tell, as if it were one message."""
-    names, values = [], []
+    names: list[CapturedName] = []
+    values: list[CapturedValue] = []
     paths, problems = None, None
     while (news := captured.news()) is not None:
         names += news.names

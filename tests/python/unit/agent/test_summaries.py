@@ -77,7 +77,7 @@ def test_the_range_and_the_mean(value: Any, told: tuple[Any, ...]) -> None:
         ("a" * 500, "str", "'" + "a" * 60 + "'…"),
         ((torch.ones(2, 3), [torch.ones(1)]), "tuple", "(f32[2,3], [f32[1]])"),
         ({"ids": torch.ones(2, dtype=torch.long)}, "dict", "{ids: i64[2]}"),
-        (nn.Linear(2, 3), "Linear", "Linear"),
+        (nn.Linear(2, 3), "Linear", "Linear(2 → 3) 9 params"),
         (10**400, "int", "int"),
     ],
     ids=lambda value: type(value).__name__,
