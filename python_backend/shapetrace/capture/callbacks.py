@@ -28,11 +28,27 @@ _said: dict[str | tuple[str, type[Warning], int], int] = {}
 
 def call_callback(callback: Callback, name: str, entry: ResultEntry) -> None:
     """Call a `pre_gather`, `post_gather` or `post_trace` callback."""
+    prepared(callback)(name, entry)
+
+
+def prepared(callback: Callback) -> Callable[[str, ResultEntry], None]:
+    """How to call it, found out once: it is called for every name at every gather."""
     taken, second = _parameters(callback)
-    arguments: tuple[object, ...] = (name, entry.values, entry.iterations, entry.ranks)
-    if taken == 2 and second != "values":
-        arguments = (name, entry)
-    _call(callback, name, arguments[:taken])
+    takes_entry = taken == 2 and second != "values"
+
+    def call(name: str, entry: ResultEntry) -> None:
+        try:
+            if taken == 4:
+                callback(name, entry.values, entry.iterations, entry.ranks)
+            elif takes_entry:
+                callback(name, entry)
+            else:
+                callback(*(name, entry.values, entry.iterations)[:taken])
+        except BaseException as error:
+            _tell_of(callback, name, error)
+            raise
+
+    return call
 
 
 def call_pre_save(callback: Callback, name: str, value: Any, iteration: int) -> Any:
@@ -125,28 +141,19 @@ def _call(callback: Callback, name: str, arguments: tuple[object, ...]) -> Any:
     try:
         return callback(*arguments)
     except BaseException as error:
-        error.add_note(f"Raised by the callback {_name_of(callback)} for {name!r}.")
+        _tell_of(callback, name, error)
         raise
+
+
+def _tell_of(callback: Callback, name: str, error: BaseException) -> None:
+    error.add_note(f"Raised by the callback {_name_of(callback)} for {name!r}.")
 
 
 def _parameters(callback: Callback) -> tuple[int, str]:
     """How many positional arguments a callback takes, four at most, and what the second is called.
 
-    Those with a default count, too. Asked once: a callback is called for each name at each gather.
+    Those with a default count, too.
     """
-    known = _known.get(id(callback))
-    if known is None or known[0] is not callback:
-        if len(_known) >= _MOST_KNOWN:
-            _known.clear()
-        known = _known[id(callback)] = (callback, _asked_for_parameters(callback))
-    return known[1]
-
-
-_known: dict[int, tuple[Callback, tuple[int, str]]] = {}
-_MOST_KNOWN = 100
-
-
-def _asked_for_parameters(callback: Callback) -> tuple[int, str]:
     try:
         parameters = inspect.signature(callback).parameters.values()
     except (TypeError, ValueError):

@@ -40,7 +40,14 @@ class Seen(Protocol):
 
 def seen(value: Any) -> Seen:
     """Remember a value."""
-    return _seen(value, 0)
+    return SeenTensor(value) if type(value) is torch.Tensor else _seen(value, 0)
+
+
+def lasting(value: Any) -> Seen | None:
+    """Remember a value beyond the call that it was seen in."""
+    if type(value) is torch.Tensor:
+        return SeenTensor(value).lasting()
+    return _seen(value, 0).lasting()
 
 
 def _seen(value: Any, depth: int) -> Seen:

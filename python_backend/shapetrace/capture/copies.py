@@ -71,15 +71,27 @@ def is_plain(value: object) -> bool:
 
 def copied(value: Any) -> Any:
     """A copy of a value; raises ``CannotCopyError`` for a tensor that cannot be read here."""
-    if type(value) is torch.Tensor or isinstance(value, torch.Tensor):
-        return copied_tensor(value)
+    # Nearly all values: each guard or call more costs as much as a good part of the copy.
+    if (
+        type(value) in _PLAIN
+        and not (_function_modes() or _dispatch_modes() or _is_inferring())
+        and _transforming() is None
+        and value.is_cpu
+        and not value.is_inference()
+    ):
+        if not value.requires_grad:
+            return value.clone()
+        with _below_autograd():
+            return value.clone()
+    if isinstance(value, torch.Tensor):
+        return _copied_tensor(value)
     return _copied(value, {}, 0)
 
 
 def _copied(value: Any, memo: dict[int, Any], depth: int) -> Any:
     if isinstance(value, torch.Tensor):
         try:
-            return copied_tensor(value)
+            return _copied_tensor(value)
         except CannotCopyError as error:
             return f"<{error}>"
     if isinstance(value, ATOMS):
@@ -139,20 +151,8 @@ def text_of(value: object) -> str:
     return f"<{type(value).__name__}>"
 
 
-def copied_tensor(tensor: torch.Tensor) -> torch.Tensor:
+def _copied_tensor(tensor: torch.Tensor) -> torch.Tensor:
     """What is in a tensor, detached and on the CPU, as a tensor of its own."""
-    # Nearly all tensors: each guard costs as much as a good part of the copy.
-    if (
-        type(tensor) in _PLAIN
-        and not (_function_modes() or _dispatch_modes() or _is_inferring())
-        and _transforming() is None
-        and tensor.is_cpu
-        and not tensor.is_inference()
-    ):
-        if not tensor.requires_grad:
-            return tensor.clone()
-        with _below_autograd():
-            return tensor.clone()
     refuse_unreadable(tensor)
     if type(tensor) in _PLAIN:
         with unseen():

@@ -68,7 +68,7 @@ class Iterations:
         self._ended = ended
         self._lock = threading.Lock()
         self._running: list[Iteration] = []
-        self._later: list[tuple[Any, Iteration]] = []
+        self._later: list[tuple[weakref.ref[Any], Iteration]] = []
         """Generators and coroutines that a call has returned: they run after it."""
         _all.add(self)
 
@@ -159,12 +159,13 @@ class Iterations:
         while frame is not None:
             frames.add(id(frame))
             frame = frame.f_back
-        for reference, iteration in reversed(self._later):
+        found: Iteration | None = None
+        for reference, iteration in self._later:
             later = reference()
             own = [getattr(later, name, None) for name in ("gi_frame", "cr_frame", "ag_frame")]
             if any(each is not None and id(each) in frames for each in own):
-                return iteration
-        return None
+                found = iteration
+        return found
 
 
 def frame_of_program(frame: FrameType | None) -> FrameType | None:

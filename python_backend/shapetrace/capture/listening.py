@@ -10,13 +10,13 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from torch.nn import Module
 
-from shapetrace.capture.changes import Seen
+from shapetrace.capture.changes import Seen, lasting
 from shapetrace.capture.changes import seen as remembered
 from shapetrace.capture.copies import CannotCopyError
 from shapetrace.capture.inside import entries_along, where_it_ends
 from shapetrace.capture.iterations import Iteration, Iterations, frame_of_program
 from shapetrace.capture.plan import Subject, Want
-from shapetrace.capture.saving import Variable
+from shapetrace.capture.saving import CallbackError, Variable
 
 State: TypeAlias = tuple[Iteration, dict[str, list[Want]], list[Want], dict[Any, Seen], bool]
 """One call of a followed function: its iteration, what is wanted of its variables and of what it
@@ -63,19 +63,16 @@ class Capture:
         """A mistake of ours, which is not to become the program's."""
         self.note(f"a value may be missing: {type(error).__name__}: {error}")
 
-    def save(self, want: Want, name: str, value: Any, iteration: Iteration) -> bool:
-        """Keep a value that is new; whether that could be."""
-        try:
-            self.variables[want.variable].save(name, value, iteration)
-        except CannotCopyError as error:
+    def failed(self, error: Exception, name: str, iteration: Iteration) -> None:
+        """Something went wrong while a value was saved."""
+        if isinstance(error, CannotCopyError):
             self.note(f"{name} is not captured {error}")
-        except BaseException as error:
-            # A callback's: its author is told when the call of the model is over.
+        elif isinstance(error, CallbackError):
+            # Its author is told when the call of the model is over.
             if iteration.error is None:
-                iteration.error = error
+                iteration.error = error.error
         else:
-            return True
-        return False
+            self.fault(error)
 
     def look_inside(self, want: Want, value: Any, state: State) -> None:
         """Save what has changed of what is in a value and is wanted."""
@@ -91,12 +88,16 @@ class Capture:
                 last = None if known is not None else want.last_inside.get(name)
                 if last is not None and last.is_still(whole):
                     continue
-                if self.save(want, name, inner, iteration):
-                    lasting = now.lasting()
-                    if lasting is not None:
-                        want.last_inside[name] = lasting
-                    else:
-                        want.last_inside.pop(name, None)
+                try:
+                    self.variables[want.variable].save(name, inner, iteration)
+                except Exception as error:
+                    self.failed(error, name, iteration)
+                    continue
+                now_lasting = now.lasting()
+                if now_lasting is not None:
+                    want.last_inside[name] = now_lasting
+                else:
+                    want.last_inside.pop(name, None)
             if not met and value is not None:
                 end = where_it_ends(value, path, states, want.name)
                 self.dead_ends.setdefault(path.text, end)
@@ -120,6 +121,7 @@ class FunctionListener:
     ) -> None:
         self._capture = capture
         self._iterations = capture.iterations
+        self._variables = capture.variables
         self._subjects = {id(subject.module): subject for subject in subjects}
         self._is_method = is_method
         self._wants_locals = wants_locals
@@ -195,31 +197,31 @@ class FunctionListener:
         wants = state[1].get(name)
         if wants is None:
             return
-        try:
-            seen = state[3]
-            for want in wants:
+        seen = state[3]
+        for want in wants:
+            try:
                 known = seen.get(want)
                 if want.whole and (known is None or not known.is_still(value)):
                     now = seen[want] = remembered(value)
                     last = None if known is not None else want.last
-                    is_new = last is None or not last.is_still(value)
-                    if is_new and self._capture.save(want, want.name, value, state[0]):
+                    if last is None or not last.is_still(value):
+                        self._variables[want.variable].save(want.name, value, state[0])
                         want.last = now.lasting()
                 if want.routes:
                     self._capture.look_inside(want, value, state)
-        except Exception as error:
-            self._capture.fault(error)
+            except Exception as error:
+                self._capture.failed(error, want.name, state[0])
 
     def returned(self, state: Any, value: Any, line: int) -> None:
         """The call has returned."""
-        try:
-            for want in state[2]:
+        for want in state[2]:
+            try:
                 last = want.last
-                is_new = last is None or not last.is_still(value)
-                if is_new and self._capture.save(want, want.name, value, state[0]):
-                    want.last = remembered(value).lasting()
-        except Exception as error:
-            self._capture.fault(error)
+                if last is None or not last.is_still(value):
+                    self._variables[want.variable].save(want.name, value, state[0])
+                    want.last = lasting(value)
+            except Exception as error:
+                self._capture.failed(error, want.name, state[0])
         if state[4]:
             try:
                 self._iterations.end(state[0], value)

@@ -8,10 +8,9 @@ from typing import Any, Literal
 import torch
 
 from shapetrace._errors import CaptureError
-from shapetrace.capture.callbacks import call_callback, call_pre_save
+from shapetrace.capture.callbacks import call_callback, call_pre_save, prepared
 from shapetrace.capture.copies import (
     ON_THE_WAY,
-    CannotCopyError,
     copied,
     refuse_unreadable,
     without_modes,
@@ -21,6 +20,14 @@ from shapetrace.capture.paths import ValuePath, parse
 from shapetrace.capture.results import Mode, ResultEntry
 
 Callbacks = Sequence[Callable[..., Any]]
+
+
+class CallbackError(Exception):
+    """What a ``pre_save`` callback has raised, which is its author's to see."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(repr(error))
+        self.error = error
 
 
 class Variable:
@@ -59,6 +66,7 @@ class Variable:
         self.trace_interval = _interval("trace_interval", trace_interval)
         self.gather_interval = _interval("gather_interval", gather_interval)
         self.pre_save_callbacks = tuple(pre_save_callbacks)
+        self._of_gathers = [prepared(callback) for callback in post_gather_callbacks]
         self.pre_gather_callbacks = tuple(pre_gather_callbacks)
         self.post_gather_callbacks = tuple(post_gather_callbacks)
         self.post_trace_callbacks = tuple(post_trace_callbacks)
@@ -85,7 +93,7 @@ class Variable:
         return self.mode in (None, mode) and iteration % self.trace_interval == 0
 
     def save(self, name: str, value: Any, iteration: Iteration) -> None:
-        """Keep a value that has changed; raises ``CannotCopyError``, or what a callback raises."""
+        """Keep a value that has changed; raises ``CannotCopyError`` or ``CallbackError``."""
         kept = self._reduced(name, value, iteration.number) if self.pre_save_callbacks else value
         copy = copied(kept)
         entries = self._local[iteration.mode]
@@ -102,8 +110,11 @@ class Variable:
         with without_modes():
             if isinstance(value, torch.Tensor):
                 value = value.detach()
-            for callback in self.pre_save_callbacks:
-                value = call_pre_save(callback, name, value, iteration)
+            try:
+                for callback in self.pre_save_callbacks:
+                    value = call_pre_save(callback, name, value, iteration)
+            except BaseException as error:
+                raise CallbackError(error) from error
         return value
 
     def is_due(self, mode: Mode, iteration: int) -> bool:
@@ -149,8 +160,8 @@ class Variable:
         """Add what was gathered to the results, after the ``post_gather`` callbacks."""
         try:
             for name, entry in entries.items():
-                for callback in self.post_gather_callbacks:
-                    call_callback(callback, name, entry)
+                for call in self._of_gathers:
+                    call(name, entry)
                 known = self.results.get(name)
                 if known is None:
                     self.results[name] = entry
@@ -196,6 +207,3 @@ def _interval(name: str, value: int) -> int:
     if type(value) is not int or value < 1:
         raise CaptureError(f"{name} must be a whole number from 1 on, not {value!r}")
     return value
-
-
-__all__ = ["CannotCopyError", "Variable"]
