@@ -149,7 +149,8 @@ class ScopedRecords:
     def was_reached(self, where: SourceRange) -> bool:
         """Whether a function that is running has come past a statement, as far as its calls tell.
 
-        It has where a later call has been made, or one in the statement and it is elsewhere now.
+        It has where a later call has been made or has begun, or one in the statement and it is
+        elsewhere now.
         """
         stand = self._sieve(where.line).stand
         if stand is None:
@@ -194,6 +195,8 @@ class ScopedRecords:
     def _find_places(self, stand: Stand) -> Iterator[_Place]:
         """Where a function made calls, itself or by functions that it called."""
         process = self.reach.process
+        if stand in self.reach.scope.outer:
+            yield from self._find_waiting(stand)
         for identity in stand.reached:
             call = process.call(identity)
             if call is None:
@@ -206,6 +209,19 @@ class ScopedRecords:
                 if frame is not None and frame.function == stand.function:
                     yield (frame.line, frame.column or 0)
                     break
+
+    def _find_waiting(self, stand: Stand) -> Iterator[_Place]:
+        """Where a function that waits has made the module call that it waits for."""
+        for identity in self.reach.path:
+            call = self.reach.process.call(identity)
+            if (
+                call is not None
+                and call.line == stand.line
+                and call.function == stand.function
+                and file_key(call.file or "") == self._key
+            ):
+                yield (stand.line or 0, call.column or 0)
+                return
 
     def _scoped(self, found: Expression, sieve: _Sieve) -> Expression:
         if sieve.level is None and sieve.stand is None:

@@ -312,3 +312,42 @@ def test_a_forward_that_was_under_way_when_the_recording_began(tmp_path: Path) -
             d = a - 1 «~ f32[3]»"""
         )
     )
+
+
+def test_what_comes_before_a_call_that_still_runs_was_reached(tmp_path: Path) -> None:
+    text = """
+        class Head(nn.Module):
+            def forward(self, features):
+                stop(0, 1)
+                return features + 1
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = Head()
+            def forward(self, x):
+                out = x * 2
+                maps = {str(i): it for i, it in enumerate([out])}
+                after = self.head(maps["0"])
+                return after
+        net = Net()
+        for size in (2, 2):
+            net(torch.ones(size))
+    """
+    before = plain(
+        """
+        def forward(self, x): «x f32[2]»
+        out = x * 2 «f32[2]»
+        maps = {str(i): it for i, it in enumerate([out])} «{0: f32[2]}»"""
+    )
+    first, second = shown(text, tmp_path)
+    assert first == before.strip()
+    assert (
+        second
+        == before.strip()
+        + "\n"
+        + plain(
+            """
+        after = self.head(maps["0"]) «~ f32[2]»
+        return after «~ f32[2]»"""
+        ).strip()
+    )
