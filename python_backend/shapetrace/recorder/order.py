@@ -18,6 +18,8 @@ from shapetrace.recorder.steps import Handler, Listing
 _Ways: TypeAlias = dict[int, set[int]]
 """Where the program may go on after each instruction."""
 
+_ENDS: Final = frozenset({"RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS"})
+
 
 class _Loop(NamedTuple):
     """A loop's first instruction, and all that it may come to without having been left."""
@@ -39,6 +41,9 @@ class Order:
         # Few a ``with`` has the program go on behind it after an error.
         self._likely: Final = _with_handlers(
             self._usual, [each for each in listing.handlers if not _is_of_with(code, each.target)]
+        )
+        self._ends: Final = frozenset(
+            each for each in listing.offsets if _is_end(code, each) and not self._likely[each]
         )
         self._loops: Final = tuple(sorted(self._find_loops(), key=lambda loop: loop.head))
         self._heads: Final = frozenset(loop.head for loop in self._loops)
@@ -114,9 +119,13 @@ class Order:
         )
 
     def is_followed(self, place: int, other: int, beginning: int) -> bool:
-        """Whether the program does not begin anew after a place without going by another one."""
+        """Whether the program does not begin anew after a place without going by another one.
+
+        It does so, too, where it leaves the function, which may be called again.
+        """
         place, other = self.align(place), self.align(other)
-        return beginning not in _come_to(self._likely, place, without=other)
+        behind = _come_to(self._likely, place, without=other)
+        return beginning not in behind and self._ends.isdisjoint(behind)
 
     def align(self, offset: int) -> int:
         """Where the instruction begins that an offset lies in."""
@@ -202,6 +211,11 @@ def _way_to(ways: _Ways, start: int, end: int, heads: frozenset[int]) -> list[in
     while way[-1] != start:
         way.append(before[way[-1]])
     return way[::-1]
+
+
+def _is_end(code: CodeType, offset: int) -> bool:
+    """Whether a function ends by an instruction, other than by an error of what it called."""
+    return dis.opname[code.co_code[offset]] in _ENDS
 
 
 def _is_of_with(code: CodeType, handler: int) -> bool:

@@ -312,3 +312,32 @@ def test_a_forward_that_was_under_way_when_the_recording_began(tmp_path: Path) -
             d = a - 1 «~ f32[3]»"""
         )
     )
+
+
+def test_what_an_earlier_call_did_before_it_left_early(tmp_path: Path) -> None:
+    """Though all that this call has come by for certain was done for the first time."""
+    text = """
+        def work(size):
+            if size == 2:
+                a = torch.ones(size)
+                if size:
+                    return a
+            b = torch.ones(size)
+            stop()
+            return b
+        def search(size):
+            for turn in range(3):
+                if size == 2:
+                    a = torch.ones(size)
+                    if size:
+                        break
+                b = torch.ones(size + turn)
+                stop()
+        for size in (2, 3):
+            work(size)
+            search(size)
+    """
+    assert shown(text, tmp_path)[:2] == [
+        "a = torch.ones(size) «~ f32[2]»\nb = torch.ones(size) «f32[3]»",
+        "a = torch.ones(size) «~ f32[2]»\nb = torch.ones(size + turn) «f32[3]»",
+    ]
