@@ -341,3 +341,30 @@ def test_what_an_earlier_call_did_before_it_left_early(tmp_path: Path) -> None:
         "a = torch.ones(size) «~ f32[2]»\nb = torch.ones(size) «f32[3]»",
         "a = torch.ones(size) «~ f32[2]»\nb = torch.ones(size + turn) «f32[3]»",
     ]
+
+
+def test_coroutines_that_run_in_turns_are_not_each_other(tmp_path: Path) -> None:
+    text = """
+        import asyncio
+        class Net(nn.Module):
+            async def part(self, x):
+                a = x + 1
+                b = torch.ones(4)
+                await asyncio.sleep(0)
+                stop()
+                c = a * 2
+                return c.sum()
+            async def parts(self):
+                return await asyncio.gather(self.part(torch.ones(2)), self.part(torch.ones(3)))
+            def forward(self, x):
+                return asyncio.run(self.parts())
+        Net()(torch.ones(1))
+    """
+    first, second = shown(text, tmp_path)
+    assert first == plain(
+        """
+        async def part(self, x): «~ x f32[2|3]»
+        a = x + 1 «~ f32[2|3]»
+        b = torch.ones(4) «f32[4]»"""
+    )
+    assert second.startswith(first)
