@@ -7,7 +7,7 @@ does not begin the loop anew. A place in a loop that has been left lies before a
 from __future__ import annotations
 
 import dis
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
 from types import CodeType
@@ -38,6 +38,7 @@ class Order:
         """The first instruction."""
         self._usual: Final = {each: set(listing.following[each]) for each in listing.offsets}
         self._every: Final = _with_handlers(self._usual, listing.handlers)
+        sources = _turned_around(self._every)
         # Few a ``with`` has the program go on behind it after an error.
         self._likely: Final = _with_handlers(
             self._usual, [each for each in listing.handlers if not _is_of_with(code, each.target)]
@@ -45,7 +46,7 @@ class Order:
         self._ends: Final = frozenset(
             each for each in listing.offsets if _is_end(code, each) and not self._likely[each]
         )
-        self._loops: Final = tuple(sorted(self._find_loops(), key=lambda loop: loop.head))
+        self._loops: Final = tuple(sorted(self._find_loops(sources), key=lambda loop: loop.head))
         self._heads: Final = frozenset(loop.head for loop in self._loops)
         self._before: Final = _turned_around(self._every, self._heads)
         self._behind: Final[dict[int, set[int]]] = {}
@@ -131,7 +132,7 @@ class Order:
         """Where the instruction begins that an offset lies in."""
         return self._offsets[max(bisect_right(self._offsets, offset) - 1, 0)]
 
-    def _find_loops(self) -> Iterator[_Loop]:
+    def _find_loops(self, before: _Ways) -> Iterator[_Loop]:
         ends: dict[int, set[int]] = {}
         for source, targets in self._usual.items():
             for target in targets:
@@ -142,8 +143,8 @@ class Order:
         for head, sources in ends.items():
             # What leaves the loop stands in it, too.
             last = max(sources & without_errors, default=head)
-            inside = {each for each in self._offsets if head <= each <= last}
-            yield _Loop(head, frozenset(inside | self._between(head, sources)))
+            inside = _from_to(self._offsets, head, last + 1)
+            yield _Loop(head, frozenset(inside) | _between(before, head, sources))
 
     def _is_only_by(self, place: int, here: int) -> bool:
         """Whether the program never comes to an instruction but by another one."""
@@ -151,22 +152,27 @@ class Order:
             return True
         return here not in _come_to(self._every, self.first, without=place)
 
-    def _between(self, head: int, sources: set[int]) -> set[int]:
-        """What leads from the head of a loop to the jumps back there."""
-        before = _turned_around(self._every)
-        found = {head, *sources}
-        for source in sources - {head}:
-            found |= _come_to(before, source, without=head)
-        return found
+
+def _between(before: _Ways, head: int, sources: set[int]) -> set[int]:
+    """What leads from the head of a loop to the jumps back there."""
+    found = {head, *sources}
+    for source in sources - {head}:
+        found |= _come_to(before, source, without=head)
+    return found
+
+
+def _from_to(offsets: list[int], start: int, end: int) -> list[int]:
+    """The instructions from an offset up to another one."""
+    return offsets[bisect_left(offsets, start) : bisect_left(offsets, end)]
 
 
 def _with_handlers(ways: _Ways, handlers: Iterable[Handler]) -> _Ways:
     """The same with the ways that errors take."""
     found = {offset: set(targets) for offset, targets in ways.items()}
+    offsets = list(found)
     for handler in handlers:
-        for offset, targets in found.items():
-            if handler.start <= offset < handler.end:
-                targets.add(handler.target)
+        for offset in _from_to(offsets, handler.start, handler.end):
+            found[offset].add(handler.target)
     return found
 
 
