@@ -368,3 +368,24 @@ def test_coroutines_that_run_in_turns_are_not_each_other(tmp_path: Path) -> None
         b = torch.ones(4) «f32[4]»"""
     )
     assert second.startswith(first)
+
+
+def test_what_was_just_stored_is_not_what_was_stored_before(tmp_path: Path) -> None:
+    """Nobody has looked at the variable yet, though a call in the statement has been made."""
+    text = """
+        def tail(x):
+            return x[1:]
+        class Net(nn.Module):
+            def forward(self, x):
+                for size in (2, 3):
+                    part = tail(x[:size])
+                    stop()
+                    first, last = x[:size].split(1)[::size - 1]
+                    stop()
+                    part = part + 1
+                return part
+        Net()(torch.ones(5))
+    """
+    *_, stored, item = shown(text, tmp_path)
+    assert "part = tail(x[:size]) «~ f32[1]»" in stored
+    assert "part = tail(x[:size]) «f32[1|2]»" in item
