@@ -3,7 +3,8 @@
 ShapetraceError
 ├── TraceFileError        a trace file that cannot be read or written
 ├── ProgramError          a program that `shapetrace run` cannot start
-└── AlreadyTracingError   a second recording on top of a running one
+├── AlreadyTracingError   a second recording on top of a running one
+└── CannotFollowError     a function whose variables cannot be heard of
 """
 
 from __future__ import annotations
@@ -23,3 +24,7 @@ class ProgramError(ShapetraceError):
 
 class AlreadyTracingError(ShapetraceError):
     """A second recording was started while one is running."""
+
+
+class CannotFollowError(ShapetraceError):
+    """A function that cannot be followed: its source is not there, or is not what runs."""

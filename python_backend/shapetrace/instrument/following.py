@@ -1,0 +1,182 @@
+"""Following functions: giving them code that has hooks in it, and giving them back their own."""
+
+from __future__ import annotations
+
+import ast
+import dis
+import threading
+import types
+from collections.abc import Callable
+from typing import Any, Final
+
+from shapetrace._errors import CannotFollowError
+from shapetrace.instrument.hooks import Following, Plan
+from shapetrace.instrument.interface import Interest, Listener
+from shapetrace.instrument.nodes import Location
+from shapetrace.instrument.rewriting import Rewriting
+from shapetrace.instrument.source import Definition, find_code, first_line, source_of
+
+__all__ = ["Following", "follow"]
+
+_LOCK: Final = threading.RLock()
+_FOLLOWED: Final[dict[types.FunctionType, _Followed]] = {}
+
+
+def follow(function: Callable[..., Any], interest: Interest, listener: Listener) -> Following:
+    """Have a listener hear of a function's calls from now on, until it is stopped."""
+    if not isinstance(function, types.FunctionType):
+        raise CannotFollowError(f"{function!r} is not a function that was defined in Python")
+    with _LOCK:
+        followed = _FOLLOWED.get(function) or _Followed(function)
+        return followed.add(interest, listener)
+
+
+class _Followed:
+    """A function that somebody follows."""
+
+    def __init__(self, function: types.FunctionType) -> None:
+        self._function: Final = function
+        self._code: Final = function.__code__
+        self._followings: list[Following] = []
+
+    def add(self, interest: Interest, listener: Listener) -> Following:
+        following = Following(interest, listener, self._remove)
+        self._apply([*self._followings, following])
+        return following
+
+    def _remove(self, following: Following) -> None:
+        with _LOCK:
+            self._apply([each for each in self._followings if each is not following])
+
+    def _apply(self, followings: list[Following]) -> None:
+        if followings:
+            self._function.__code__ = _rewritten(self._function, self._code, followings)
+            _FOLLOWED[self._function] = self
+        else:
+            self._function.__code__ = self._code
+            _FOLLOWED.pop(self._function, None)
+        self._followings = followings
+
+
+def _rewritten(
+    function: types.FunctionType, code: types.CodeType, followings: list[Following]
+) -> types.CodeType:
+    """A function's code with hooks for all that is to be heard."""
+    source = source_of(function, code)
+    objects: dict[object, object] = {}
+    for nested in sorted({following.interest.nested for following in followings}):
+        listening = [each for each in followings if each.interest.nested == nested]
+        for definition in _nested(source.definition, nested, function):
+            objects |= _rewrite(function, code, definition, listening)
+    try:
+        module = source.compiled()
+    except SyntaxError as error:
+        raise CannotFollowError(f"cannot follow {function.__qualname__}: {error.msg}") from None
+    line = first_line(source.definition)
+    found = find_code(
+        module, lambda each: each.co_name == code.co_name and each.co_firstlineno == line
+    )
+    if found is None or not _fits(found, code):
+        raise CannotFollowError(
+            f"cannot follow {function.__qualname__}: its code with hooks is not of the same kind"
+        )
+    return _with_objects(found, objects)
+
+
+def _rewrite(
+    function: types.FunctionType,
+    code: types.CodeType,
+    definition: Definition,
+    followings: list[Following],
+) -> dict[object, object]:
+    line = first_line(definition)
+    own = find_code(
+        code, lambda each: each.co_name == definition.name and each.co_firstlineno == line
+    )
+    if own is None:
+        return {}
+    plan = Plan(function, definition.lineno, followings)
+    wanted: frozenset[str] | None = frozenset()
+    for following in followings:
+        names = following.interest.names
+        wanted = None if wanted is None or names is None else wanted | names
+    returns = any(following.interest.returns for following in followings)
+    rewriting = Rewriting(definition, plan, wanted, returns)
+    rewriting.rewrite(_first_location(own), own.co_varnames)
+    plan.finish()
+    return rewriting.objects
+
+
+def _nested(
+    definition: Definition, way: tuple[str, ...], function: types.FunctionType
+) -> list[Definition]:
+    found: list[ast.AST] = [definition]
+    for name in way:
+        found = [inner for outer in found for inner in _defined(outer, name)]
+    functions = [each for each in found if isinstance(each, Definition)]
+    if not functions:
+        raise CannotFollowError(
+            f"no function {'.'.join(way)} is defined in {function.__qualname__}"
+        )
+    return functions
+
+
+def _defined(outer: ast.AST, name: str) -> list[ast.AST]:
+    found: list[ast.AST] = []
+    pending = [*ast.iter_child_nodes(outer)]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if node.name == name:
+                found.append(node)
+        elif not isinstance(node, ast.expr):
+            pending += ast.iter_child_nodes(node)
+    return found
+
+
+def _first_location(code: types.CodeType) -> Location:
+    """Where the first instruction is that belongs to a statement."""
+    instructions = dis.get_instructions(code)
+    for instruction in instructions:
+        if instruction.opname == "RESUME":
+            break
+    for instruction in instructions:
+        positions = instruction.positions
+        if positions is not None and positions.lineno is not None:
+            return {
+                "lineno": positions.lineno,
+                "end_lineno": positions.end_lineno,
+                "col_offset": positions.col_offset,
+                "end_col_offset": positions.end_col_offset,
+            }
+    line = code.co_firstlineno
+    return {"lineno": line, "end_lineno": line, "col_offset": 0, "end_col_offset": 0}
+
+
+def _fits(code: types.CodeType, original: types.CodeType) -> bool:
+    """Whether a function that runs one code can run the other."""
+    return (
+        code.co_freevars == original.co_freevars
+        and code.co_cellvars == original.co_cellvars
+        and set(code.co_varnames) == set(original.co_varnames)
+        and set(code.co_names) == set(original.co_names)
+        and code.co_argcount == original.co_argcount
+        and code.co_posonlyargcount == original.co_posonlyargcount
+        and code.co_kwonlyargcount == original.co_kwonlyargcount
+        and code.co_flags == original.co_flags
+        and code.co_name == original.co_name
+        and code.co_qualname == original.co_qualname
+        and code.co_firstlineno == original.co_firstlineno
+    )
+
+
+def _with_objects(code: types.CodeType, objects: dict[object, object]) -> types.CodeType:
+    constants = tuple(
+        _with_objects(each, objects)
+        if isinstance(each, types.CodeType)
+        else objects.get(each, each)
+        if isinstance(each, str)
+        else each
+        for each in code.co_consts
+    )
+    return code.replace(co_consts=constants)

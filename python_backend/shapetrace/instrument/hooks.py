@@ -1,0 +1,366 @@
+"""What the code of a followed function calls.
+
+Hooks are constants of that code, methods of a site each. A call's state is kept by the id of its
+frame: its locals stay as they are. It is dropped when the frame's token is, which lies on the
+frame's stack, so also if the call raises or a generator is thrown away.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+import weakref
+from collections.abc import Callable, Iterator
+from sys import _getframe
+from typing import Any, Final, TypeAlias
+
+from shapetrace.instrument.interface import Call, Interest, Listener
+
+UNHEARD: Final[tuple[tuple[()]]] = ((),)
+"""What the body of a call is run with that nobody listens to."""
+
+Mark: TypeAlias = tuple[str, int, bool]
+"""What a hook's argument is: a name, a line, and whether it was assigned there."""
+
+
+class Following:
+    """One listener of a function."""
+
+    def __init__(self, interest: Interest, listener: Listener, stop: Callable[[Following], None]):
+        self.interest: Final = interest
+        self.error: Exception | None = None
+        """What the listener raised, which ended the following."""
+        self.entered: Callable[[Call], object | None] = listener.entered
+        self.looked_at: Callable[[Any, str, Any, int, bool], None] = listener.looked_at
+        self.returned: Callable[[Any, Any, int], None] = (
+            listener.returned if interest.returns else _nothing
+        )
+        self._stop: Callable[[Following], None] | None = stop
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the listener still hears of the function."""
+        return self._stop is not None
+
+    def stop(self) -> None:
+        """No longer follow, also in calls that are running. The last one puts the code back."""
+        stop, self._stop = self._stop, None
+        self.entered = self.looked_at = self.returned = _nothing
+        if stop is not None:
+            stop(self)
+
+    def fail(self, error: Exception) -> None:
+        """The listener has raised an error: stop."""
+        self.error = error.with_traceback(None)
+        self.stop()
+
+    def __enter__(self) -> Following:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+
+def _nothing(*values: object) -> None:
+    """Do nothing."""
+
+
+class Activation:
+    """One call that somebody listens to."""
+
+    __slots__ = ("bound", "listening", "pending")
+
+    def __init__(self, listening: list[tuple[Following, object]], bound: set[str]) -> None:
+        self.listening = listening
+        self.bound = bound
+        """Those names that have a value now, of those where the source alone does not tell."""
+        self.pending: tuple[object, int] | None = None
+        """What is to be returned, unless a `finally` raises."""
+
+
+class Plan:
+    """All that the hooks of one code object share."""
+
+    def __init__(self, function: types.FunctionType, line: int, followings: list[Following]):
+        self.function: Final = function
+        self.line: Final = line
+        self.followings: Final = followings
+        self.activations: Final[dict[int, Activation]] = {}
+        self.gate: Final = Gate(self)
+        self.bound: Final = Bound(self)
+        self.sites: Final[list[Site]] = []
+        self.tracked: Final[set[str]] = set()
+        """The names where the source alone does not tell whether they are bound."""
+
+    def finish(self) -> None:
+        """All sites are known."""
+        for site in self.sites:
+            if site.binds:
+                site.tracks = frozenset(
+                    name for name, _, assigned in site.marks if assigned and name in self.tracked
+                )
+
+
+class Token(list[Any]):
+    """Lies on the stack of a call's frame: when it goes, the call is over.
+
+    It is iterated once, where it is empty, and a list is so quickly.
+    """
+
+    __slots__ = ("activation", "activations", "key")
+
+    def __init__(
+        self, activations: dict[int, Activation], key: int, activation: Activation
+    ) -> None:
+        self.activations = activations
+        self.key = key
+        self.activation = activation
+
+    def __del__(self) -> None:
+        self.activation.listening = []
+        if self.activations.get(self.key) is self.activation:
+            del self.activations[self.key]
+
+
+class Gate(frozenset[int]):
+    """Has a 0 in it, but to TorchDynamo nothing at all, which so passes all hooks by.
+
+    Dynamo knows frozen sets among constants, and takes what iterating them brings.
+    `0 in gate` is what is asked before each hook. With `gate | gate` some are hooks themselves.
+    """
+
+    __slots__ = ("__dict__",)
+    plan: Plan
+
+    def __new__(cls, plan: Plan) -> Gate:
+        """A gate for the hooks of a plan."""
+        self = super().__new__(cls, (0,))
+        self.plan = plan
+        return self
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(())
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (frozenset, ())
+
+    def __copy__(self) -> Gate:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Gate:
+        return self
+
+
+class Leaving(Gate):
+    """The function is about to return without a value."""
+
+    __slots__ = ()
+
+    def __or__(self, other: object) -> Gate:
+        frame = _getframe(1)
+        activation = self.plan.activations.get(id(frame))
+        if activation is not None:
+            line = frame.f_lineno or self.plan.line
+            _return(activation, None, line)
+        return self
+
+
+class Finishing(Gate):
+    """The outermost `finally` is through, and what was to be returned is returned."""
+
+    __slots__ = ()
+
+    def __or__(self, other: object) -> Gate:
+        activation = self.plan.activations.get(id(_getframe(1)))
+        if activation is not None and activation.pending is not None:
+            value, line = activation.pending
+            activation.pending = None
+            _return(activation, value, line)
+        return self
+
+
+class Forgetting(Gate):
+    """Variables are about to be deleted, or what was to be returned is not returned."""
+
+    __slots__ = ()
+    names: frozenset[str]
+
+    def __or__(self, other: object) -> Gate:
+        activation = self.plan.activations.get(id(_getframe(1)))
+        if activation is not None:
+            activation.pending = None
+            activation.bound -= self.names
+        return self
+
+
+class Bound(Gate):
+    """Has the names in it that have a value now, of those where the source alone does not tell."""
+
+    __slots__ = ()
+
+    def __contains__(self, name: object) -> bool:
+        activation = self.plan.activations.get(id(_getframe(1)))
+        return activation is not None and name in activation.bound
+
+
+class Site:
+    """One place of the code, and the hooks it may have."""
+
+    __slots__ = ("binds", "depth", "find", "line", "mark", "marks", "plan", "postponed", "tracks")
+
+    def __init__(
+        self,
+        plan: Plan,
+        marks: tuple[Mark, ...] = (),
+        depth: int = 1,
+        line: int = 0,
+        postponed: bool = False,
+        binds: bool = True,
+    ) -> None:
+        self.plan = plan
+        self.find = plan.activations.get
+        self.marks = marks
+        self.mark = marks[0] if marks else ("", 0, False)
+        self.depth = depth
+        """How many frames up the function's own is: comprehensions have frames in Python 3.11."""
+        self.line = line
+        self.postponed = postponed
+        """Whether a `finally` comes between evaluating what is returned and returning it."""
+        self.binds = binds
+        """Whether the variables are the function's own, and not those of a comprehension."""
+        self.tracks: frozenset[str] = frozenset()
+        """Those names that are bound from now on, of those where the source does not tell."""
+        plan.sites.append(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_Silence, ())
+
+    def __deepcopy__(self, memo: object) -> Site:
+        return self
+
+    @property
+    def look(self) -> Callable[..., object]:
+        """The hook after variables were assigned, or may have changed."""
+        return self.look_at_one if len(self.marks) == 1 else self.look_at_all
+
+    def enter(self, *values: object) -> object:
+        """A call has begun, with the first parameter and then what the marks say."""
+        plan = self.plan
+        key = id(_getframe(1))
+        plan.activations.pop(key, None)
+        if _is_compiling():
+            return UNHEARD
+        call = Call(plan.function, values[0], plan.line)
+        listening = []
+        for following in plan.followings:
+            try:
+                state = following.entered(call)
+            except Exception as error:
+                following.fail(error)
+                continue
+            if state is not None:
+                listening.append((following, state))
+        if not listening:
+            return UNHEARD
+        activation = plan.activations[key] = Activation(listening, set(self.tracks))
+        if self.marks:
+            self._tell(activation, values[1:])
+        return (Token(plan.activations, key, activation),)
+
+    def look_at_one(self, value: object) -> object:
+        """A variable was assigned, or may have changed. Here most of the time is spent."""
+        activation = self.find(id(_getframe(self.depth)))
+        if activation is not None:
+            if self.tracks:
+                activation.bound |= self.tracks
+            name, line, assigned = self.mark
+            for following, state in activation.listening:
+                names = following.interest.names
+                if names is None or name in names:
+                    try:
+                        following.looked_at(state, name, value, line, assigned)
+                    except Exception as error:
+                        following.fail(error)
+        return value
+
+    def look_at_all(self, *values: object) -> object:
+        """Variables were assigned, or may have changed."""
+        activation = self.find(id(_getframe(self.depth)))
+        if activation is not None:
+            self._tell(activation, values)
+        return self
+
+    def return_(self, value: object, *values: object) -> object:
+        """The function is about to return a value; the variables may have changed."""
+        activation = self.find(id(_getframe(1)))
+        if activation is not None:
+            if values:
+                self._tell(activation, values)
+            if self.postponed:
+                activation.pending = (value, self.line)
+            else:
+                _return(activation, value, self.line)
+        return value
+
+    def generate(self, generator: Any) -> object:
+        """A generator expression was made: what it does belongs to the call that made it."""
+        activation = self.plan.activations.get(id(_getframe(self.depth)))
+        key = id(getattr(generator, "gi_frame", None) or generator.ag_frame)
+        activations = self.plan.activations
+        activations.pop(key, None)
+        if activation is not None:
+            activations[key] = activation
+            _GENERATORS[weakref.ref(generator, _drop)] = (activations, key)
+        return generator
+
+    def _tell(self, activation: Activation, values: tuple[object, ...]) -> None:
+        if self.tracks:
+            activation.bound |= self.tracks
+        missing = self.plan.gate
+        for following, state in activation.listening:
+            names = following.interest.names
+            looked_at = following.looked_at
+            try:
+                for (name, line, assigned), value in zip(self.marks, values, strict=True):
+                    if value is not missing and (names is None or name in names):
+                        looked_at(state, name, value, line, assigned)
+            except Exception as error:
+                following.fail(error)
+
+
+def _return(activation: Activation, value: object, line: int) -> None:
+    for following, state in activation.listening:
+        try:
+            following.returned(state, value, line)
+        except Exception as error:
+            following.fail(error)
+
+
+_GENERATORS: Final[dict[weakref.ref[Any], tuple[dict[int, Activation], int]]] = {}
+
+
+def _drop(reference: weakref.ref[Any]) -> None:
+    activations, key = _GENERATORS.pop(reference)
+    activations.pop(key, None)
+
+
+class _Silence:
+    """What sites are in another process, where nobody listens: never asked, as the gate is shut."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _nothing
+
+
+def _is_compiling() -> bool:
+    """Whether torch makes a graph of what runs, of which our hooks are no part."""
+    torch = sys.modules.get("torch")
+    compiler = getattr(torch, "compiler", None)
+    return compiler is not None and bool(compiler.is_compiling())

@@ -1,0 +1,318 @@
+"""Putting hooks into the tree of a function."""
+
+from __future__ import annotations
+
+import ast
+from typing import Final
+
+from shapetrace.instrument import scopes
+from shapetrace.instrument.expressions import Expressions
+from shapetrace.instrument.hooks import Finishing, Forgetting, Leaving, Mark, Plan, Site
+from shapetrace.instrument.nodes import (
+    NOWHERE,
+    Hooks,
+    Location,
+    beginning,
+    ending,
+    line_of,
+    location,
+    variable,
+)
+from shapetrace.instrument.source import Definition, first_line
+
+Sure = frozenset[str] | None
+"""The names that have a value at a place, whichever way it was reached. None: it is not reached."""
+
+
+class Rewriting:
+    """Rewrites one function: its own statements, not those of functions in it."""
+
+    def __init__(
+        self, definition: Definition, plan: Plan, names: frozenset[str] | None, returns: bool
+    ) -> None:
+        self._definition: Final = definition
+        self._plan: Final = plan
+        self._returns: Final = returns
+        self._variables: Final = scopes.variables_of(definition)
+        own = self._variables.names
+        self._wanted: Final = frozenset(own if names is None else own & names)
+        self._steady: Final = (self._wanted & self._variables.plain) - self._variables.shared
+        self._hooks: Final = Hooks(plan.gate, plan.bound, first_line(definition))
+        self._expressions: Final = Expressions(plan, self._hooks, self._wanted)
+        self._finals = 0
+        self._has_finally: Final = returns and scopes.has_finally(definition)
+
+    @property
+    def objects(self) -> dict[object, object]:
+        """What the texts among the constants stand for."""
+        return self._hooks.objects
+
+    def rewrite(self, first: Location, order: tuple[str, ...]) -> None:
+        """Change the definition. Its first instruction that has a line is at `first`.
+
+        The variables are to have an order, in which `locals()` brings them.
+        """
+        definition = self._definition
+        documented = ast.get_docstring(definition, clean=False) is not None
+        docstring, body = definition.body[:documented], definition.body[documented:]
+        arguments = scopes.parameters(definition)
+        heard = [each.arg for each in arguments if each.arg in self._wanted]
+        marks = tuple((name, definition.lineno, True) for name in heard)
+        positional = [*definition.args.posonlyargs, *definition.args.args]
+        leading = positional[0].arg if positional else ""
+        body, sure = self._block(body, frozenset(heard) & self._steady)
+        if sure is not None:
+            if self._returns:
+                body.append(self._hooks.operation(Leaving(self._plan), NOWHERE))
+            body.append(ast.Return(None, **NOWHERE))
+        site = Site(self._plan, marks)
+        values = [leading, *heard]
+        body = [self._hooks.body(site.enter, values, body, first)]
+        names = self._variables.plain - self._variables.shared
+        ordered = [name for name in order if name in names]
+        if ordered:
+            body.insert(0, self._hooks.names_first(ordered))
+        definition.body = [*docstring, *body]
+
+    def _block(
+        self, statements: list[ast.stmt], sure: Sure, *, before: list[ast.stmt] | None = None
+    ) -> tuple[list[ast.stmt], Sure]:
+        result = [*(before or [])]
+        statement: ast.stmt | None = None
+        for statement in statements:
+            hooked, sure = self._statement(statement, sure)
+            result += hooked
+        if result and result[-1] is not statement and result[-1].lineno > 0:
+            # What the compiler adds at the end of a block has the line of what is before it.
+            result.append(ast.Pass(**location(result[-1])))
+        return result, sure
+
+    def _statement(self, node: ast.stmt, sure: Sure) -> tuple[list[ast.stmt], Sure]:
+        if sure is None:
+            sure = frozenset()
+        match node:
+            case ast.Return():
+                return self._return(node, sure), None
+            case ast.Raise():
+                self._expressions.within(node)
+                return [node], None
+            case ast.Break() | ast.Continue():
+                return [node], None
+            case ast.If():
+                return [node], self._if(node, sure)
+            case ast.While():
+                return [node], self._while(node, sure)
+            case ast.For() | ast.AsyncFor():
+                return [node], self._for(node, sure)
+            case ast.With() | ast.AsyncWith():
+                return self._with(node, sure)
+            case ast.Try() | ast.TryStar():
+                return [node], self._try(node, sure)
+            case ast.Match():
+                return [node], self._match(node, sure)
+            case ast.Delete():
+                return self._delete(node, sure)
+            case ast.Assign(targets=targets):
+                stored = scopes.stores(*targets)
+            case ast.AugAssign(target=target) | ast.AnnAssign(target=target, value=ast.expr()):
+                stored = scopes.stores(target)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                stored = scopes.stores(node)
+                changes = bool(node.decorator_list) or isinstance(node, ast.ClassDef)
+                changes = changes or scopes.may_change(*scopes.outside(node))
+                self._expressions.around(node)
+                where = NOWHERE if node.decorator_list else _start_of(node)
+                return self._after(node, stored, changes, sure, where)
+            case _:
+                stored = scopes.stores(node)
+        changes = scopes.may_change(node)
+        where = ending(node)
+        self._expressions.within(node)
+        return self._after(node, stored, changes, sure, where)
+
+    def _after(
+        self,
+        node: ast.stmt,
+        stored: list[tuple[str, int]],
+        changes: bool,
+        sure: frozenset[str],
+        where: Location,
+    ) -> tuple[list[ast.stmt], frozenset[str]]:
+        hooks, sure = self._look(stored, changes, node.lineno, sure, where)
+        return [node, *hooks], sure
+
+    def _look(
+        self,
+        stored: list[tuple[str, int]],
+        changes: bool,
+        line: int,
+        sure: frozenset[str],
+        where: Location,
+    ) -> tuple[list[ast.stmt], frozenset[str]]:
+        """The hooks after something was stored or may have changed; what is sure to be bound."""
+        marks, sure = self._marks(stored, changes, line, sure)
+        certain = tuple(mark for mark in marks if mark[0] in sure or mark[2])
+        hooks = []
+        if certain:
+            values = [variable(mark[0], where) for mark in certain]
+            hooks.append(self._hooks.statement(Site(self._plan, certain).look, values, where))
+        for mark in marks:
+            if mark not in certain:
+                look = Site(self._plan, (mark,)).look
+                condition = self._hooks.is_bound(mark[0], where)
+                values = [variable(mark[0], where)]
+                hooks.append(self._hooks.statement(look, values, where, condition))
+        return hooks, sure
+
+    def _marks(
+        self, stored: list[tuple[str, int]], changes: bool, line: int, sure: frozenset[str]
+    ) -> tuple[tuple[Mark, ...], frozenset[str]]:
+        """What to tell, and what is sure to be bound then."""
+        assigned = {name: at for name, at in stored if name in self._wanted}
+        marks: list[Mark] = [(name, at, True) for name, at in assigned.items()]
+        sure |= self._steady & assigned.keys()
+        if changes:
+            others = self._steady - assigned.keys() - (self._variables.handled - sure)
+            self._plan.tracked.update(others - sure)
+            marks += ((name, line, False) for name in sorted(others))
+        return tuple(marks), sure
+
+    def _forget(self, names: set[str], where: Location) -> list[ast.stmt]:
+        names &= self._wanted
+        if not names and not self._has_finally:
+            return []
+        gate = Forgetting(self._plan)
+        gate.names = frozenset(names)
+        return [self._hooks.operation(gate, where)]
+
+    def _return(self, node: ast.Return, sure: frozenset[str]) -> list[ast.stmt]:
+        if node.value is None:
+            return (
+                [self._hooks.operation(Leaving(self._plan), location(node)), node]
+                if self._returns
+                else [node]
+            )
+        changes = scopes.may_change(node.value)
+        before, after = beginning(node.value), ending(node.value)
+        self._expressions.within(node)
+        marks, _ = self._marks([], changes, node.lineno, sure)
+        if marks or self._returns:
+            values = [
+                variable(name, after) if name in sure else self._hooks.if_bound(name, after)
+                for name, _, _ in marks
+            ]
+            site = Site(self._plan, marks, line=node.lineno, postponed=self._finals > 0)
+            node.value = self._hooks.through(site.return_, node.value, values, before, after)
+        return [node]
+
+    def _if(self, node: ast.If, sure: frozenset[str]) -> Sure:
+        changes, where = scopes.may_change(node.test), line_of(node.test)
+        self._expressions.within_field(node, "test")
+        before, _ = self._look([], changes, node.test.lineno, sure, where)
+        node.body, first = self._block(node.body, sure, before=before)
+        before, _ = self._look([], changes, node.test.lineno, sure, where)
+        node.orelse, second = self._block(node.orelse, sure, before=before)
+        return _both(first, second)
+
+    def _while(self, node: ast.While, sure: frozenset[str]) -> Sure:
+        sure -= scopes.deleted(node.body)
+        changes, where = scopes.may_change(node.test), line_of(node.test)
+        self._expressions.within_field(node, "test")
+        before, _ = self._look([], changes, node.test.lineno, sure, where)
+        node.body, _ = self._block(node.body, sure, before=before)
+        before, _ = self._look([], changes, node.test.lineno, sure, where)
+        node.orelse, _ = self._block(node.orelse, sure, before=before)
+        return sure - scopes.deleted(node.orelse)
+
+    def _for(self, node: ast.For | ast.AsyncFor, sure: frozenset[str]) -> Sure:
+        sure -= scopes.deleted(node.body)
+        begun, over = line_of(node.target), line_of(node.iter)
+        self._expressions.within_field(node, "iter")
+        self._expressions.within_field(node, "target")
+        before, inside = self._look(scopes.stores(node.target), True, node.lineno, sure, begun)
+        node.body, _ = self._block(node.body, inside, before=before)
+        before, _ = self._look([], True, node.iter.lineno, sure, over)
+        node.orelse, _ = self._block(node.orelse, sure, before=before)
+        return sure - scopes.deleted(node.orelse)
+
+    def _with(
+        self, node: ast.With | ast.AsyncWith, sure: frozenset[str]
+    ) -> tuple[list[ast.stmt], Sure]:
+        stored: list[tuple[str, int]] = []
+        for item in node.items:
+            stored += scopes.stores(item.optional_vars)
+            self._expressions.within(item)
+        after = sure - scopes.deleted(node.body)
+        last = node.items[-1].optional_vars or node.items[-1].context_expr
+        before, inside = self._look(stored, True, node.lineno, sure, line_of(last))
+        node.body, _ = self._block(node.body, inside, before=before)
+        hooks, after = self._look([], True, node.lineno, after, _start_of(node))
+        return [node, *hooks], after
+
+    def _try(self, node: ast.Try | ast.TryStar, sure: frozenset[str]) -> Sure:
+        handled = sure - scopes.deleted(node.body)
+        self._finals += bool(node.finalbody)
+        node.body, after = self._block(node.body, sure)
+        node.orelse, _ = self._block(node.orelse, after)
+        for handler in node.handlers:
+            self._expressions.within_field(handler, "type")
+            names = {handler.name} if handler.name else set()
+            where = _start_of(handler)
+            before = self._forget(set(), where)
+            stored = scopes.stores(handler) if handler.name in self._wanted else []
+            hooks, inside = self._look(stored, True, handler.lineno, handled, where)
+            handler.body, end = self._block(handler.body, inside, before=[*before, *hooks])
+            after = _both(after, None if end is None else end - names)
+        self._finals -= bool(node.finalbody)
+        if not node.finalbody:
+            return after
+        entire: list[ast.AST] = [*node.body, *node.handlers, *node.orelse]
+        last = node.finalbody[-1]
+        where = NOWHERE if hasattr(last, "body") else ending(last)
+        node.finalbody, end = self._block(node.finalbody, sure - scopes.deleted(entire))
+        if self._has_finally and not self._finals and end is not None:
+            node.finalbody.append(self._hooks.operation(Finishing(self._plan), where))
+        if after is None or end is None:
+            return None
+        return (after - scopes.deleted(node.finalbody)) | end
+
+    def _match(self, node: ast.Match, sure: frozenset[str]) -> Sure:
+        self._expressions.within_field(node, "subject")
+        after: Sure = None
+        for case in node.cases:
+            stored = scopes.stores(case.pattern)
+            changes, where = True, line_of(case.pattern)
+            if case.guard is not None:
+                self._expressions.within_field(case, "guard")
+                marks, _ = self._marks(stored, False, case.pattern.lineno, sure)
+                if marks:
+                    values = [variable(mark[0], where) for mark in marks]
+                    heard = self._hooks.condition(Site(self._plan, marks).look, values, where)
+                    case.guard = ast.BoolOp(ast.And(), [heard, case.guard], **where)
+                inside = sure | (self._steady & {name for name, _ in stored})
+                before, inside = self._look(
+                    [], changes, case.pattern.lineno, inside, line_of(case.guard)
+                )
+            else:
+                before, inside = self._look(stored, changes, case.pattern.lineno, sure, where)
+            case.body, end = self._block(case.body, inside, before=before)
+            after = _both(after, end)
+        return _both(after, sure)
+
+    def _delete(self, node: ast.Delete, sure: frozenset[str]) -> tuple[list[ast.stmt], Sure]:
+        gone = scopes.deleted([node])
+        changes = scopes.may_change(node)
+        self._expressions.within(node)
+        hooks, sure = self._look([], changes, node.lineno, sure - gone, line_of(node))
+        before = self._forget(gone, line_of(node)) if gone & self._wanted else []
+        return [*before, node, *hooks], sure
+
+
+def _both(first: Sure, second: Sure) -> Sure:
+    if first is None or second is None:
+        return second if first is None else first
+    return first & second
+
+
+def _start_of(node: ast.stmt | ast.excepthandler) -> Location:
+    return location(node) | {"end_lineno": node.lineno, "end_col_offset": node.col_offset + 1}

@@ -1,0 +1,192 @@
+"""Reading a function's source: which variables it has, what a statement stores or may change."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from shapetrace.instrument.source import Definition
+
+Comprehension: TypeAlias = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+_MAY_CHANGE: Final = (
+    ast.Call,
+    ast.Await,
+    ast.Yield,
+    ast.YieldFrom,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.Compare,
+    ast.Subscript,
+    ast.AugAssign,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+)
+"""What may run code that changes an object in place."""
+
+_DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@dataclass(slots=True)
+class Variables:
+    """The variables of one function, as its source calls them."""
+
+    names: set[str] = field(default_factory=set)
+    """Its own, and those of its comprehensions, and those of outer functions that it stores to."""
+    plain: set[str] = field(default_factory=set)
+    """Those without the variables of comprehensions."""
+    foreign: set[str] = field(default_factory=set)
+    """Those declared to be global."""
+    handled: set[str] = field(default_factory=set)
+    """Those of `except ... as`, which are deleted at its end, however that is reached."""
+    shared: set[str] = field(default_factory=set)
+    """Those that other functions may delete: it is not known when they have a value."""
+
+
+def parameters(definition: Definition) -> list[ast.arg]:
+    """All parameters of a function in the order in which they are written."""
+    given = definition.args
+    return [
+        *given.posonlyargs,
+        *given.args,
+        *([given.vararg] if given.vararg else []),
+        *given.kwonlyargs,
+        *([given.kwarg] if given.kwarg else []),
+    ]
+
+
+def variables_of(definition: Definition) -> Variables:
+    """The variables of a function."""
+    found = Variables(plain={each.arg for each in parameters(definition)})
+    within: set[int] = set()
+    for node in _own(definition.body):
+        match node:
+            case ast.Global(names=names):
+                found.foreign.update(names)
+            case ast.Nonlocal(names=names):
+                found.shared.update(names)
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                found.plain.add(node.name)
+                found.shared.update(_deleted_within(node))
+            case ast.ExceptHandler(name=str(name)):
+                found.plain.add(name)
+                found.handled.add(name)
+            case ast.comprehension(target=target):
+                within.update(id(each) for each in ast.walk(target))
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                (found.names if id(node) in within else found.plain).add(name)
+            case _:
+                found.plain.update(name for name, _ in _other_stores(node))
+    found.plain -= found.foreign
+    found.names = (found.names | found.plain) - found.foreign
+    return found
+
+
+def stores(*nodes: ast.AST | None) -> list[tuple[str, int]]:
+    """The names that targets, patterns or statements store to, with lines, in their order.
+
+    Not those of walruses, comprehensions and the statements below, which are told of by themselves.
+    """
+    found: list[tuple[str, int]] = []
+    for node in nodes:
+        if node is None:
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.append((node.id, node.lineno))
+        elif isinstance(node, ast.Tuple | ast.List | ast.Starred):
+            found += stores(*ast.iter_child_nodes(node))
+        elif isinstance(node, ast.pattern):
+            found += stores(*(e for e in ast.iter_child_nodes(node) if isinstance(e, ast.pattern)))
+            found += _other_stores(node)
+        elif isinstance(node, ast.stmt | ast.ExceptHandler):
+            found += _other_stores(node)
+    return found
+
+
+def deleted(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that statements may delete, those of `except ... as` among them."""
+    found = set()
+    for node in _own(nodes):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del):
+            found.add(node.id)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            found.add(node.name)
+    return found
+
+
+def may_change(*nodes: ast.AST | None) -> bool:
+    """Whether expressions, or a statement without statements in it, may change an object."""
+    for node in nodes:
+        for each in _own([node] if node else []):
+            if isinstance(each, _MAY_CHANGE):
+                return True
+            if isinstance(each, ast.Attribute) and not isinstance(each.ctx, ast.Load):
+                return True
+    return False
+
+
+def has_finally(definition: Definition) -> bool:
+    """Whether something may come between evaluating what is returned and returning it."""
+    return any(getattr(node, "finalbody", None) for node in _own(definition.body))
+
+
+def _own(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """All nodes but those that run in another function, lambda or class; comprehensions are in."""
+    pending = [*nodes]
+    pending.reverse()
+    while pending:
+        node = pending.pop()
+        yield node
+        if isinstance(node, _DEFINITIONS):
+            children = outside(node)
+        elif isinstance(node, ast.Lambda):
+            children = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
+        else:
+            children = [*ast.iter_child_nodes(node)]
+        pending += reversed(children)
+
+
+def outside(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> list[ast.AST]:
+    """The parts of a definition that are evaluated where it stands."""
+    found: list[ast.AST] = [*node.decorator_list]
+    if isinstance(node, ast.ClassDef):
+        return [*found, *node.bases, *node.keywords]
+    return [*found, *node.args.defaults, *filter(None, node.args.kw_defaults)]
+
+
+def _deleted_within(definition: ast.AST) -> set[str]:
+    declared: set[str] = set()
+    found: set[str] = set()
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Nonlocal):
+            declared.update(node.names)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del):
+            found.add(node.id)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            found.add(node.name)
+    return declared & found
+
+
+def _other_stores(node: ast.AST) -> list[tuple[str, int]]:
+    """The names that a node stores to by itself, where they are no expressions."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            return [(node.name, node.lineno)]
+        case ast.Import(names=names):
+            return [(each.asname or each.name.partition(".")[0], each.lineno) for each in names]
+        case ast.ImportFrom(names=names):
+            return [(each.asname or each.name, each.lineno) for each in names]
+        case ast.ExceptHandler(name=str(name)):
+            return [(name, node.lineno)]
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            return [(name, node.lineno)]
+        case ast.MatchMapping(rest=str(name)):
+            return [(name, node.lineno)]
+        case _ if type(node).__name__ == "TypeAlias":
+            name = getattr(node, "name")  # noqa: B009  (Python 3.12)
+            return [(name.id, name.lineno)]
+    return []

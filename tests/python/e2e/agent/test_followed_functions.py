@@ -1,0 +1,158 @@
+"""A debugger sees a function that is followed as it sees any other."""
+
+from __future__ import annotations
+
+import random
+import re
+from difflib import unified_diff
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.python.boundaries.rule import BACKEND
+from tests.python.e2e.agent.differential import Drive, Watched, debug
+from tests.support.debug_client import Launch, Script
+from tests.support.session_server import HIDING_RULE
+
+pytestmark = pytest.mark.e2e
+
+PROGRAM = '''
+import os
+import contextlib
+
+class Model:
+    def __init__(self, size):
+        self.size = size
+
+    def __repr__(self):
+        return "model"
+
+    def forward(self, x, *rest, scale=2):
+        """What it does."""
+        y = x * scale  # @first
+        if y: z = y; z += 1  # @oneline
+        total = (  # @spread
+            y +
+            scale)
+        for i in range(2):
+            if i:
+                continue  # @continued
+            part = [j for j in (1, 2) if (k := j)]
+        else:
+            done = True
+        try:
+            {}["missing"]  # @caught
+        except KeyError as error:
+            kept = str(error)
+        finally:
+            last = 1  # @finally
+        with contextlib.suppress(ValueError):
+            int("no")
+        while total > 3: total -= 5  # @while
+        return self.helper(
+            total,  # @argument
+            scale)
+
+    def helper(self, a, b): c = a + b; return c  # @short
+
+    def pieces(self, n):
+        for i in range(n):
+            sent = yield i  # @yield
+        return n
+
+    def ends(self, c):
+        if c:
+            x = 1
+        else:
+            y = 2  # @last
+
+def main():
+    model = Model(3)
+    model  # @begin
+    print(model.forward(1))
+    print(list(model.pieces(2)))
+    model.ends(0)
+    try:
+        model.forward(None)
+    except TypeError as error:
+        print(error)
+
+if os.environ.get("FOLLOW"):
+    import listener
+    listener.follow_all(Model)
+main()
+'''
+
+LISTENER = """
+from shapetrace.instrument import Interest, follow
+
+class Listener:
+    heard = 0
+    def entered(self, call):
+        return self
+    def looked_at(self, state, name, value, line, assigned):
+        Listener.heard += 1
+    def returned(self, state, value, line):
+        Listener.heard += 1
+
+def follow_all(owner):
+    for name in ("forward", "helper", "pieces", "ends"):
+        follow(getattr(owner, name), Interest(None, True), Listener())
+"""
+
+
+def compare(drive: Drive, directory: Path, how: Launch | None = None) -> None:
+    script = Script.write(PROGRAM, directory)
+    listener = Script.write(LISTENER, directory, "listener.py")
+    just_my_code = how.just_my_code if how else True
+    rules = [HIDING_RULE, {"path": str(listener.path), "include": False}]
+    path = {"PYTHONPATH": str(BACKEND)}
+    without = debug(script, drive, Launch(environment=path, just_my_code=just_my_code, rules=rules))
+    followed = Launch(environment={**path, "FOLLOW": "1"}, just_my_code=just_my_code, rules=rules)
+    with_us = debug(script, drive, followed)
+    differences = unified_diff(without, with_us, "without us", "with us", lineterm="", n=2)
+    assert without == with_us, "\n".join(differences)
+
+
+def at_breakpoints(watched: Watched) -> None:
+    session = watched.session
+    marks = re.findall(r"# @(?!begin)(\w+)", PROGRAM)
+    session.break_at(*marks)
+    session.go()
+    while stop := session.stop_or_end():
+        watched.see(stop)
+        watched.see(session.variables(stop.top))
+        session.resume(stop.thread)
+    watched.end()
+
+
+def at_raised_exceptions(watched: Watched) -> None:
+    session = watched.session
+    session.break_at("begin")
+    session.go()
+    session.stop()
+    session.break_on_exceptions("raised", "uncaught")
+    session.resume()
+    while stop := session.stop_or_end():
+        watched.see(stop)
+        watched.see(stop.description)
+        session.resume(stop.thread)
+    watched.end()
+
+
+def test_breakpoints_stop_on_their_lines_with_the_same_variables(tmp_path: Path) -> None:
+    compare(at_breakpoints, tmp_path)
+
+
+@pytest.mark.parametrize("just_my_code", [True, False])
+def test_only_what_the_program_raises_stops(just_my_code: bool, tmp_path: Path) -> None:
+    compare(at_raised_exceptions, tmp_path, Launch(just_my_code=just_my_code))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_steps_lead_from_line_to_line_as_ever(seed: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    ways = [["next"], ["stepIn"], ["next", "stepIn", "stepIn", "stepOut"]][seed]
+    hows = [chance.choice(ways) for _ in range(70)]
+    compare(partial(Watched.steps, hows=hows, mark="first"), tmp_path)
