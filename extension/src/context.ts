@@ -6,6 +6,7 @@ import { join } from "node:path";
 
 import { type Disposable, type ExtensionContext, type LogOutputChannel } from "vscode";
 
+import { Captures } from "./captures";
 import { Interpreters } from "./client/interpreters";
 import { Server } from "./client/server";
 import { Config } from "./config";
@@ -35,6 +36,7 @@ export class Context implements Disposable {
   readonly reports: Reports;
   readonly memory: Memory;
   readonly pins: Pins;
+  readonly captures: Captures;
   readonly tree: TraceTree;
   readonly follower: FollowCursor;
   readonly #disposables: Disposable[];
@@ -52,13 +54,20 @@ export class Context implements Disposable {
     this.server = new Server(this.folders, this.config, this.interpreters, log);
     this.sessions = new Sessions(this.server, log);
     this.focus = new Focus(this.sessions, this.server, log);
-    this.preparation = new Preparation(this.config, this.folders, this.sessions, log);
+    this.captures = new Captures(this.memory, this.server, this.messages);
+    this.preparation = new Preparation(
+      this.config,
+      this.folders,
+      this.sessions,
+      this.captures,
+      log,
+    );
     this.reports = new Reports(this.sessions, this.messages, log);
     this.pins = new Pins(this.server, this.messages);
-    this.tree = new TraceTree(this.server, this.pins, log);
+    this.tree = new TraceTree(this.server, this.pins, this.captures, log);
     this.follower = new FollowCursor(this.tree, this.focus, this.memory, log);
     this.#disposables = [
-      ...[this.follower, this.tree, this.pins],
+      ...[this.follower, this.tree, this.pins, this.captures],
       new Status(this.server, this.sessions),
       ...[this.focus, this.reports, this.sessions, this.server, this.interpreters],
     ];

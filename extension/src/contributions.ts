@@ -27,6 +27,10 @@ export const Command = {
   clearFilter: "shapetrace.clearFilter",
   followCursor: "shapetrace.followCursor",
   unfollowCursor: "shapetrace.unfollowCursor",
+  captureValues: "shapetrace.captureValues",
+  capturedValues: "shapetrace.capturedValues",
+  stopCapturing: "shapetrace.stopCapturing",
+  stopCapturingAll: "shapetrace.stopCapturingAll",
   /** Only for `${command:pickProcess}` in debug configurations. */
   pickProcess: "shapetrace.pickProcess",
 } as const;
@@ -93,6 +97,8 @@ export const ContextKey = {
   hasPin: "shapetrace.hasPin",
   /** Only some nodes of the trace tree are shown. */
   isFiltered: "shapetrace.isFiltered",
+  /** Values are captured from the next session on. */
+  hasCaptures: "shapetrace.hasCaptures",
   /** The trace tree shows what was made where the cursor is. */
   isFollowingCursor: "shapetrace.isFollowingCursor",
 } as const;

@@ -5,6 +5,7 @@ import { readTarget, type Target } from "./model/target";
 
 const TARGET = "traceTarget";
 const FOLLOWS_CURSOR = "followsCursor";
+const CAPTURE_PATHS = "capturePaths";
 const HAS_SEEN_TRACE = "hasSeenTrace";
 const HAS_SEEN_HINTS_NOTICE = "hasSeenInlayHintsNotice";
 
@@ -30,6 +31,16 @@ export class Memory {
 
   async rememberFollowing(follows: boolean): Promise<void> {
     await this.workspace.update(FOLLOWS_CURSOR, follows);
+  }
+
+  /** The paths of values that are captured in this workspace. */
+  get capturePaths(): readonly string[] {
+    const paths: unknown = this.workspace.get(CAPTURE_PATHS);
+    return Array.isArray(paths) ? paths.filter((path) => typeof path === "string") : [];
+  }
+
+  async rememberCapturePaths(paths: readonly string[]): Promise<void> {
+    await this.workspace.update(CAPTURE_PATHS, paths);
   }
 
   /** Whether the trace tree was ever looked at with a trace in it. */

@@ -19,6 +19,8 @@ const CONFIGURE: Action = {
 };
 const RESTART: Action = { title: "Restart Server", command: Command.restartServer };
 const RUN_OTHER: Action = { title: "Run Something Else...", command: Command.traceForwardPassOf };
+const TRACE: Action = { title: "Trace Forward Pass", command: Command.traceForwardPass };
+const CAPTURED: Action = { title: "Captured Values...", command: Command.capturedValues };
 
 type Show = (text: string, ...actions: Action[]) => Thenable<Action | undefined>;
 
@@ -81,6 +83,16 @@ export class Messages {
   silence({ text, isConfigured }: Explanation): Promise<void> {
     const remedy = isConfigured ? CONFIGURE : SELECT;
     return offer(window.showWarningMessage, text, remedy, SHOW_LOG);
+  }
+
+  /** Says what was added to what is captured; a program that runs has to be started anew for it. */
+  willBeCaptured(text: string, isRunning: boolean): Promise<void> {
+    const actions = isRunning ? [CAPTURED] : [TRACE, CAPTURED];
+    return offer(window.showInformationMessage, text, ...actions);
+  }
+
+  notCaptured(text: string): Promise<void> {
+    return offer(window.showWarningMessage, text, CAPTURED);
   }
 
   otherMachine(name: string, machine: string): Promise<void> {

@@ -34,6 +34,8 @@ export interface InitializationOptions {
   /** A folder of this window where the server keeps what programs sent. */
   readonly storage: string;
   readonly settings: ServerSettings;
+  /** The paths of values that are to be captured. */
+  readonly captures: readonly string[];
 }
 
 /** Whether a whole debug run is watched, or the program ends after one forward pass. */
@@ -117,9 +119,15 @@ export interface Status {
   readonly extra: JsonObject;
 }
 
-export const NODE_KINDS = ["process", "module", "op", "kernel", "fold"] as const;
+export const NODE_KINDS = [
+  ...(["process", "module", "op", "kernel", "fold"] as const),
+  ...(["captures", "capturePath", "captureName", "capture"] as const),
+] as const;
 
-/** What a node of the trace tree is; a fold is ops in a row that a library made. */
+/**
+ * What a node of the trace tree is. A fold is ops in a row that a library made; below all captured
+ * values stand the paths that were asked for, what these have found, and each value of it.
+ */
 export type NodeKind = (typeof NODE_KINDS)[number];
 
 /** Asks for some of what is below a node, or for the outermost nodes. */
@@ -143,6 +151,16 @@ export interface TreeNode {
   readonly isExpanded: boolean;
   readonly isPinned: boolean;
   readonly isFailed: boolean;
+  readonly histogram: Histogram | null;
+  readonly extra: JsonObject;
+}
+
+/** How many numbers lie where between two others. */
+export interface Histogram {
+  readonly low: string;
+  readonly high: string;
+  /** Of equal parts of the range; 100 for the part with most. */
+  readonly heights: readonly number[];
   readonly extra: JsonObject;
 }
 
@@ -288,6 +306,12 @@ const exported = record<Exported>({
 
 const processesTold = record<ProcessesTold>({ processes: { key: "processes", form: integer } });
 
+const histogram = record<Histogram>({
+  low: { key: "low", form: text },
+  high: { key: "high", form: text },
+  heights: { key: "heights", form: listOf(integer) },
+});
+
 const treeNode = record<TreeNode>({
   id: { key: "id", form: text },
   key: { key: "key", form: text },
@@ -298,6 +322,7 @@ const treeNode = record<TreeNode>({
   isExpanded: { key: "isExpanded", form: boolean },
   isPinned: { key: "isPinned", form: boolean },
   isFailed: { key: "isFailed", form: boolean },
+  histogram: { key: "histogram", form: nullable(histogram) },
 });
 
 const treePage = record<TreePage>({

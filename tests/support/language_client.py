@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -48,8 +48,14 @@ CAPABILITIES = types.ClientCapabilities(
 class Client:
     """One editor with one server."""
 
-    def __init__(self, storage: Path, settings: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        storage: Path,
+        settings: Mapping[str, Any] | None = None,
+        captures: Sequence[str] = (),
+    ) -> None:
         self.storage = storage
+        self.captures = captures
         self.settings = settings
         self.refreshes: list[tuple[float, str]] = []
         """When the server asked to be asked again, and for what."""
@@ -59,6 +65,7 @@ class Client:
         """What was pinned, in runs that had nothing of it."""
         """What was pinned, one after the other."""
         self.tree_changes = 0
+        self.capture_problems: list[dict[str, Any]] = []
         self.messages: list[str] = []
         self.at_end: list[Callable[[], None]] = []
         """Called when the server has ended."""
@@ -92,6 +99,7 @@ class Client:
                     initialization_options={
                         "storage": str(self.storage),
                         "settings": self.settings,
+                        "captures": list(self.captures),
                     },
                 )
             )
@@ -223,7 +231,8 @@ class Client:
                     self._changed.wait(min(left, 0.1))
 
     def _heard(self) -> int:
-        return len(self.refreshes) + len(self.statuses) + len(self.pins) + self.tree_changes
+        told = len(self.refreshes) + len(self.statuses) + len(self.capture_problems)
+        return told + len(self.pins) + self.tree_changes
 
     def _listen(self) -> None:
         client = self._client
@@ -245,6 +254,10 @@ class Client:
             if params["lost"] is not None:
                 self.lost_pins.append(params["lost"])
             self._note(self.pins, params["pin"])
+
+        @client.feature("shapetrace/captureProblem")
+        def capture_problem(params: dict[str, Any]) -> None:
+            self._note(self.capture_problems, params)
 
         @client.feature("shapetrace/traceChanged")
         def trace_changed(params: dict[str, Any]) -> None:
@@ -272,9 +285,11 @@ class Client:
 
 
 @contextmanager
-def running(storage: Path, settings: Mapping[str, Any] | None = None) -> Iterator[Client]:
+def running(
+    storage: Path, settings: Mapping[str, Any] | None = None, captures: Sequence[str] = ()
+) -> Iterator[Client]:
     """A client with a server that is ended in any case."""
-    client = Client(storage, settings)
+    client = Client(storage, settings, captures)
     client.start()
     try:
         yield client

@@ -13,14 +13,16 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Variable
 from shapetrace.events.rows import RowReader
+from shapetrace.server.captured import Captured
 from shapetrace.server.listener import Listener, ProcessKey
+from shapetrace.transport.captures import CapturedValue, read_captures
 from shapetrace.transport.framing import Message
 from shapetrace.transport.handshake import Hello
 from shapetrace.transport.session import VARIABLE, AfterPass, Level, Mode, SessionAddress
@@ -50,6 +52,7 @@ class Heard:
         self.variables: dict[int, Variable] = {}
         self.counts: dict[int, int] = {}
         self.coverage: tuple[Coverage, ...] = ()
+        self.captured = Captured()
         self.bye: str | None = None
         self.gone: str | None = None
         """Why the connection ended; None while it stands."""
@@ -86,6 +89,11 @@ class Heard:
             counts[module.path] = counts.get(module.path, 0) + number
         return counts
 
+    def values(self, name: str) -> list[CapturedValue]:
+        """The captured values of a name."""
+        named = [kept for kept in self.captured.names.values() if kept.about.name == name]
+        return [value for kept in named for value in kept.values]
+
     def wait_for(self, condition: Callable[[Heard], object], seconds: float = PATIENCE) -> None:
         """Wait until something holds of what was heard."""
         deadline = time.monotonic() + seconds
@@ -111,6 +119,8 @@ class Heard:
         match message["type"]:
             case "rows":
                 self._take_rows(message)
+            case "captures":
+                self.captured.add(read_captures(message))
             case "status":
                 self.statuses.append(message)
             case "bye":
@@ -137,9 +147,15 @@ class SessionServer:
     """Listens as the language server does, in a thread of this process."""
 
     def __init__(
-        self, port: int | None = None, token: str | None = None, session: str = "a session"
+        self,
+        port: int | None = None,
+        token: str | None = None,
+        session: str = "a session",
+        captures: Sequence[str] = (),
     ) -> None:
         self.session = session
+        self.captures = tuple(captures)
+        """The paths of values that programs are to capture."""
         self.port = 0
         self.token = ""
         self.all: dict[int, Heard] = {}
@@ -185,6 +201,7 @@ class SessionServer:
             level,
             shows_variables,
             folder,
+            self.captures,
         )
         return {"PYTHONPATH": str(BACKEND), VARIABLE: text_of_address(address)}
 

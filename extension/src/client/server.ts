@@ -10,6 +10,12 @@ import {
 } from "vscode";
 import type { LanguageClient } from "vscode-languageclient/node";
 
+import {
+  CAPTURE_PROBLEM,
+  captureProblem,
+  type CaptureProblem,
+  WANT_CAPTURES,
+} from "../captureProtocol";
 import { type Config, SERVER_SETTINGS } from "../config";
 import type { Folders } from "../folders";
 import { messageOf } from "../log";
@@ -51,12 +57,14 @@ export class Server implements Disposable {
   #state: ServerState = { kind: "stopped" };
   #running: Promise<Running> | undefined;
   #isVisible = true;
+  #captures: readonly string[] = [];
   readonly #crashes = new Crashes();
   readonly #stateChanged = new EventEmitter<ServerState>();
   readonly #restarted = new EventEmitter<void>();
   readonly #statusReceived = new EventEmitter<Status>();
   readonly #traceChanged = new EventEmitter<void>();
   readonly #pinChanged = new EventEmitter<Pinned>();
+  readonly #captureProblemReceived = new EventEmitter<CaptureProblem>();
   readonly #disposables: Disposable[];
 
   readonly onDidChangeState: Event<ServerState> = this.#stateChanged.event;
@@ -66,6 +74,8 @@ export class Server implements Disposable {
   /** The trace tree is no longer as it was when it was last asked for. */
   readonly onDidChangeTrace: Event<void> = this.#traceChanged.event;
   readonly onDidChangePin: Event<Pinned> = this.#pinChanged.event;
+  /** A program has nothing that a path of captured values could mean. */
+  readonly onDidReceiveCaptureProblem: Event<CaptureProblem> = this.#captureProblemReceived.event;
 
   constructor(
     private readonly folders: Folders,
@@ -125,6 +135,12 @@ export class Server implements Disposable {
     this.#notify(SHOW_HINTS, { visible });
   }
 
+  /** Tells which values are to be captured from the next session on. */
+  wantCaptures(paths: readonly string[]): void {
+    this.#captures = paths;
+    this.#notify(WANT_CAPTURES, { paths });
+  }
+
   async restart(): Promise<void> {
     this.#crashes.forget();
     await this.#stop();
@@ -144,6 +160,7 @@ export class Server implements Disposable {
       this.#statusReceived,
       this.#traceChanged,
       this.#pinChanged,
+      this.#captureProblemReceived,
     ]) {
       disposable.dispose();
     }
@@ -173,7 +190,8 @@ export class Server implements Disposable {
     const { buildClient, startProcess } = await import("./languageClient");
     const settings = this.config.forServer();
     const server = await startProcess(command, this.log);
-    const options = { storage: this.folders.storage, settings };
+    const captures = this.#captures;
+    const options = { storage: this.folders.storage, settings, captures };
     const client = buildClient(server, options, this.log, () => {
       this.#lost(server);
     });
@@ -187,6 +205,11 @@ export class Server implements Disposable {
         this.#pinChanged.fire(pinned.read(parameters));
       });
     });
+    client.onNotification(CAPTURE_PROBLEM, (parameters: unknown) => {
+      this.#receive("a problem of captured values", () => {
+        this.#captureProblemReceived.fire(captureProblem.read(parameters));
+      });
+    });
     client.onNotification(TRACE_CHANGED, () => {
       this.#traceChanged.fire();
     });
@@ -198,6 +221,9 @@ export class Server implements Disposable {
       throw new ServerError(`The language server did not start (${words}). The log has more.`);
     }
     this.#set({ kind: "running" });
+    if (captures !== this.#captures) {
+      await client.sendNotification(WANT_CAPTURES, { paths: this.#captures });
+    }
     if (!this.#isVisible) {
       await client.sendNotification(SHOW_HINTS, { visible: false });
     }

@@ -2,10 +2,11 @@ import { Position, Range, Uri, window } from "vscode";
 
 import type { Context } from "../context";
 import { PLACE } from "../protocol";
+import { isCaptured } from "../views/traceTree";
 import { elementOf } from "./calls";
 
 /** Shows the line that made a call of the trace tree, and selects the call. */
-export async function goToCall({ server }: Context, argument?: unknown): Promise<void> {
+export async function goToCall({ server, tree }: Context, argument?: unknown): Promise<void> {
   const element = elementOf(argument);
   if (element === undefined) {
     return;
@@ -17,6 +18,9 @@ export async function goToCall({ server }: Context, argument?: unknown): Promise
     const text = `Shapetrace: no line that is there made ${element.item.label}`;
     window.setStatusBarMessage(text, 3000);
     return;
+  }
+  if (isCaptured(element.item)) {
+    tree.stayAt(place.uri, place.start[0] ?? 0);
   }
   const range = new Range(positionAt(place.start), positionAt(place.end));
   const options = { selection: range, preserveFocus: true, preview: true };

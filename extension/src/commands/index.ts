@@ -4,6 +4,8 @@ import { commands, type Disposable } from "vscode";
 import { Command } from "../contributions";
 import type { Context } from "../context";
 import { messageOf } from "../log";
+import { capturedValues } from "./capturedValues";
+import { captureValues } from "./captureValues";
 import { clearHints } from "./clearHints";
 import type { Handler } from "./command";
 import { exportTrace } from "./exportTrace";
@@ -20,6 +22,7 @@ import { showLog } from "./showLog";
 import { showMoreCalls } from "./showMoreCalls";
 import { showTrace } from "./showTrace";
 import { nextCall, previousCall } from "./stepCall";
+import { stopCapturing, stopCapturingAll } from "./stopCapturing";
 import { toggleHints } from "./toggleHints";
 import { traceForwardPass } from "./traceForwardPass";
 import { traceForwardPassOf } from "./traceForwardPassOf";
@@ -47,6 +50,10 @@ const HANDLERS: Readonly<Record<Command, Handler>> = {
   [Command.clearFilter]: clearFilter,
   [Command.followCursor]: followCursor,
   [Command.unfollowCursor]: unfollowCursor,
+  [Command.captureValues]: captureValues,
+  [Command.capturedValues]: capturedValues,
+  [Command.stopCapturing]: stopCapturing,
+  [Command.stopCapturingAll]: stopCapturingAll,
   [Command.pickProcess]: pickProcess,
 };
 

@@ -22,6 +22,8 @@ export interface AgentSession {
   readonly showsVariables: boolean;
   /** The folder that is open, against which the editor resolves links that begin with a dot. */
   readonly folder: string;
+  /** The paths of values that are to be captured. */
+  readonly captures: readonly string[];
 }
 
 export interface Surroundings {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 
 import { type DebugConfiguration, type WorkspaceFolder } from "vscode";
 
+import type { Captures } from "../captures";
 import type { Config } from "../config";
 import { DebugType } from "../contributions";
 import type { Folders } from "../folders";
@@ -27,6 +28,7 @@ export class Preparation {
     private readonly config: Config,
     private readonly folders: Folders,
     private readonly sessions: Sessions,
+    private readonly captures: Captures,
     private readonly log: Log,
   ) {}
 
@@ -67,6 +69,7 @@ export class Preparation {
       level: this.config.get("trace.level", scope),
       showsVariables: this.config.get("variables.enabled", scope),
       folder: folder?.uri.fsPath ?? "",
+      captures: this.captures.paths,
     };
     session.agent = agent;
     this.log.info(`${given.name}: session ${session.id} awaits its program`);

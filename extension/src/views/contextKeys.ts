@@ -6,7 +6,7 @@ import { ContextKey, FOREIGN_DEBUG_TYPES } from "../contributions";
 import { property } from "../model/interpreters";
 
 export function maintainContextKeys(context: Context): Disposable {
-  const { follower, pins, sessions, tree } = context;
+  const { captures, follower, pins, sessions, tree } = context;
   const values = new Map<ContextKey, boolean>();
   const set = (key: ContextKey, value: boolean) => {
     if (values.get(key) !== value) {
@@ -25,6 +25,7 @@ export function maintainContextKeys(context: Context): Disposable {
     set(ContextKey.hasPin, pins.current !== null);
     set(ContextKey.isFiltered, tree.filter !== "");
     set(ContextKey.isFollowingCursor, follower.isFollowing);
+    set(ContextKey.hasCaptures, captures.paths.length > 0);
   };
   set(ContextKey.isActive, true);
   updateSessions();
@@ -34,6 +35,7 @@ export function maintainContextKeys(context: Context): Disposable {
     sessions.onDidChange(updateSessions),
     extensions.onDidChange(updateExtensions),
     pins.onDidChange(updateViews),
+    captures.onDidChange(updateViews),
     tree.onDidChangeState(updateViews),
     follower.onDidChange(updateViews),
   );

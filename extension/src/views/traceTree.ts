@@ -11,12 +11,15 @@ import {
   TreeItem,
   TreeItemCollapsibleState,
   type TreeView,
+  Uri,
   window,
 } from "vscode";
 
+import type { Captures } from "../captures";
 import type { Server } from "../client/server";
 import { Command, View } from "../contributions";
 import { type Log, messageOf } from "../log";
+import { histogramAddress, ICON, PICTURE } from "../model/histogram";
 import { type Element, type Loaded, LoadedTree } from "../model/tree";
 import type { Pins } from "../pins";
 import { type NodeKind, STORY, TREE, TREE_PATH, type TreePage, type TreeNode } from "../protocol";
@@ -33,6 +36,10 @@ const ICONS: Readonly<Record<NodeKind, string>> = {
   op: "symbol-operator",
   kernel: "chip",
   fold: "library",
+  captures: "graph",
+  capturePath: "symbol-variable",
+  captureName: "symbol-variable",
+  capture: "symbol-number",
 };
 
 const NOTHING: TreePage = { nodes: [], hasMore: false, extra: {} };
@@ -55,6 +62,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   #filter = "";
   /** Grows with each place that is to be shown: only the last one counts. */
   #revealed = 0;
+  #stay: { readonly uri: string; readonly line: number } | undefined;
   /** Whether the program has stopped elsewhere since something was selected. */
   #isLeft = false;
 
@@ -65,6 +73,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   constructor(
     private readonly server: Server,
     pins: Pins,
+    private readonly captures: Captures,
     private readonly log: Log,
   ) {
     this.#view = window.createTreeView(View.trace, {
@@ -134,11 +143,21 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
     this.#isLeft = true;
   }
 
+  /** A captured value stays selected while the cursor is where it was made. */
+  stayAt(uri: string, line: number): void {
+    this.#stay = { uri, line };
+  }
+
   /** Selects the call that was made at a place, of several the one nearest to the selected one. */
   async revealCallAt(uri: string, line: number, character: number): Promise<void> {
     const turn = ++this.#revealed;
     const isWanted = () => turn === this.#revealed && this.isVisible;
     const [selected] = this.#view.selection;
+    const isStaying = this.#stay?.uri === uri && this.#stay.line === line && !this.#isLeft;
+    if (isStaying && selected?.kind === "node" && isCaptured(selected.item)) {
+      return;
+    }
+    this.#stay = undefined;
     const near = selected?.kind === "node" && !this.#isLeft ? selected.item.id : null;
     const question = { uri, line, character, near, filter: this.#filter };
     const found = await this.server.requestIfRunning(TREE_PATH, question);
@@ -180,7 +199,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
     if (element.kind === "more") {
       return moreItem(element);
     }
-    const item = itemOf(element);
+    const item = itemOf(element, this.captures.paths);
     const id = this.#idOf(element);
     item.id = id;
     const { hasChildren, isExpanded } = element.item;
@@ -202,7 +221,10 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
       const { id, label, description } = element.item;
       const story = await this.server.requestIfRunning(STORY, { node: id });
       const markdown = story?.markdown ?? "";
-      item.tooltip = markdown === "" ? `${label}  ${description}` : new MarkdownString(markdown);
+      item.tooltip =
+        markdown === ""
+          ? `${label}  ${description}`
+          : new MarkdownString(markdown + pictureOf(element.item));
     }
     return item;
   }
@@ -256,18 +278,44 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   }
 }
 
-function itemOf(element: Loaded<TreeNode>): TreeItem {
-  const { kind, label, description, isPinned, isFailed } = element.item;
+function itemOf(element: Loaded<TreeNode>, captured: readonly string[]): TreeItem {
+  const { kind, label, description, isPinned } = element.item;
   const item = new TreeItem(label);
   item.description = description;
-  item.contextValue = isPinned ? `${kind}.pinned` : kind;
-  item.iconPath = isFailed
-    ? new ThemeIcon("error", new ThemeColor("list.errorForeground"))
-    : new ThemeIcon(isPinned ? "pinned" : ICONS[kind]);
-  if (kind !== "process") {
+  const isWanted =
+    kind === "captures" ? captured.length > 0 : kind === "capturePath" && captured.includes(label);
+  item.contextValue = isPinned ? `${kind}.pinned` : isWanted ? `${kind}.wanted` : kind;
+  item.iconPath = iconOf(element.item);
+  if (kind !== "process" && kind !== "captures") {
     item.command = { command: Command.goToCall, title: "Go to Call", arguments: [element] };
   }
   return item;
+}
+
+/** Whether a node is one of captured values, and of no call. */
+export function isCaptured({ kind }: TreeNode): boolean {
+  return kind.startsWith("capture");
+}
+
+function iconOf({ kind, isFailed, isPinned, histogram }: TreeNode): ThemeIcon | Uri {
+  if (isFailed) {
+    return kind === "capturePath"
+      ? new ThemeIcon("warning", new ThemeColor("list.warningForeground"))
+      : new ThemeIcon("error", new ThemeColor("list.errorForeground"));
+  }
+  if (histogram !== null) {
+    return Uri.parse(histogramAddress(histogram.heights, ICON), true);
+  }
+  return new ThemeIcon(isPinned ? "pinned" : ICONS[kind]);
+}
+
+/** The picture of captured values, in Markdown. */
+function pictureOf({ histogram }: TreeNode): string {
+  if (histogram === null) {
+    return "";
+  }
+  const { heights, low, high } = histogram;
+  return `\n\n![${low} to ${high}](${histogramAddress(heights, PICTURE)})`;
 }
 
 function moreItem(element: TraceElement): TreeItem {

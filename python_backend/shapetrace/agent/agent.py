@@ -18,12 +18,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from shapetrace.agent import debugger, here, in_place
+from shapetrace.agent.captures import Captures
 from shapetrace.agent.hiding import hide_code, hide_skips, unseen
 from shapetrace.agent.panes import show_shapes
 from shapetrace.process.ending import Ending
 from shapetrace.process.exits import WatchedExits
 from shapetrace.process.forks import undivided
-from shapetrace.process.main_thread import soon_on_main_thread
+from shapetrace.process.main_thread import raise_on_main_thread, soon_on_main_thread
 from shapetrace.recorder.arrival import when_torch_is_imported
 from shapetrace.recorder.ranks import rank_and_world_size
 from shapetrace.transport.handshake import this_process
@@ -97,8 +98,11 @@ class Agent:
         self._refused = 0
         """How many messages with rows could not be sent, one after the other."""
         self._files: set[str] = set()
+        self._captures = Captures(address.captures, System.now)
         self._exits = WatchedExits(self._finish)
-        self._ending = Ending(_raise_in_main, self._end_process, lambda: self._running_seconds)
+        self._ending = Ending(
+            raise_on_main_thread, self._end_process, lambda: self._running_seconds
+        )
         # The command line is told later: it is still the debugger's, with the debugger's secrets.
         self._sender = Sender(
             address,
@@ -167,6 +171,8 @@ class Agent:
         try:
             # From here on the debugger may want it, and be in no place to import anything.
             importlib.import_module("shapetrace.panes")
+            if self.address.captures:
+                importlib.import_module("shapetrace.agent.capturing")
             recorder = self._recorder = self._started_recorder()
             self._state = "recording"
             self._stop_if_nobody_listens(recorder)
@@ -201,6 +207,7 @@ class Agent:
             program_began_at=self._began_at,
             hide_code=hide_code,
             unseen=unseen,
+            before_pass=unseen(self._captures.before_call) if self.address.captures else None,
         )
         # Our module call asks it each time, and a step into the module would go there first.
         hide_code(is_dynamo_compiling.__code__)
@@ -235,6 +242,7 @@ class Agent:
         if os.getpid() != self._pid:
             return
         self._state = "complete"
+        self._captures.end()
         if self.address.after_pass == "stop" and not _is_worker():
             self._ending.raise_in_program()
 
@@ -278,6 +286,7 @@ class Agent:
         self._sender.after_fork_in_child()
         while self._undo:
             self._undo.pop()()
+        self._captures.end()
         if self._recorder is not None:
             self._recorder.stop_in_child()
         return None if was_over else Agent(self.address, "fork", self._began_at)
@@ -322,6 +331,7 @@ class Agent:
         if not self._sender.is_connected:
             return
         recorder = self._recorder
+        self._captures.tell(self._sender)
         if recorder is not None and self._sender.waiting < FULL:
             self._send_all(recorder, final=False)
             now = System.now()
@@ -419,6 +429,7 @@ class Agent:
         self._writer = None
         self._told = None
         self._next_changes = 0.0
+        self._captures.begin_anew()
         if self._is_finished:
             self._say_last_words()
 
@@ -442,6 +453,7 @@ class Agent:
                     self._message = "the program ended before all of it could be told"
                     break
             self._send_changes(recorder)
+        self._captures.tell(self._sender)
         self._tell()
         reason = "the program has ended" if self._is_finished else "the debugger has left"
         self._sender.offer({"type": "bye", "reason": reason}, important=True)
@@ -460,6 +472,7 @@ class Agent:
 
     def _end_recording(self, recorder: Recorder) -> None:
         recorder.stop()
+        self._captures.end()
         has_passed = self.address.mode == "debug" or recorder.passes_seen
         # Of forked children, most often none is to run a model.
         if self._beginning == "fork" or (recorder.modules and has_passed):
@@ -479,12 +492,3 @@ def _is_worker() -> bool:
     """Whether this process loads data for another one, which counts on it to go on."""
     worker = sys.modules.get("torch.utils.data._utils.worker")
     return getattr(worker, "_worker_info", None) is not None
-
-
-def _raise_in_main() -> bool:
-    """Have the main thread raise what ends it, as soon as it is back from what it waits for."""
-    import ctypes
-
-    ident = threading.main_thread().ident or 0
-    raised: Callable[..., int] = ctypes.pythonapi.PyThreadState_SetAsyncExc
-    return raised(ctypes.c_ulong(ident), ctypes.py_object(SystemExit)) == 1

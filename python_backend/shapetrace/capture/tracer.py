@@ -131,7 +131,7 @@ class ModelTracer:
         if self._running is not None:
             raise CaptureError("this tracer is running already; leave its `with` block first")
         label = ", ".join(path.text for each in self.variables for path in each.paths)
-        self._gathering = gathering_for_this_process(label)
+        self._gathering = self.gathering(label)
         running = _Running(self, self._gathering, self._counts)
         running.start()
         self._running = running
@@ -153,6 +153,10 @@ class ModelTracer:
                 raise
             # The program's own error goes on; this one is told of.
             self.note(f"what was captured could not be handed over: {failure!r}")
+
+    def gathering(self, label: str) -> Gathering:
+        """How what is captured gets to rank 0."""
+        return gathering_for_this_process(label)
 
     def root_listener(self) -> RootListener:
         """For a call of the model that was under way when the block was entered."""

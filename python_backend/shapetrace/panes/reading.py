@@ -137,7 +137,7 @@ def _statistics(tensor: Any, torch: Any) -> str:
 def _pieces(tensor: Any, most: int) -> Iterator[Any]:
     """Small parts of a tensor: all of it, or so many numbers of it that are spread over it."""
     if tensor.numel() <= most:
-        yield from _halves(tensor)
+        yield from small_parts(tensor)
         return
     bits = (most // _PIECE).bit_length()
     read = 0
@@ -151,12 +151,13 @@ def _pieces(tensor: Any, most: int) -> Iterator[Any]:
         yield piece
 
 
-def _halves(tensor: Any) -> Iterator[Any]:
+def small_parts(tensor: Any) -> Iterator[Any]:
+    """All of a tensor in parts that torch reads on the thread that asks."""
     if tensor.numel() < _PIECE:
         yield tensor
         return
     for half in _split(tensor):
-        yield from _halves(half)
+        yield from small_parts(half)
 
 
 def _piece(tensor: Any, where: float) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _thread
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable
 from types import FrameType
@@ -47,3 +48,12 @@ def _call_next(_: int | None) -> int:
     except BaseException:
         pass
     return 0
+
+
+def raise_on_main_thread() -> bool:
+    """Have the main thread raise what ends it, as soon as it is back from what it waits for."""
+    import ctypes
+
+    ident = threading.main_thread().ident or 0
+    raised: Callable[..., int] = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    return raised(ctypes.c_ulong(ident), ctypes.py_object(SystemExit)) == 1

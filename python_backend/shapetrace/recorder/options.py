@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shapetrace.recorder.debuggers import Debugger
+
+if TYPE_CHECKING:
+    from torch.nn import Module
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +40,5 @@ class RecorderOptions:
     """When its files may have been read first; None for when the recording began."""
     unseen: Callable[[Any], Any] | None = None
     """Turns a function into one that a debugger does not look into, nor into what it calls."""
+    before_pass: Callable[[Module], object] | None = None
+    """Called before each outermost call of a module with parameters, on the program's thread."""

@@ -7,7 +7,7 @@ does not begin the loop anew. A place in a loop that has been left lies before a
 from __future__ import annotations
 
 import dis
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
 from types import CodeType
@@ -17,6 +17,8 @@ from shapetrace.recorder.steps import Handler, Listing
 
 _Ways: TypeAlias = dict[int, set[int]]
 """Where the program may go on after each instruction."""
+
+_ENDS: Final = frozenset({"RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS"})
 
 
 class _Loop(NamedTuple):
@@ -36,11 +38,15 @@ class Order:
         """The first instruction."""
         self._usual: Final = {each: set(listing.following[each]) for each in listing.offsets}
         self._every: Final = _with_handlers(self._usual, listing.handlers)
+        sources = _turned_around(self._every)
         # Few a ``with`` has the program go on behind it after an error.
         self._likely: Final = _with_handlers(
             self._usual, [each for each in listing.handlers if not _is_of_with(code, each.target)]
         )
-        self._loops: Final = tuple(sorted(self._find_loops(), key=lambda loop: loop.head))
+        self._ends: Final = frozenset(
+            each for each in listing.offsets if _is_end(code, each) and not self._likely[each]
+        )
+        self._loops: Final = tuple(sorted(self._find_loops(sources), key=lambda loop: loop.head))
         self._heads: Final = frozenset(loop.head for loop in self._loops)
         self._before: Final = _turned_around(self._every, self._heads)
         self._behind: Final[dict[int, set[int]]] = {}
@@ -114,15 +120,19 @@ class Order:
         )
 
     def is_followed(self, place: int, other: int, beginning: int) -> bool:
-        """Whether the program does not begin anew after a place without going by another one."""
+        """Whether the program does not begin anew after a place without going by another one.
+
+        It does so, too, where it leaves the function, which may be called again.
+        """
         place, other = self.align(place), self.align(other)
-        return beginning not in _come_to(self._likely, place, without=other)
+        behind = _come_to(self._likely, place, without=other)
+        return beginning not in behind and self._ends.isdisjoint(behind)
 
     def align(self, offset: int) -> int:
         """Where the instruction begins that an offset lies in."""
         return self._offsets[max(bisect_right(self._offsets, offset) - 1, 0)]
 
-    def _find_loops(self) -> Iterator[_Loop]:
+    def _find_loops(self, before: _Ways) -> Iterator[_Loop]:
         ends: dict[int, set[int]] = {}
         for source, targets in self._usual.items():
             for target in targets:
@@ -133,8 +143,8 @@ class Order:
         for head, sources in ends.items():
             # What leaves the loop stands in it, too.
             last = max(sources & without_errors, default=head)
-            inside = {each for each in self._offsets if head <= each <= last}
-            yield _Loop(head, frozenset(inside | self._between(head, sources)))
+            inside = _from_to(self._offsets, head, last + 1)
+            yield _Loop(head, frozenset(inside) | _between(before, head, sources))
 
     def _is_only_by(self, place: int, here: int) -> bool:
         """Whether the program never comes to an instruction but by another one."""
@@ -142,22 +152,27 @@ class Order:
             return True
         return here not in _come_to(self._every, self.first, without=place)
 
-    def _between(self, head: int, sources: set[int]) -> set[int]:
-        """What leads from the head of a loop to the jumps back there."""
-        before = _turned_around(self._every)
-        found = {head, *sources}
-        for source in sources - {head}:
-            found |= _come_to(before, source, without=head)
-        return found
+
+def _between(before: _Ways, head: int, sources: set[int]) -> set[int]:
+    """What leads from the head of a loop to the jumps back there."""
+    found = {head, *sources}
+    for source in sources - {head}:
+        found |= _come_to(before, source, without=head)
+    return found
+
+
+def _from_to(offsets: list[int], start: int, end: int) -> list[int]:
+    """The instructions from an offset up to another one."""
+    return offsets[bisect_left(offsets, start) : bisect_left(offsets, end)]
 
 
 def _with_handlers(ways: _Ways, handlers: Iterable[Handler]) -> _Ways:
     """The same with the ways that errors take."""
     found = {offset: set(targets) for offset, targets in ways.items()}
+    offsets = list(found)
     for handler in handlers:
-        for offset, targets in found.items():
-            if handler.start <= offset < handler.end:
-                targets.add(handler.target)
+        for offset in _from_to(offsets, handler.start, handler.end):
+            found[offset].add(handler.target)
     return found
 
 
@@ -202,6 +217,11 @@ def _way_to(ways: _Ways, start: int, end: int, heads: frozenset[int]) -> list[in
     while way[-1] != start:
         way.append(before[way[-1]])
     return way[::-1]
+
+
+def _is_end(code: CodeType, offset: int) -> bool:
+    """Whether a function ends by an instruction, other than by an error of what it called."""
+    return dis.opname[code.co_code[offset]] in _ENDS
 
 
 def _is_of_with(code: CodeType, handler: int) -> bool:

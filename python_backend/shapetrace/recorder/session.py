@@ -283,6 +283,9 @@ class Recorder:
                 variant.count = count
             self._finish()
             return False
+        before = self.options.before_pass
+        if before is not None and state.in_pass and owns_parameters(module):
+            before(module)
         if self.rest.needs_signatures and state.evaluation is None:
             self._pass_signature = signature_of(module, args, kwargs)
             self._changes_before_pass = self._changes

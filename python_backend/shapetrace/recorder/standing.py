@@ -26,7 +26,7 @@ from shapetrace.recorder.callsite import (
 from shapetrace.recorder.frames import forget_locals, read_locals
 from shapetrace.recorder.marks import Mark, Marks, module_since, op_since
 from shapetrace.recorder.records import ERROR, ModuleVariant
-from shapetrace.recorder.turns import Turns, total_of
+from shapetrace.recorder.turns import Turns, results_of, total_of
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
@@ -83,8 +83,17 @@ class _Search:
     running: frozenset[int]
     found: dict[int, None] = field(default_factory=dict)
 
-    def take(self, activation: Activation, here: int | None, inline: frozenset[int]) -> None:
-        """Note what was reached from the sites of a function that is at an instruction."""
+    def take(
+        self,
+        activation: Activation,
+        here: int | None,
+        inline: frozenset[int],
+        without: frozenset[int] = frozenset(),
+    ) -> None:
+        """Note what was reached from the sites of a function that is at an instruction.
+
+        Of some places, by their offsets, it is not known.
+        """
         noted = [] if self.marks is None else self.marks.get(activation, [])
         marks = self.marks if noted is not None else None
         sites = [
@@ -97,6 +106,8 @@ class _Search:
             taken = self.turns.taken(activation, here, may_repeat, dict(_counts(sites)))
         for site, mark in sites:
             is_here = here == site.offset
+            if site.offset in without:
+                continue
             if not is_here and taken is not None and site.offset not in taken:
                 continue
             is_in_doubt = is_here and marks is None
@@ -104,6 +115,31 @@ class _Search:
             for callee in () if is_in_doubt else (site.callees or {}).values():
                 if callee.in_torch or id(callee.code) in inline:
                     self.take(callee, None, inline)
+
+    def mixed(self, activations: list[Activation]) -> frozenset[int]:
+        """The places of which one of several generators has made what another one has not.
+
+        They run in turns, and what was called last need not be what the one that is looked at has
+        called. There are several if a place in no loop was at work more than once.
+        """
+        totals: dict[int, int] = {}
+        results: dict[int, list[object]] = {}
+        for activation in activations:
+            noted = None if self.marks is None else self.marks.get(activation, [])
+            for index, site in enumerate(activation.sites.values()):
+                mark = noted[index] if noted is not None and index < len(noted) else None
+                since = dict(_counts([(site, mark)])).get(site.offset, total_of(site))
+                totals[site.offset] = totals.get(site.offset, 0) + since
+                known = results.setdefault(site.offset, [])
+                known += [each for each in results_of(site) if each not in known]
+        if not activations:
+            return frozenset()
+        order = self.turns.order_of(activations[0].code)
+        is_several = any(
+            total > 1 and not order.is_in_loop(offset) for offset, total in totals.items()
+        )
+        found = (offset for offset, known in results.items() if is_several and len(known) > 1)
+        return frozenset(found)
 
     def _may_repeat(self, activation: Activation, is_marked: bool) -> bool:
         """Whether a function may have run several times, as far as nothing is marked."""
@@ -210,8 +246,10 @@ def _reached(
     outer = frames[-1]
     inline = _codes_inside(outer.f_code) - {id(each.f_code) for each in frames[:-1]}
     if outer.f_code.co_flags & _RESUMED:
-        for activation in _all_of(outer.f_code, way, state):
-            search.take(activation, outer.f_lasti, inline)
+        activations = _all_of(outer.f_code, way, state)
+        mixed = search.mixed(activations)
+        for activation in activations:
+            search.take(activation, outer.f_lasti, inline, mixed)
     elif way.activation is not None:
         is_new = way.call is not None and way.activation.caller is way.call.variant.site
         if is_new and way.activation not in (search.marks or {}):

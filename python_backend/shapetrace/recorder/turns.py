@@ -190,6 +190,12 @@ def total_of(site: Site) -> int:
     return total
 
 
+def results_of(site: Site) -> Iterator[object]:
+    """What the calls from a place returned, each as what it can be told apart by."""
+    yield from (variant.output for variant in _ops_of(site))
+    yield from (variant.id for variant in _modules_of(site))
+
+
 def _first_of(site: Site) -> int:
     """The number of the first call from a place."""
     numbers = [variant.id for variant in _ops_of(site)]

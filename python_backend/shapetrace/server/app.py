@@ -14,6 +14,14 @@ from pygls.lsp.server import LanguageServer
 
 from shapetrace._errors import ShapetraceError
 from shapetrace.server import garbage, protocol
+from shapetrace.server.capture_messages import (
+    CAPTURE_PATHS,
+    CAPTURE_PROBLEM,
+    CHECK_PATH,
+    WANT_CAPTURES,
+    CaptureProblem,
+)
+from shapetrace.server.capturing import Capturing
 from shapetrace.server.documents import Documents
 from shapetrace.server.export import export
 from shapetrace.server.features.code_lens import code_lenses
@@ -56,7 +64,7 @@ class App:
         self.options = Options()
         self.are_hints_visible = True
         self.store = TraceStore()
-        self.sessions = Sessions(self.store, self._tell)
+        self.sessions = Sessions(self.store, self._tell, self._tell_problem)
         self.journal: Journal | None = None
         self._server = server
         self._listener: Listener | None = None
@@ -65,11 +73,13 @@ class App:
         self._lenses = Throttle(self._refresh_lenses, LENS_INTERVAL)
         self._tasks: set[asyncio.Task[None]] = set()
         self.scopes = Scopes(self.store)
+        self.capturing = Capturing(self.store, documents, self.scopes, self.view, self._wish_tree)
         self.navigation = Navigation(
             self.store,
             documents,
             self.scopes,
             self.view,
+            self.capturing,
             server.protocol.notify,
             self._refresh_all,
         )
@@ -83,6 +93,7 @@ class App:
         given = protocol.read_initialization(params.initialization_options)
         self._capabilities = params.capabilities.workspace or self._capabilities
         self._set_options(given.settings)
+        self.capturing.tree.wanted = given.captures
         if given.storage is not None:
             self.journal = Journal(Path(given.storage))
         self._listener = Listener(self.sessions, self.journal)
@@ -262,6 +273,9 @@ class App:
         if self.options.code_lens.enabled and shown & (files | counted):
             self._lenses.wish()
 
+    def _wish_tree(self) -> None:
+        self._tree.wish(at_once=True)
+
     def _refresh_hints(self) -> None:
         hints = self._capabilities.inlay_hint
         if hints is not None and hints.refresh_support:
@@ -274,6 +288,9 @@ class App:
 
     def _tell(self, status: protocol.Status) -> None:
         self._server.protocol.notify(protocol.STATUS, protocol.to_json(status))
+
+    def _tell_problem(self, problem: CaptureProblem) -> None:
+        self._server.protocol.notify(CAPTURE_PROBLEM, protocol.to_json(problem))
 
     def _set_options(self, settings: Any) -> None:
         self.options, messages = read_options(settings)
@@ -366,6 +383,9 @@ def register(server: LanguageServer, app: App) -> None:
         (protocol.STEP_CALL, app.navigation.step_call),
         (protocol.FOCUS, app.navigation.focus),
         (protocol.INLINE_VALUES, app.inline_values),
+        (CAPTURE_PATHS, app.navigation.capture_paths),
+        (CHECK_PATH, app.capturing.check),
+        (WANT_CAPTURES, app.capturing.want),
     ):
         server.feature(method)(_checked(answer))
 

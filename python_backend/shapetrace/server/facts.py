@@ -92,7 +92,9 @@ def _is_before(statement: Statement, part: Part, records: Records) -> bool:
     expression = None if part.value is None else records.expression(part.value)
     if expression is not None and any(expression.values):
         return expression.is_before
-    return not records.was_reached(statement.range)
+    called = None if part.item is None else records.expression(part.item.call)
+    is_stored = bool(part.targets) and (called is None or not any(called.values))
+    return not records.was_reached(statement.range, is_stored=is_stored)
 
 
 def _known(statement: Statement, part: Part, records: Records) -> tuple[Value, ...]:

@@ -9,11 +9,15 @@ from typing import Any
 
 from shapetrace.server import protocol
 from shapetrace.server.calls import calls_at, calls_of, index_in, step
+from shapetrace.server.capture_messages import read_capture_paths
+from shapetrace.server.capturing import Capturing
 from shapetrace.server.documents import Documents
+from shapetrace.server.features.capture_paths import NOTHING
 from shapetrace.server.features.pins import module_call_of, nearest, pin_of
 from shapetrace.server.features.tree import TraceTree
 from shapetrace.server.files import file_key
 from shapetrace.server.listener import ProcessKey
+from shapetrace.server.protocol import to_json
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column
 from shapetrace.server.records import Key, call_range
 from shapetrace.server.scope import Scope, Stand
@@ -34,6 +38,7 @@ class Navigation:
         documents: Documents,
         scopes: Scopes,
         view: Callable[[str], DocumentView | None],
+        capturing: Capturing,
         tell: Tell,
         refresh: Callable[[], None],
     ) -> None:
@@ -41,6 +46,8 @@ class Navigation:
         self._documents = documents
         self._scopes = scopes
         self._view = view
+        self._capturing = capturing
+        self._captured = capturing.tree
         self._tell = tell
         self._refresh = refresh
         self._tree = TraceTree(store)
@@ -54,10 +61,22 @@ class Navigation:
         """Some nodes of the trace tree."""
         given = protocol.read_tree(params)
         self._is_tree_shown = True
-        nodes, has_more = self._tree.page(
-            given.parent, given.filter, given.offset, given.limit, self._scopes.pinned
-        )
-        return protocol.to_json(protocol.TreePage(tuple(nodes), has_more))
+        nodes, has_more = self._page(given)
+        return to_json(protocol.TreePage(tuple(nodes), has_more))
+
+    def _page(self, given: protocol.TreeQuestion) -> tuple[list[protocol.TreeNode], bool]:
+        """Captured values stand before all calls."""
+        parent, text, offset, limit = given.parent, given.filter, given.offset, given.limit
+        pinned = self._scopes.pinned
+        if parent is not None and self._captured.is_node(parent):
+            return self._captured.page(parent, text, offset, limit)
+        captured = self._captured.root(text) if parent is None else None
+        if captured is None:
+            return self._tree.page(parent, text, offset, limit, pinned)
+        first = [captured][offset:]
+        offset, limit = max(offset - 1, 0), limit - len(first)
+        nodes, has_more = self._tree.page(parent, text, offset, limit, pinned)
+        return [*first, *nodes], has_more
 
     def tree_path(self, params: object) -> dict[str, Any]:
         """Where in the tree the call is that was made at a position."""
@@ -72,19 +91,35 @@ class Navigation:
                 made = [self._last_in(near, made) or near]
         key = nearest(self._store, made, near)
         path = None if key is None else self._tree.path(key, given.filter)
+        if path and self._captured.root(given.filter) is not None:
+            path[0] = (path[0][0], path[0][1] + 1)
         steps = None if path is None else tuple(protocol.TreeStep(*each) for each in path)
-        return protocol.to_json(protocol.TreePath(steps))
+        return to_json(protocol.TreePath(steps))
 
     def story(self, params: object) -> dict[str, Any]:
         """What is shown over a node."""
         node = protocol.read_node(params).node
-        return protocol.to_json(protocol.Story("" if node is None else self._tree.story(node)))
+        if node is None:
+            return to_json(protocol.Story(""))
+        tree = self._captured if self._captured.is_node(node) else self._tree
+        return to_json(protocol.Story(tree.story(node)))
 
     def place(self, params: object) -> dict[str, Any]:
         """Where in the source a node's call was made."""
         node = protocol.read_node(params).node
+        if node is not None and self._captured.is_node(node):
+            made = self._capturing.place(node)
+            return to_json(protocol.Placed(None if made is None else self._placed(*made)))
         key = None if node is None else self._tree.call_of(node)
-        return protocol.to_json(protocol.Placed(None if key is None else self._place(key)))
+        return to_json(protocol.Placed(None if key is None else self._place(key)))
+
+    def capture_paths(self, params: object) -> dict[str, Any]:
+        """By which paths what a node made, or what is at a place, is captured."""
+        given = read_capture_paths(params)
+        if given.position is not None:
+            return to_json(self._capturing.paths_at(given.position))
+        key = None if given.node is None else self._tree.call_of(given.node)
+        return to_json(NOTHING if key is None else self._capturing.paths_of(key))
 
     def calls(self, params: object) -> dict[str, Any]:
         """The calls that a line is about."""
@@ -95,7 +130,7 @@ class Navigation:
             here = index_in(keys, (scope.process, scope.call), self._store)
         named = (pin_of(self._store, key) for key in keys)
         calls = tuple(pin for pin in named if pin is not None)
-        return protocol.to_json(protocol.Calls(calls, here[0] if len(here) == 1 else None))
+        return to_json(protocol.Calls(calls, here[0] if len(here) == 1 else None))
 
     def pin(self, params: object) -> dict[str, Any]:
         """Show one call only, or all of them again."""
@@ -109,7 +144,7 @@ class Navigation:
         scope = self._scopes.shown
         here = None if scope is None else (scope.process, scope.call or 0)
         found = step(self._calls_at(given.position), here, given.direction, self._store)
-        return protocol.to_json(protocol.Pinned(None)) if found is None else self._set_pin(found)
+        return to_json(protocol.Pinned(None)) if found is None else self._set_pin(found)
 
     def focus(self, params: object) -> None:
         """Show the call that a stack frame belongs to, as far as it has come."""
@@ -175,7 +210,7 @@ class Navigation:
 
     def _tell_pin(self, pin: protocol.Pin | None, lost: str | None) -> dict[str, Any]:
         self._pin = pin
-        message = protocol.to_json(protocol.Pinned(pin, lost))
+        message = to_json(protocol.Pinned(pin, lost))
         self._refresh()
         self._tell(protocol.PIN_CHANGED, message)
         return message
@@ -235,16 +270,19 @@ class Navigation:
         where = None if call is None else call_range(call)
         if process is None or call is None or call.file is None or call.line is None:
             return None
-        where = where or SourceRange(call.line, 0, call.line, 0)
-        records = process.session.files.get(file_key(call.file))
-        document = next((each for each in self._documents if each.key == file_key(call.file)), None)
+        return self._placed(process, call.file, where or SourceRange(call.line, 0, call.line, 0))
+
+    def _placed(self, process: Process, file: str, where: SourceRange) -> protocol.Place | None:
+        """A place of a file that ran, as the editor has it now."""
+        records = process.session.files.get(file_key(file))
+        document = next((each for each in self._documents if each.key == file_key(file)), None)
         encoding = self._documents.encoding
         if document is not None and records is not None and records.text is not None:
             view = DocumentView(document, records, records.text)
             start = view.editor_position(*where.start, encoding)
             end = view.editor_position(*where.end, encoding)
             return None if start is None else protocol.Place(document.uri, start, end or start)
-        path = Path(call.file)
+        path = Path(file)
         if not path.is_absolute():
             return None
         lines = [] if records is None or records.text is None else records.text.split("\n")

@@ -46,6 +46,14 @@ def numbers_in(given: Mapping[str, Any], key: str) -> tuple[int, ...]:
     return tuple(value)
 
 
+def texts_in(given: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """Some texts; none where they are left out."""
+    value = given.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
+        raise MessageError(f"{key} must be a list of texts")
+    return tuple(value)
+
+
 def optional_text_in(given: Mapping[str, Any], key: str) -> str | None:
     """A text, or None where it is left out."""
     return None if given.get(key) is None else text_in(given, key)

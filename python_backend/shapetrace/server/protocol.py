@@ -56,7 +56,9 @@ EXPORT_FORMATS = ("json", "markdown", "tree", "listing")
 ExportFormat: TypeAlias = Literal["json", "markdown", "tree", "listing"]
 
 
-NodeKind: TypeAlias = Literal["process", "module", "op", "kernel", "fold"]
+NodeKind: TypeAlias = Literal[
+    "process", "module", "op", "kernel", "fold", "captures", "capturePath", "captureName", "capture"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +157,18 @@ class TreeQuestion:
 
 
 @dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many numbers lie where between two others."""
+
+    low: str
+    high: str
+    heights: tuple[int, ...]
+    """Of equal parts of the range; 100 for the part with most."""
+
+
+@dataclass(frozen=True, slots=True)
 class TreeNode:
-    """A process, module call or op, or ops in a row that a library made."""
+    """A process, module call or op, ops in a row that a library made, or captured values."""
 
     id: str
     key: str
@@ -169,6 +181,7 @@ class TreeNode:
     """Whether it is there for what is in it."""
     is_pinned: bool = False
     is_failed: bool = False
+    histogram: Histogram | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +348,8 @@ class Initialization:
     """A folder to keep what was recorded in."""
     settings: Any
     """As ``read_options`` takes them."""
+    captures: tuple[str, ...]
+    """The paths of values that are to be captured."""
 
 
 def read_open_session(params: object) -> OpenSession:
@@ -451,11 +466,16 @@ def read_lines(params: object) -> Lines:
 def read_initialization(options: object) -> Initialization:
     """The ``initializationOptions``; a client that is not our extension may send none."""
     given = options if isinstance(options, Mapping) else {}
-    storage = given.get("storage")
+    storage, captures = given.get("storage"), given.get("captures")
     return Initialization(
         storage=storage if isinstance(storage, str) and storage else None,
         settings=given.get("settings"),
+        captures=tuple(filter(_is_text, captures if isinstance(captures, list) else ())),
     )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def to_json(message: object) -> dict[str, Any]:

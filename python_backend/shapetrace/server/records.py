@@ -243,7 +243,7 @@ class FileRecords:
             if is_its and variable.name == name and variable.kind == "parameter":
                 yield key, variable
 
-    def was_reached(self, where: SourceRange) -> bool:
+    def was_reached(self, where: SourceRange, *, is_stored: bool = False) -> bool:
         """Whether a statement has run; where all calls count, they all have been made."""
         return True
 

@@ -146,10 +146,12 @@ class ScopedRecords:
                 values.setdefault(variable.name, set()).add(variable.tensor)
         return any(len(each) > 1 for each in values.values())
 
-    def was_reached(self, where: SourceRange) -> bool:
+    def was_reached(self, where: SourceRange, *, is_stored: bool = False) -> bool:
         """Whether a function that is running has come past a statement, as far as its calls tell.
 
-        It has where a later call has been made, or one in the statement and it is elsewhere now.
+        It has where a later call has been made or has begun, or one in the statement and it is
+        elsewhere now. What was stored is seen at a later call only: until then it may be what was
+        stored before.
         """
         stand = self._sieve(where.line).stand
         if stand is None:
@@ -163,7 +165,13 @@ class ScopedRecords:
             return self._was_begun(where, places, stand)
         line = stand.line
         has_left = line is not None and not where.line <= line <= where.end_line
-        return has_left and _has_one(where, places)
+        is_known = not is_stored or self._is_run_once(where, stand)
+        return is_known and has_left and _has_one(where, places)
+
+    def _is_run_once(self, where: SourceRange, stand: Stand) -> bool:
+        """Whether a module call comes by a statement once, so that all its values are alike."""
+        is_own = self.reach.began_with() == (self._key, stand.function)
+        return is_own and not self._structure.is_in_loop(*where.start)
 
     def _was_begun(self, where: SourceRange, places: Sequence[_Place], stand: Stand) -> bool:
         """Whether nothing tells that the blocks around a statement were passed by."""
@@ -194,6 +202,8 @@ class ScopedRecords:
     def _find_places(self, stand: Stand) -> Iterator[_Place]:
         """Where a function made calls, itself or by functions that it called."""
         process = self.reach.process
+        if stand in self.reach.scope.outer:
+            yield from self._find_waiting(stand)
         for identity in stand.reached:
             call = process.call(identity)
             if call is None:
@@ -206,6 +216,19 @@ class ScopedRecords:
                 if frame is not None and frame.function == stand.function:
                     yield (frame.line, frame.column or 0)
                     break
+
+    def _find_waiting(self, stand: Stand) -> Iterator[_Place]:
+        """Where a function that waits has made the module call that it waits for."""
+        for identity in self.reach.path:
+            call = self.reach.process.call(identity)
+            if (
+                call is not None
+                and call.line == stand.line
+                and call.function == stand.function
+                and file_key(call.file or "") == self._key
+            ):
+                yield (stand.line or 0, call.column or 0)
+                return
 
     def _scoped(self, found: Expression, sieve: _Sieve) -> Expression:
         if sieve.level is None and sieve.stand is None:

@@ -9,10 +9,12 @@ from dataclasses import replace
 
 from shapetrace._errors import TraceFileError
 from shapetrace.events.rows import RowReader
+from shapetrace.server.capture_messages import CaptureProblem
 from shapetrace.server.journal import Replayed
 from shapetrace.server.listener import ProcessKey
 from shapetrace.server.protocol import Status
 from shapetrace.server.store import TraceStore
+from shapetrace.transport.captures import CaptureNews, read_captures
 from shapetrace.transport.framing import Message
 from shapetrace.transport.handshake import Hello
 
@@ -28,9 +30,17 @@ _log = logging.getLogger(__name__)
 class Sessions:
     """Reads the messages of processes. Called in the event loop by the listener."""
 
-    def __init__(self, store: TraceStore, tell: Callable[[Status], None]) -> None:
+    def __init__(
+        self,
+        store: TraceStore,
+        tell: Callable[[Status], None],
+        tell_problem: Callable[[CaptureProblem], None],
+    ) -> None:
         self._store = store
         self._tell = tell
+        self._tell_problem = tell_problem
+        self._problems: set[CaptureProblem] = set()
+        """What the user has been told of: several processes may meet with the same."""
         self._readers: dict[ProcessKey, RowReader] = {}
         self._statuses: dict[ProcessKey, Status] = {}
         self._heard: set[ProcessKey] = set()
@@ -54,6 +64,8 @@ class Sessions:
         kind = message.get("type")
         if kind == "rows":
             self._read_rows(process, message)
+        elif kind == "captures":
+            self._tell_problems(process, self._read_captures(process, message))
         elif kind == "status" and process in self._statuses:
             self._show(process, _status(self._statuses[process], message))
         elif kind == "bye":
@@ -87,6 +99,8 @@ class Sessions:
             for message in each.messages:
                 if message.get("type") == "rows":
                     self._read_rows(process, message)
+                elif message.get("type") == "captures":
+                    self._read_captures(process, message)
                 if loop.time() >= turn_ends:
                     await asyncio.sleep(0)
                     turn_ends = loop.time() + _TURN
@@ -110,6 +124,18 @@ class Sessions:
             _log.error("%s: %s", process, error)
             return
         self._store.apply(process, update)
+
+    def _read_captures(self, process: ProcessKey, message: Message) -> CaptureNews:
+        news = read_captures(message)
+        self._store.capture(process, news)
+        return news
+
+    def _tell_problems(self, process: ProcessKey, news: CaptureNews) -> None:
+        for path, text in (news.problems or {}).items():
+            problem = CaptureProblem(process.session, path, text)
+            if problem not in self._problems:
+                self._problems.add(problem)
+                self._tell_problem(problem)
 
     def _show(self, process: ProcessKey, status: Status) -> None:
         self._statuses[process] = status

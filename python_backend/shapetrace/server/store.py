@@ -9,9 +9,11 @@ from typing import TypeAlias
 
 from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Trace, Variable
 from shapetrace.events.update import Source, Update
+from shapetrace.server.captured import Captured
 from shapetrace.server.files import file_key
 from shapetrace.server.nesting import Nesting
 from shapetrace.server.records import Call, FileRecords, Key
+from shapetrace.transport.captures import CaptureNews
 from shapetrace.transport.handshake import ProcessInfo
 
 ProcessKey: TypeAlias = Hashable
@@ -56,6 +58,8 @@ class Process:
     """For each module call the frame of the program's function that it began with."""
     named: dict[tuple[str, str], set[int]] = field(default_factory=dict)
     """The module calls of each module, by its path and class."""
+    captured: Captured = field(default_factory=Captured)
+    """What was captured of its values."""
     is_running: bool = True
     nesting: Nesting = field(init=False)
     """All calls but those that were cleared away, below what they were made in."""
@@ -233,6 +237,13 @@ class TraceStore:
         if changed or counted:
             self._tell(changed, counted)
 
+    def capture(self, key: ProcessKey, news: CaptureNews) -> None:
+        """Add what a process tells of captured values."""
+        process = self._processes.get(key)
+        if process is not None:
+            process.captured.add(news)
+            self._tell(set(), set())
+
     def clear(self) -> None:
         """Forget everything. Of processes that go on, what runs from now on is shown again."""
         changed = {key for session in self._sessions.values() for key in session.files}
@@ -243,7 +254,9 @@ class TraceStore:
                     calls: list[Call] = [*process.modules.values(), *process.ops.values()]
                     process.cleared = {call.id: process.count(call) or 0 for call in calls}
                     process.cleared_variables = dict(process.variables)
+                    process.captured.clear()
                 else:
+                    process.captured = Captured()
                     for kept in (process.modules, process.ops, process.variables, process.counts):
                         kept.clear()
                 process.entries.clear()

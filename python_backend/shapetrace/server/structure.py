@@ -189,6 +189,15 @@ class Structure:
                     handlers=tuple(map(_range_of, handlers)),
                 )
 
+    def is_in_loop(self, line: int, column: int) -> bool:
+        """Whether a position is in a loop of its function."""
+        for node in reversed(self.path(line, column)):
+            if isinstance(node, _FUNCTIONS):
+                return False
+            if isinstance(node, (ast.For, ast.AsyncFor, ast.While)):
+                return True
+        return False
+
     def _certain(self, body: Sequence[ast.stmt]) -> Iterator[SourceRange]:
         """The statements and heads that run whenever a block runs to its end."""
         for node in body:

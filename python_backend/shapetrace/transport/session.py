@@ -1,7 +1,8 @@
 """Where a program's agent finds its language server: the variable ``SHAPETRACE_SESSION``.
 
 {"session": "c2a7", "port": 40123, "token": "9f0c...", "mode": "forwardPass",
- "afterPass": "stop", "level": "torch", "showsVariables": true, "folder": "/home/me/project"}
+ "afterPass": "stop", "level": "torch", "showsVariables": true, "folder": "/home/me/project",
+ "captures": ["layers.*.attn.forward.scores"]}
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ VARIABLE = "SHAPETRACE_SESSION"
 LONGEST_NAME = 200
 """Characters in the name of a session, or in its token."""
 LONGEST_PATH = 4096
+MOST_CAPTURES = 200
+LONGEST_CAPTURE = 400
+"""Characters in a path of values that are to be captured."""
 
 Mode: TypeAlias = Literal["debug", "forwardPass"]
 AfterPass: TypeAlias = Literal["stop", "continue"]
@@ -39,6 +43,8 @@ class SessionAddress:
     """Whether values at a stop are to look as we show them."""
     folder: str = ""
     """The folder that the editor has open, below which its links may begin; empty for none."""
+    captures: tuple[str, ...] = ()
+    """The paths of values that are to be captured."""
 
 
 def read_address(text: str | None) -> tuple[SessionAddress | None, str]:
@@ -71,6 +77,7 @@ def read_address(text: str | None) -> tuple[SessionAddress | None, str]:
         _choice(value, "level", get_args(Level), problems),
         _flag(value, "showsVariables", problems),
         _path(value, "folder", problems),
+        _captures(value, "captures", problems),
     )
     return address, "; ".join(problems)
 
@@ -87,6 +94,7 @@ def write_address(address: SessionAddress) -> str:
             "level": address.level,
             "showsVariables": address.shows_variables,
             "folder": address.folder,
+            "captures": list(address.captures),
         }
     )
 
@@ -116,3 +124,13 @@ def _path(value: dict[str, Any], key: str, problems: list[str]) -> str:
         return chosen
     problems.append(f"{VARIABLE}: {key} is {chosen!r:.40}, not a path")
     return ""
+
+
+def _captures(value: dict[str, Any], key: str, problems: list[str]) -> tuple[str, ...]:
+    """What the value says under a key that is empty where no list of short texts is said."""
+    chosen = value.get(key, [])
+    is_list = isinstance(chosen, list) and len(chosen) <= MOST_CAPTURES
+    if is_list and all(isinstance(it, str) and 0 < len(it) <= LONGEST_CAPTURE for it in chosen):
+        return tuple(chosen)
+    problems.append(f"{VARIABLE}: {key} is {chosen!r:.40}, not a list of paths")
+    return ()

@@ -39,6 +39,7 @@ const SESSION: AgentSession = {
   level: "torch",
   showsVariables: true,
   folder: "/home/me",
+  captures: ["layers.*.forward"],
 };
 
 describe("what is run in a program that is attached to", () => {

@@ -221,6 +221,7 @@ test("commands for one call of the tree, or in configurations, are not in the pa
     Command.goToCall,
     Command.pickProcess,
     Command.showMoreCalls,
+    Command.stopCapturing,
   ]);
 });
 

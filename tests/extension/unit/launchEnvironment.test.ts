@@ -20,6 +20,7 @@ const SESSION: AgentSession = {
   level: "torch",
   showsVariables: true,
   folder: "/home/me",
+  captures: ["layers.*.forward"],
 };
 
 const LINUX: Surroundings = {

@@ -3,6 +3,13 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 
+import {
+  CAPTURE_PATHS,
+  CAPTURE_PROBLEM,
+  captureProblem,
+  CHECK_PATH,
+  WANT_CAPTURES,
+} from "../../../extension/src/captureProtocol";
 import { SETTING_CHOICES, SETTING_DEFAULTS } from "../../../extension/src/contributions";
 import { Mismatch } from "../../../extension/src/model/json";
 import {
@@ -16,6 +23,7 @@ import {
   EXPORT_FORMATS,
   FOCUS,
   type Focus,
+  type InitializationOptions,
   NODE_KINDS,
   INLINE_VALUES,
   type Lines,
@@ -72,6 +80,8 @@ const REQUESTS: readonly Pick<Request<never, unknown>, "method" | "result">[] = 
   STEP_CALL,
   FOCUS,
   INLINE_VALUES,
+  CAPTURE_PATHS,
+  CHECK_PATH,
 ];
 
 /** The keys of parameters; the compiler sees that none is missing and none is too many. */
@@ -95,6 +105,8 @@ const SENT: Readonly<Record<string, readonly string[]>> = {
     ...{ file: true, function: true, line: true, outer: true },
   }),
   [INLINE_VALUES.method]: keysOf<Lines>({ uri: true, first: true, last: true }),
+  [CAPTURE_PATHS.method]: keysOf<DocumentPosition & { node: string }>({ ...POSITION, node: true }),
+  [CHECK_PATH.method]: ["path"],
 };
 
 function of(method: string): readonly Sample[] {
@@ -195,6 +207,26 @@ describe("what the server is told", () => {
     );
   });
 
+  test("which values are to be captured", () => {
+    const [wanted] = of(WANT_CAPTURES);
+    assert.deepEqual(Object.keys(wanted?.params ?? {}), ["paths"]);
+    for (const { params } of of("initialize")) {
+      const { initializationOptions } = params as { initializationOptions: InitializationOptions };
+      assert.deepEqual(Object.keys(initializationOptions).sort(), [
+        "captures",
+        "settings",
+        "storage",
+      ]);
+    }
+  });
+
+  test("a problem of captured values is read whole", () => {
+    for (const { kind, params } of of(CAPTURE_PROBLEM)) {
+      assert.equal(kind, "notification");
+      assert.deepEqual(without(captureProblem.read(params)), params);
+    }
+  });
+
   test("what is pinned is read whole", () => {
     for (const { kind, params } of of(PIN_CHANGED)) {
       assert.equal(kind, "notification");
@@ -210,6 +242,8 @@ describe("what the server is told", () => {
         SHOW_HINTS,
         TRACE_CHANGED,
         PIN_CHANGED,
+        WANT_CAPTURES,
+        CAPTURE_PROBLEM,
         "initialize",
         "workspace/didChangeConfiguration",
       ],

@@ -21,8 +21,11 @@ ALLOWED: dict[str, set[str]] = {
     "variables": {"events", "sinks.base", "instrument"},
     "capture": {"events", "sinks.base", "instrument"},
     "panes": {"events", "recorder", "views"},
-    "agent": {"panes", "recorder", "variables", "capture", "process", "transport", "views.shapes"},
-    "server": {"events", "views", "transport"},
+    "agent": {
+        *("panes", "recorder", "variables", "capture", "instrument.hooks"),
+        *("process", "transport", "views.shapes"),
+    },
+    "server": {"events", "views", "transport", "capture.paths"},
     "compat": {"events", "views", "variables", "capture", "recording"},
     "cli": {"*"},
 }

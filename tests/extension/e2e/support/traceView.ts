@@ -2,6 +2,9 @@ import type { Locator, Page } from "playwright-core";
 
 import { eventually } from "./waiting";
 
+/** After which a tooltip that has not come is tried again. */
+const TOOLTIP_MILLISECONDS = 4_000;
+
 /** The trace tree in the Run and Debug side bar. */
 export class TraceView {
   readonly #page: Page;
@@ -57,6 +60,35 @@ export class TraceView {
       });
   }
 
+  /** What stands before a node: the name of an icon, or the beginning of a picture's address. */
+  async icon(label: string): Promise<string> {
+    const icon = this.#row(label).locator(".custom-view-tree-node-item-icon");
+    return icon.evaluate((element) => {
+      const picture = getComputedStyle(element).backgroundImage;
+      const named = [...element.classList].find((it) => it.startsWith("codicon-"));
+      return named ?? /url\("(data:[^,]*)/.exec(picture)?.[1] ?? picture;
+    });
+  }
+
+  /**
+   * Rests the mouse on a node, and returns the tooltip with the widths of the pictures in it. Empty
+   * if there is none so soon.
+   */
+  async tooltip(label: string): Promise<string> {
+    const shown = this.#page.locator(".monaco-hover:visible");
+    await this.#page.mouse.move(0, 0);
+    await this.#row(label).locator(".label-name").hover();
+    try {
+      await shown.first().waitFor({ timeout: TOOLTIP_MILLISECONDS });
+    } catch {
+      return "";
+    }
+    return shown.first().evaluate((element) => {
+      const widths = [...element.querySelectorAll("img")].map((it) => `[${it.naturalWidth}]`);
+      return `${(element as HTMLElement).innerText} ${widths.join(" ")}`;
+    });
+  }
+
   /** Waits until a node is there, and returns all that are. */
   async waitFor(row: string | RegExp): Promise<string[]> {
     return eventually(
@@ -91,6 +123,24 @@ export class TraceView {
     await row.hover();
     // Behind its name may stand a key.
     await row.locator(`.action-label[aria-label^='${action}']`).click();
+  }
+
+  /** Opens the menu of a node, and chooses an entry. */
+  async chooseInMenu(label: string, action: string): Promise<void> {
+    await this.#row(label).click({ button: "right" });
+    const item = this.#page.locator(".monaco-menu .action-item", { hasText: action });
+    await item.waitFor();
+    await eventually(
+      `${action} is chosen`,
+      async () => {
+        // A menu that has just been opened lets a click pass.
+        if (await item.isVisible()) {
+          await item.click();
+        }
+        return item.isVisible();
+      },
+      (isOpen) => !isOpen,
+    );
   }
 
   /** Presses a button above the tree. */

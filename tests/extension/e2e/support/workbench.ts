@@ -116,10 +116,32 @@ export class Workbench {
     await this.#quickInput.waitFor({ state: "hidden" });
   }
 
+  /** Types an answer that is not taken, for the reason that the editor then gives. */
+  async answerBadly(text: string, reason: RegExp): Promise<void> {
+    await this.#quickInput.locator("input").fill(text);
+    await eventually(
+      `the editor says ${String(reason)}`,
+      () => this.#quickInput.locator(".quick-input-message").innerText(),
+      (said) => reason.test(said),
+    );
+  }
+
+  /** Takes what is ticked in the list. */
+  async accept(): Promise<void> {
+    await this.page.keyboard.press("Enter");
+    await this.#quickInput.waitFor({ state: "hidden" });
+  }
+
   /** What the editor offers in the list that it asks with. */
   async choices(): Promise<string[]> {
     const rows = this.#quickInput.locator(".monaco-list-row");
     return (await rows.allInnerTexts()).map((text) => text.replace(/\s+/g, " ").trim());
+  }
+
+  /** The same without what is said of each. */
+  async choiceLabels(): Promise<string[]> {
+    const labels = this.#quickInput.locator(".monaco-list-row .label-name");
+    return (await labels.allInnerTexts()).map((text) => text.trim());
   }
 
   /** Answers the editor's own dialog for files, once it has filled itself in. */

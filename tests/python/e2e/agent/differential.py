@@ -76,13 +76,17 @@ def debug(
 
 
 def same_as_without_us(
-    text: str, drive: Drive, directory: Path, how: Launch | None = None
+    text: str,
+    drive: Drive,
+    directory: Path,
+    how: Launch | None = None,
+    captures: Sequence[str] = (),
 ) -> tuple[Heard, Script]:
     """Debug a program without and with us, and fail where a user could tell which is which."""
     script = Script.write(text, directory)
     how = how or Launch()
     without = debug(script, drive, how)
-    with SessionServer() as server:
+    with SessionServer(captures=captures) as server:
         with_us = debug(script, drive, how, server)
         heard = server.process()
         heard.wait_for_end()

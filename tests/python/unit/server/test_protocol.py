@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shapetrace.server import protocol
+from shapetrace.server import capture_messages, protocol
 from shapetrace.server.options import Options, read_options
 from shapetrace.server.parameters import MessageError
 
@@ -32,6 +32,9 @@ READERS: dict[str, Any] = {
     protocol.STEP_CALL: protocol.read_step_call,
     protocol.FOCUS: protocol.read_focus,
     protocol.INLINE_VALUES: protocol.read_lines,
+    capture_messages.WANT_CAPTURES: capture_messages.read_wanted,
+    capture_messages.CAPTURE_PATHS: capture_messages.read_capture_paths,
+    capture_messages.CHECK_PATH: capture_messages.read_path_to_check,
 }
 
 RESULTS: dict[str, Any] = {
@@ -47,6 +50,8 @@ RESULTS: dict[str, Any] = {
     protocol.PIN: protocol.Pinned,
     protocol.STEP_CALL: protocol.Pinned,
     protocol.INLINE_VALUES: protocol.InlineValues,
+    capture_messages.CAPTURE_PATHS: capture_messages.CapturePaths,
+    capture_messages.CHECK_PATH: capture_messages.CheckedPath,
 }
 
 INNER: dict[str, Any] = {
@@ -56,6 +61,8 @@ INNER: dict[str, Any] = {
     "calls": protocol.Pin,
     "pin": protocol.Pin,
     "values": protocol.InlineValue,
+    "histogram": protocol.Histogram,
+    "paths": capture_messages.CapturePath,
 }
 """What the results and notifications have inside."""
 
@@ -67,6 +74,7 @@ def test_a_sample_is_understood(name: str) -> None:
     if method == "initialize":
         given = protocol.read_initialization(params["initializationOptions"])
         assert given.storage == params["initializationOptions"]["storage"]
+        assert list(given.captures) == params["initializationOptions"]["captures"]
         options, messages = read_options(given.settings)
         assert messages == []
         assert options != Options()
@@ -76,11 +84,13 @@ def test_a_sample_is_understood(name: str) -> None:
         assert protocol.to_json(protocol.Status(**params)) == params
     elif method in (protocol.CLEAR, protocol.TRACE_CHANGED):
         assert params == {}
+    elif method == capture_messages.CAPTURE_PROBLEM:
+        assert protocol.to_json(capture_messages.CaptureProblem(**params)) == params
     elif method == protocol.PIN_CHANGED:
         assert protocol.to_json(decoded(protocol.Pinned, params)) == params
     else:
         written = protocol.to_json(READERS[method](params))
-        written.update(written.pop("position", {}))
+        written.update(written.pop("position", None) or {})
         assert {key: written[key] for key in params} == params
     if sample.get("result") is not None:
         assert protocol.to_json(decoded(RESULTS[method], sample["result"])) == sample["result"]
@@ -101,7 +111,12 @@ def decoded(kind: Any, document: dict[str, Any]) -> Any:
 
 def test_every_message_has_a_sample() -> None:
     samples = [json.loads((SAMPLES / f"{name}.json").read_text("utf-8")) for name in NAMES]
-    told = {protocol.STATUS, protocol.TRACE_CHANGED, protocol.PIN_CHANGED}
+    told = {
+        protocol.STATUS,
+        protocol.TRACE_CHANGED,
+        protocol.PIN_CHANGED,
+        capture_messages.CAPTURE_PROBLEM,
+    }
     assert {*READERS, protocol.CLEAR, *told} <= {sample["method"] for sample in samples}
 
 
@@ -136,6 +151,11 @@ def test_every_message_has_a_sample() -> None:
         (protocol.read_focus, {"process": None}),
         (protocol.read_focus, {"session": "s", "outer": [{"reached": []}]}),
         (protocol.read_focus, {"session": "s", "outer": 1}),
+        (capture_messages.read_wanted, {"paths": "forward"}),
+        (capture_messages.read_wanted, {"paths": [""]}),
+        (capture_messages.read_capture_paths, {}),
+        (capture_messages.read_capture_paths, {"node": 3}),
+        (capture_messages.read_path_to_check, {"path": 3}),
     ],
 )
 def test_parameters_that_are_wrong_are_refused(reader: Any, params: object) -> None:
@@ -145,7 +165,8 @@ def test_parameters_that_are_wrong_are_refused(reader: Any, params: object) -> N
 
 @pytest.mark.parametrize("options", [None, [], {}, {"storage": 3}, {"storage": ""}])
 def test_a_client_may_say_nothing_at_the_start(options: object) -> None:
-    assert protocol.read_initialization(options).storage is None
+    given = protocol.read_initialization(options)
+    assert (given.storage, given.captures) == (None, ())
 
 
 def test_lenses_run_commands_that_there_are() -> None:

@@ -312,3 +312,111 @@ def test_a_forward_that_was_under_way_when_the_recording_began(tmp_path: Path) -
             d = a - 1 «~ f32[3]»"""
         )
     )
+
+
+def test_what_comes_before_a_call_that_still_runs_was_reached(tmp_path: Path) -> None:
+    text = """
+        class Head(nn.Module):
+            def forward(self, features):
+                stop(0, 1)
+                return features + 1
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.head = Head()
+            def forward(self, x):
+                out = x * 2
+                maps = {str(i): it for i, it in enumerate([out])}
+                after = self.head(maps["0"])
+                return after
+        net = Net()
+        for size in (2, 2):
+            net(torch.ones(size))
+    """
+    before = plain(
+        """
+        def forward(self, x): «x f32[2]»
+        out = x * 2 «f32[2]»
+        maps = {str(i): it for i, it in enumerate([out])} «{0: f32[2]}»"""
+    )
+    first, second = shown(text, tmp_path)
+    assert first == before.strip()
+    after = 'after = self.head(maps["0"]) «~ f32[2]»\nreturn after «~ f32[2]»'
+    assert second == f"{before.strip()}\n{after}"
+
+
+def test_what_an_earlier_call_did_before_it_left_early(tmp_path: Path) -> None:
+    """Though all that this call has come by for certain was done for the first time."""
+    text = """
+        def work(size):
+            if size == 2:
+                a = torch.ones(size)
+                if size:
+                    return a
+            b = torch.ones(size)
+            stop()
+            return b
+        def search(size):
+            for turn in range(3):
+                if size == 2:
+                    a = torch.ones(size)
+                    if size:
+                        break
+                b = torch.ones(size + turn)
+                stop()
+        for size in (2, 3):
+            work(size)
+            search(size)
+    """
+    assert shown(text, tmp_path)[:2] == [
+        "a = torch.ones(size) «~ f32[2]»\nb = torch.ones(size) «f32[3]»",
+        "a = torch.ones(size) «~ f32[2]»\nb = torch.ones(size + turn) «f32[3]»",
+    ]
+
+
+def test_coroutines_that_run_in_turns_are_not_each_other(tmp_path: Path) -> None:
+    text = """
+        import asyncio
+        class Net(nn.Module):
+            async def part(self, x):
+                a = x + 1
+                b = torch.ones(4)
+                await asyncio.sleep(0)
+                stop()
+                c = a * 2
+                return c.sum()
+            async def parts(self):
+                return await asyncio.gather(self.part(torch.ones(2)), self.part(torch.ones(3)))
+            def forward(self, x):
+                return asyncio.run(self.parts())
+        Net()(torch.ones(1))
+    """
+    first, second = shown(text, tmp_path)
+    assert first == plain(
+        """
+        async def part(self, x): «~ x f32[2|3]»
+        a = x + 1 «~ f32[2|3]»
+        b = torch.ones(4) «f32[4]»"""
+    )
+    assert second.startswith(first)
+
+
+def test_what_was_just_stored_is_not_what_was_stored_before(tmp_path: Path) -> None:
+    """Nobody has looked at the variable yet, though a call in the statement has been made."""
+    text = """
+        def tail(x):
+            return x[1:]
+        class Net(nn.Module):
+            def forward(self, x):
+                for size in (2, 3):
+                    part = tail(x[:size])
+                    stop()
+                    first, last = x[:size].split(1)[::size - 1]
+                    stop()
+                    part = part + 1
+                return part
+        Net()(torch.ones(5))
+    """
+    *_, stored, item = shown(text, tmp_path)
+    assert "part = tail(x[:size]) «~ f32[1]»" in stored
+    assert "part = tail(x[:size]) «f32[1|2]»" in item

@@ -18,12 +18,16 @@ VALUE: dict[str, Any] = {
     "level": "aten",
     "showsVariables": False,
     "folder": "/home/me",
+    "captures": ["layers.*.forward"],
 }
 
 
 def test_an_address_as_the_editor_writes_it() -> None:
     assert read_address(json.dumps(VALUE)) == (
-        SessionAddress("c2a7", 40123, "9f0c", "forwardPass", "continue", "aten", False, "/home/me"),
+        SessionAddress(
+            *("c2a7", 40123, "9f0c", "forwardPass", "continue", "aten", False, "/home/me"),
+            captures=("layers.*.forward",),
+        ),
         "",
     )
 
@@ -45,6 +49,11 @@ def test_options_that_are_left_out_have_defaults() -> None:
         ("showsVariables", 0, True),
         ("folder", None, ""),
         ("folder", "/" * 5000, ""),
+        ("captures", "forward", []),
+        ("captures", ["forward", 3], []),
+        ("captures", ["forward", ""], []),
+        ("captures", ["f" * 1000], []),
+        ("captures", ["forward"] * 1000, []),
     ],
 )
 def test_an_option_that_is_not_known_is_told_and_its_default_used(
@@ -107,6 +116,7 @@ def test_anything_is_an_address_or_none(text: str) -> None:
         level=st.sampled_from(["torch", "aten"]),
         shows_variables=st.booleans(),
         folder=st.text(max_size=20),
+        captures=st.lists(st.text(min_size=1, max_size=5), max_size=3).map(tuple),
     )
 )
 def test_an_address_is_read_as_it_was_written(address: SessionAddress) -> None:

@@ -1,0 +1,131 @@
+"""One model's tracer, as a debug session wants it: it tells of values, and keeps none.
+
+The language server hears from each process by itself, so nothing goes to other ranks, and nothing
+is written to the program's own standard error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+from torch.nn import Module
+
+from shapetrace._errors import ShapetraceError
+from shapetrace.agent.hiding import unseen
+from shapetrace.capture.gathering import Alone, Gathering
+from shapetrace.capture.listening import FunctionListener, ModuleListener, RootListener
+from shapetrace.capture.saving import Variable
+from shapetrace.capture.structure import unwrapped
+from shapetrace.capture.tracer import ModelTracer
+from shapetrace.instrument import hooks
+from shapetrace.transport.captures import Mode
+
+_MODES: Final[tuple[Mode, Mode]] = ("train", "eval")
+
+
+class Listener(Protocol):
+    """Who hears of what a tracer sees."""
+
+    def captured(
+        self, model: str, path: str, name: str, value: Any, iteration: int, mode: Mode
+    ) -> None:
+        """A value was captured; called where that was done."""
+
+    def missed(self, path: str, reason: str) -> None:
+        """The model has nothing that a path could mean."""
+
+    def met(self, path: str) -> None:
+        """It has."""
+
+    def noted(self, path: str, reason: str) -> None:
+        """Something is not captured; the path is empty where that concerns no single one."""
+
+
+def hide() -> None:
+    """Keep the debugger out of the library functions that hooks call: no step is to end there."""
+    for owner, names in (
+        (FunctionListener, ("entered", "looked_at", "returned")),
+        (RootListener, ("begins", "ends", "fails")),
+        (ModuleListener, ("begins", "ends", "fails")),
+        (hooks, ("_is_compiling",)),
+    ):
+        for name in names:
+            setattr(owner, name, unseen(getattr(owner, name)))
+
+
+def trace(model: Module, paths: Sequence[str], listener: Listener) -> Callable[[], None]:
+    """Have values of a model told of from its next call on; returns how to end that."""
+    kind = type(unwrapped(model)).__name__
+    variables: list[Variable] = []
+    read: list[str] = []
+    for path in paths:
+        try:
+            variables += [_variable(kind, path, mode, listener) for mode in _MODES]
+            read.append(path)
+        except ShapetraceError as error:
+            listener.noted(path, str(error))
+    if not variables:
+        return _nothing
+    tracer = _Tracer(model, variables, read, listener)
+    tracer.__enter__()
+    for path in read:
+        if path not in tracer.missed:
+            listener.met(path)
+
+    def end() -> None:
+        tracer.__exit__(None, None, None)
+
+    return end
+
+
+class _Tracer(ModelTracer):
+    """A tracer that tells a listener what is wrong."""
+
+    def __init__(
+        self, model: Module, variables: list[Variable], paths: list[str], listener: Listener
+    ) -> None:
+        super().__init__(model, variables)
+        self.missed: set[str] = set()
+        self._paths = paths
+        self._listener = listener
+
+    def gathering(self, label: str) -> Gathering:
+        """Each process tells its own language server connection what it has captured."""
+        return Alone()
+
+    def note(self, problem: str) -> None:
+        """Tell of something that is not captured."""
+        for path in self._paths:
+            beginning = f"{path!r} "
+            if problem.startswith(beginning):
+                reason = problem.removeprefix(beginning)
+                if reason.startswith("matches nothing"):
+                    self.missed.add(path)
+                    self._listener.missed(path, reason)
+                else:
+                    self._listener.noted(path, reason)
+                return
+        self._listener.noted("", problem)
+
+
+def _variable(model: str, path: str, mode: Mode, listener: Listener) -> Variable:
+    def tell(name: str, value: Any, iteration: int) -> None:
+        listener.captured(model, path, name, value, iteration, mode)
+
+    # What is told is all that is wanted.
+    return Variable([path], pre_save_callbacks=[tell], post_gather_callbacks=[_forget], mode=mode)
+
+
+def _forget(name: str, values: list[Any], iterations: list[int], ranks: list[int]) -> None:
+    values.clear()
+    iterations.clear()
+    ranks.clear()
+
+
+def _nothing() -> None:
+    """Nothing is to be ended."""
+
+
+# Once, as nothing else in the process knows of these.
+hide()

@@ -1,0 +1,290 @@
+"""Captured values in the trace tree: what was asked for, what it was called, and each value.
+
+Captured values
+├─ layers.*.attn.forward.scores     24 values of 12 names
+│  └─ layers.0.attn.forward.scores  ×2  f32[2,4,9,9]  -1.2 … 3.4  mean 0.1  ▁▃▇▅▂
+│     └─ iteration 1                f32[2,4,9,9]  -1.1 … 3.4  mean 0.1  ▁▃▇▅▂
+└─ forward.mask                     nothing has this path; near it: forward.masks
+
+Of several processes all are in one: the values of ranks stand below the same name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final, TypeAlias
+
+from shapetrace.server.captured import KeptName
+from shapetrace.server.features.captured_text import (
+    histogram_of,
+    iteration_text,
+    name_row,
+    name_story,
+    value_row,
+    value_story,
+)
+from shapetrace.server.protocol import Histogram, TreeNode
+from shapetrace.server.store import Process, TraceStore
+from shapetrace.transport.captures import CapturedValue
+from shapetrace.views.captured import number_text
+from shapetrace.views.histograms import Histogram as Bars
+from shapetrace.views.stories import escaped
+from shapetrace.views.styled import printable
+from shapetrace.views.summary import counted
+
+ROOT: Final = "captured"
+_LABEL: Final = "Captured values"
+_LATER: Final = "from the next run on"
+_WAITING: Final = "nothing yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """All values of one name, of all processes."""
+
+    path: str
+    name: str
+    model: str
+
+
+Kept: TypeAlias = tuple[Process, KeptName]
+Names: TypeAlias = dict[Named, list[Kept]]
+
+
+class CapturedTree:
+    """Answers what is below which node of captured values."""
+
+    def __init__(self, store: TraceStore) -> None:
+        self._store = store
+        self.wanted: tuple[str, ...] = ()
+        """What is to be captured from the next session on."""
+        self._numbers: dict[str | Named, int] = {}
+        """For each path and name the number that nodes have in them."""
+        self._things: list[str | Named] = []
+
+    @staticmethod
+    def is_node(node: str | None) -> bool:
+        """Whether a node of the trace tree is one of these."""
+        return node is not None and node.startswith(ROOT)
+
+    def root(self, text: str) -> TreeNode | None:
+        """The node above all others; None where there is nothing to show."""
+        found = self._found(text)
+        if not found:
+            return None
+        number = sum(_total(kept) for names in found.values() for kept in names.values())
+        return TreeNode(
+            id=ROOT,
+            key=ROOT,
+            kind="captures",
+            label=_LABEL,
+            description=counted(number, "value") if number else "",
+            has_children=True,
+            is_expanded=True,
+        )
+
+    def page(self, parent: str, text: str, offset: int, limit: int) -> tuple[list[TreeNode], bool]:
+        """Some of what is below a node, and whether there is more."""
+        found = self._found(text)
+        _, _, own = parent.removeprefix(f"{ROOT}/").partition("/")
+        thing = None if parent == ROOT or own else self._thing(parent)
+        if parent == ROOT:
+            nodes: Iterator[TreeNode] = (self._path_node(*each) for each in found.items())
+        elif isinstance(thing, str):
+            names = found.get(thing, {})
+            exact = _exact(names)
+            if exact is None:
+                nodes = (self._name_node(named, names) for named in names)
+            else:
+                nodes = self._value_nodes(exact, names[exact])
+        elif thing is not None:
+            nodes = self._value_nodes(thing, found.get(thing.path, {}).get(thing, []))
+        else:
+            return [], False
+        shown = list(islice(nodes, offset, offset + limit + 1))
+        return shown[:limit], len(shown) > limit
+
+    def path_of(self, node: str) -> str | None:
+        """What was asked for that a node shows the values of."""
+        thing = self._thing(node)
+        return thing.path if isinstance(thing, Named) else thing
+
+    def name_of(self, node: str) -> tuple[Process, str] | None:
+        """What the values of a node are called, or the first of them; a process that has them."""
+        thing = self._thing(node)
+        path = thing.path if isinstance(thing, Named) else thing
+        names = {} if path is None else self._found().get(path, {})
+        named = thing if isinstance(thing, Named) else next(iter(names), None)
+        return (names[named][0][0], named.name) if named in names else None
+
+    def story(self, node: str) -> str:
+        """What is shown over a node, as Markdown."""
+        own, kept = self._kept_of(node)
+        if not kept:
+            path = self.path_of(node)
+            return "" if path is None else escaped(self._state(path))
+        about = kept[0][1].about
+        values = _values(kept)
+        for process, value in values:
+            if own and own == _value_id(process, value):
+                return value_story(about.name, value, process.label)
+        return name_story(about, [value for _, value in values], _total(kept))
+
+    # What there is
+
+    def _found(self, text: str = "") -> dict[str, Names]:
+        """All that was asked for or is to be, and what was captured for it.
+
+        With a text only what has it: a path with all of its names, or some of the names.
+        """
+        found: dict[str, Names] = {path: {} for path in self.wanted}
+        for process in self._store.shown_processes():
+            for path in process.captured.paths:
+                found.setdefault(path, {})
+            for kept in process.captured.names.values():
+                about = kept.about
+                if kept.total:
+                    named = Named(about.path, about.name, about.model)
+                    names = found.setdefault(about.path, {})
+                    names.setdefault(named, []).append((process, kept))
+        if not text:
+            return found
+        shown: dict[str, Names] = {}
+        for path, names in found.items():
+            is_meant = text in path.lower()
+            own = {it: kept for it, kept in names.items() if is_meant or text in it.name.lower()}
+            if is_meant or own:
+                shown[path] = own
+        return shown
+
+    def _state(self, path: str) -> str:
+        """What is said of a path that has brought nothing."""
+        processes = [it for it in self._store.shown_processes() if path in it.captured.paths]
+        if not processes:
+            return _LATER
+        problems = [each.captured.problems.get(path) for each in processes]
+        return next((printable(each) for each in problems if each), _WAITING)
+
+    def _is_failed(self, path: str) -> bool:
+        return any(path in each.captured.problems for each in self._store.shown_processes())
+
+    # Nodes
+
+    def _number(self, thing: str | Named) -> int:
+        if thing not in self._numbers:
+            self._numbers[thing] = len(self._things)
+            self._things.append(thing)
+        return self._numbers[thing]
+
+    def _id(self, thing: str | Named) -> str:
+        return f"{ROOT}/{self._number(thing)}"
+
+    def _thing(self, node: str) -> str | Named | None:
+        number = node.removeprefix(f"{ROOT}/").partition("/")[0]
+        known = number.isdecimal() and int(number) < len(self._things)
+        return self._things[int(number)] if known else None
+
+    def _kept_of(self, node: str) -> tuple[str, list[Kept]]:
+        """The values that a node is above or one of, and which one it is."""
+        thing = self._thing(node)
+        _, _, own = node.removeprefix(f"{ROOT}/").partition("/")
+        if isinstance(thing, Named):
+            return own, self._found().get(thing.path, {}).get(thing, [])
+        names = {} if thing is None else self._found().get(thing, {})
+        exact = _exact(names)
+        return own, [] if exact is None else names[exact]
+
+    def _path_node(self, path: str, names: Names) -> TreeNode:
+        exact = _exact(names)
+        histogram = None
+        if exact is not None:
+            description, histogram = _row(names[exact])
+        elif names:
+            total = counted(sum(map(_total, names.values())), "value")
+            description = f"{total} of {counted(len(names), 'name')}"
+        else:
+            description = self._state(path)
+        return TreeNode(
+            id=self._id(path),
+            key=f"{ROOT}/{path}",
+            kind="capturePath",
+            label=printable(path),
+            description=description,
+            has_children=bool(names),
+            is_failed=not names and self._is_failed(path),
+            histogram=histogram,
+        )
+
+    def _name_node(self, named: Named, names: Names) -> TreeNode:
+        is_told_apart = sum(each.name == named.name for each in names) > 1
+        title = f"{named.name} ({named.model})" if is_told_apart else named.name
+        description, histogram = _row(names[named])
+        return TreeNode(
+            id=self._id(named),
+            key=f"{ROOT}/{named.path}/{named.model}/{named.name}",
+            kind="captureName",
+            label=printable(title),
+            description=description,
+            has_children=True,
+            histogram=histogram,
+        )
+
+    def _value_nodes(self, named: Named, kept: Sequence[Kept]) -> Iterator[TreeNode]:
+        values = _values(kept)
+        is_told = len({process.number for process, _ in values}) > 1
+        above = f"{ROOT}/{named.path}/{named.model}/{named.name}"
+        seen: Counter[tuple[int, str, int]] = Counter()
+        for process, value in values:
+            moment = (process.number, value.mode, value.iteration)
+            seen[moment] += 1
+            again = f" ({seen[moment]})" if seen[moment] > 1 else ""
+            where = process.label if is_told or process.rank is not None else ""
+            own = where or "0"
+            yield TreeNode(
+                id=f"{self._id(named)}/{_value_id(process, value)}",
+                key=f"{above}/{own}.{value.ordinal}",
+                kind="capture",
+                label=f"{iteration_text(value)}{again}",
+                description=value_row(value, where),
+                histogram=_picture(histogram_of([value])),
+            )
+
+
+def _exact(names: Names) -> Named | None:
+    """The only name, where it is the path itself."""
+    first = next(iter(names), None)
+    return first if first is not None and len(names) == 1 and first.path == first.name else None
+
+
+def _total(kept: Sequence[Kept]) -> int:
+    return sum(each.total for _, each in kept)
+
+
+def _values(kept: Iterable[Kept]) -> list[tuple[Process, CapturedValue]]:
+    """The values of one name in the order of their iterations, those of evaluations behind."""
+    values = [(process, value) for process, each in kept for value in each.values]
+    return sorted(
+        values,
+        key=lambda it: (it[1].mode == "eval", it[1].iteration, it[0].number, it[1].ordinal),
+    )
+
+
+def _value_id(process: Process, value: CapturedValue) -> str:
+    return f"{process.number}.{value.ordinal}"
+
+
+def _row(kept: Sequence[Kept]) -> tuple[str, Histogram | None]:
+    values = [value for _, value in _values(kept)]
+    return name_row(values, _total(kept)), _picture(histogram_of(values))
+
+
+def _picture(bars: Bars | None) -> Histogram | None:
+    """What the editor makes a picture of."""
+    if bars is None:
+        return None
+    largest = max(bars.bins)
+    heights = tuple(max(round(100 * count / largest), int(count > 0)) for count in bars.bins)
+    return Histogram(number_text(bars.low), number_text(bars.high), heights)

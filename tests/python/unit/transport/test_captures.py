@@ -1,0 +1,66 @@
+"""What is told of captured values, on its way between agent and server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shapetrace.transport.captures import (
+    CapturedName,
+    CapturedValue,
+    CaptureNews,
+    Statistics,
+    captures_message,
+    read_captures,
+)
+from shapetrace.transport.framing import HEADER_LENGTH, decode, encode
+
+NEWS = CaptureNews(
+    paths=("layers.*.forward", "forward.mask"),
+    problems={"forward.mask": "nothing has this path"},
+    names=(CapturedName(1, "layers.0.forward", "layers.*.forward", "Net"),),
+    values=(
+        CapturedValue(
+            *(1, 3, 12, "train", "Tensor", "float32", (2, 4)),
+            statistics=Statistics(8, 4, -1.5, 3.0, 0.25, 1, 2, (1, 0, 3)),
+        ),
+        CapturedValue(1, 4, 13, "eval", "Tensor", "float32", (0,), "cuda:0"),
+        CapturedValue(1, 5, 13, "eval", "str", text="'yes'"),
+    ),
+)
+
+
+def sent(news: CaptureNews) -> CaptureNews:
+    return read_captures(decode(bytes(encode(captures_message(news)))[HEADER_LENGTH:]))
+
+
+@pytest.mark.parametrize("news", [NEWS, CaptureNews(), CaptureNews(paths=(), problems={})])
+def test_a_message_is_read_as_it_was_written(news: CaptureNews) -> None:
+    assert sent(news) == news
+
+
+def test_what_is_wrong_is_left_out() -> None:
+    message = captures_message(NEWS)
+    rows = message["values"]
+    message["values"] = [None, [], rows[0][:5], ["1", *rows[0][1:]], [*rows[0][:9], [1]], rows[2]]
+    message["names"] = [[1, 2, 3, 4], "ab", message["names"][0]]
+    message["problems"] = [["a"], "ab", [1, 2], ["a", "b"]]
+    message["paths"] = ["forward", 3]
+    assert read_captures(message) == CaptureNews(
+        ("forward",), {"a": "b"}, NEWS.names, NEWS.values[2:]
+    )
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=11),
+    max_leaves=30,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["paths", "problems", "names", "values"]), plain))
+def test_any_message_is_read(message: dict[str, Any]) -> None:
+    assert isinstance(read_captures({"type": "captures", **message}), CaptureNews)
