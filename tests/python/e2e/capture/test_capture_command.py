@@ -240,8 +240,8 @@ def test_the_model_is_the_first_that_has_the_values(
             TWO_MODELS,
             (
                 "nothing was captured: no module that was called has these values\n"
-                "shapetrace: 'scores' matches nothing: the model (Generator) has no 'scores'; nearest "
-                "there: forward, up\n"
+                "shapetrace: 'scores' matches nothing: the model (Generator) has no 'scores'; "
+                "nearest there: forward, up\n"
                 "shapetrace: 'scores' matches nothing: the model (Discriminator) has no 'scores'; "
                 "nearest there: forward, down"
             ),

@@ -59,8 +59,8 @@ def test_a_compiled_model_is_captured_from_the_outside(fullgraph: bool) -> None:
     assert tracer.results["forward.scale"].values == [2.0]
     assert tracer.problems == [
         (
-            "forward, first.forward: run in code that torch.compile made; only what a compiled module "
-            "is called with and returns can be captured"
+            "forward, first.forward: run in code that torch.compile made; only what a compiled "
+            "module is called with and returns can be captured"
         )
     ]
 
