@@ -99,7 +99,7 @@ class Variable:
         entries = self._local[iteration.mode]
         entry = entries.get(name)
         if entry is None:
-            entry = entries[name] = ResultEntry()
+            entry = entries[name] = ResultEntry([], [], [])
             self.captured.add(name)
         entry.iterations.append(iteration.number)
         entry.values.append(copy)
@@ -165,7 +165,7 @@ class Variable:
                 known = self.results.get(name)
                 if known is None:
                     self.results[name] = entry
-                else:
+                elif entry.iterations or entry.values:
                     known.extend(entry)
             self.captured.update(entries)
         finally:

@@ -28,6 +28,7 @@ class Following:
 
     def __init__(self, interest: Interest, listener: Listener, stop: Callable[[Following], None]):
         self.interest: Final = interest
+        self.names: Final = interest.names
         self.error: Exception | None = None
         """What the listener raised, which ended the following."""
         self.entered: Callable[[Call], object | None] = listener.entered
@@ -284,7 +285,7 @@ class Site:
                 activation.bound |= self.tracks
             name, line, assigned = self.mark
             for following, state in activation.listening:
-                names = following.interest.names
+                names = following.names
                 if names is None or name in names:
                     try:
                         following.looked_at(state, name, value, line, assigned)
@@ -371,6 +372,10 @@ class _Silence:
 
 def _is_compiling() -> bool:
     """Whether torch makes a graph of what runs, of which our hooks are no part."""
-    torch = sys.modules.get("torch")
-    compiler = getattr(torch, "compiler", None)
-    return compiler is not None and bool(compiler.is_compiling())
+    compiler = sys.modules.get("torch.compiler")
+    try:
+        # What is_compiling() asks, but for scripted code, which has no hooks.
+        return compiler._is_compiling_flag  # type: ignore[union-attr, no-any-return]
+    except AttributeError:
+        is_compiling = getattr(compiler, "is_compiling", None)
+        return is_compiling is not None and bool(is_compiling())
