@@ -43,6 +43,8 @@ class Order:
         self._likely: Final = _with_handlers(
             self._usual, [each for each in listing.handlers if not _is_of_with(code, each.target)]
         )
+        self.may_swallow: Final = self._likely != self._every
+        """Whether a ``with`` may have the program go on behind it after an error."""
         self._ends: Final = frozenset(
             each for each in listing.offsets if _is_end(code, each) and not self._likely[each]
         )

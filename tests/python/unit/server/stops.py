@@ -6,10 +6,12 @@ it says ``begin()``, it is recorded only from there on, as when it is attached t
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import FrameType
 
+from shapetrace.agent.here import answer_of
 from shapetrace.events.rows import RowReader
 from shapetrace.recorder.debuggers import Debugger
 from shapetrace.recorder.options import RecorderOptions
@@ -18,23 +20,14 @@ from shapetrace.recorder.session import Recorder
 from shapetrace.recorder.standing import Standing, standing_of
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.inlay_hints import inlay_hints
+from shapetrace.server.focus import read_focus, scope_of
 from shapetrace.server.options import HintOptions
-from shapetrace.server.scope import Scope, Stand
+from shapetrace.server.scope import Scope
 from shapetrace.server.scopes import Scopes
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
 from tests.python.unit.server.annotated import plain, with_hints
 from tests.support.recorder import PRELUDE
-
-
-def scope_of(standing: Standing) -> Scope:
-    """What the editor tells the server of a frame of the first process."""
-    own, *outer = (
-        Stand(frozenset(each.reached), each.function, each.file, each.line)
-        for each in (standing.own, *standing.outer)
-    )
-    place = (own.reached, own.function, own.file, own.line)
-    return Scope(1, standing.call, *place, outer=tuple(outer))
 
 
 class Stops:
@@ -84,8 +77,7 @@ class Stops:
         frame = self._frame(sys._getframe(1), outwards)
         self.hear()
         standing = standing_of(self.recorder, frame, None)
-        focus = None if standing is None else scope_of(standing)
-        self._scopes.set_focus(focus)
+        self._scopes.set_focus(None if standing is None else told_of(standing))
         self.shown.append(self._text(self._frame(frame, shown)))
         return 1
 
@@ -117,3 +109,9 @@ class Stops:
             if "«" in line and view.structure.function_at(number) is function
         ]
         return "\n".join(shown)
+
+
+def told_of(standing: Standing) -> Scope:
+    """What the editor tells the server of a frame of the first process, by way of JSON."""
+    answer = json.loads(json.dumps(answer_of(standing)))
+    return scope_of(read_focus({"session": "session", **answer}), 1)
