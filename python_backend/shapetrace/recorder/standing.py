@@ -109,8 +109,8 @@ class _Search:
         if here is not None:
             may_repeat = self._may_repeat(activation, marks is not None)
             taken = self.turns.taken(activation, here, may_repeat, dict(_counts(sites)))
-            since = frozenset(site.offset for site, mark in sites if _is_since(site, mark))
-            self.taken = taken & since
+            since = (site.offset for site, mark in sites if self._is_since(site, mark))
+            self.taken = taken.intersection(since)
         for site, mark in sites:
             is_here = here == site.offset
             if site.offset in without:
@@ -161,6 +161,20 @@ class _Search:
             activation = caller.activation
             if self.turns.order_of(activation.code).is_in_loop(caller.offset):
                 return True
+        return False
+
+    def _is_since(self, site: Site, mark: Mark) -> bool:
+        """Whether a place was at work since the marks were made, or what it has called was."""
+        if op_since(site, mark) is not None or module_since(site, mark) is not None:
+            return True
+        for callee in (site.callees or {}).values():
+            noted = None if self.marks is None else self.marks.get(callee, [])
+            if self.marks is not None and noted is None:
+                continue
+            for index, inner in enumerate(callee.sites.values()):
+                its_mark = noted[index] if noted is not None and index < len(noted) else None
+                if self._is_since(inner, its_mark):
+                    return True
         return False
 
     def _take_site(self, site: Site, mark: Mark, is_in_doubt: bool) -> None:
@@ -275,11 +289,6 @@ def _search(
         if not is_new or way.activation in (search.marks or {}):
             search.take(way.activation, outer.f_lasti, inline)
     return search
-
-
-def _is_since(site: Site, mark: Mark) -> bool:
-    """Whether a place was at work since it was marked."""
-    return op_since(site, mark) is not None or module_since(site, mark) is not None
 
 
 def _counts(sites: list[tuple[Site, Mark]]) -> Iterator[tuple[int, int]]:

@@ -10,6 +10,7 @@ import json
 import sys
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from shapetrace.agent.here import answer_of
 from shapetrace.events.rows import RowReader
@@ -19,7 +20,7 @@ from shapetrace.recorder.rows import RowWriter
 from shapetrace.recorder.session import Recorder
 from shapetrace.recorder.standing import Standing, standing_of
 from shapetrace.server.documents import Documents
-from shapetrace.server.features.inlay_hints import inlay_hints
+from shapetrace.server.features.inlay_hints import Hint, inlay_hints
 from shapetrace.server.focus import read_focus, scope_of
 from shapetrace.server.options import HintOptions
 from shapetrace.server.scope import Scope
@@ -46,20 +47,21 @@ class Stops:
         document = Documents().open(path.as_uri(), path.read_text("utf-8"), 1)
         assert document is not None
         self._document = document
+        self.lines = document.lines
+        self.names: dict[str, Any] = {
+            "__name__": "__main__",
+            "__file__": str(path),
+            "begin": self.begin,
+            "stop": self.stop,
+        }
 
     def run(self) -> Stops:
         """Run it to its end."""
         code = compile(self.path.read_bytes(), str(self.path), "exec")
-        names = {
-            "__name__": "__main__",
-            "__file__": str(self.path),
-            "begin": self.begin,
-            "stop": self.stop,
-        }
-        if not any("begin()" in line for line in self._document.lines):
+        if not any("begin()" in line for line in self.lines):
             self.recorder.start(sys._getframe())
         try:
-            exec(code, names)
+            exec(code, self.names)
         finally:
             self.recorder.stop()
         assert [note for note in self.recorder.notes if "fault" in note[0]] == []
@@ -72,14 +74,27 @@ class Stops:
 
     def stop(self, outwards: int = 0, shown: int = 0) -> int:
         """Look at the function that calls this, or one around it; show that or one around it."""
+        return self.stop_at(sys._getframe(1), outwards, shown)
+
+    def stop_at(self, frame: FrameType, outwards: int, shown: int) -> int:
+        """Look at a frame, or one around it; show that or one around it."""
         if not self.recorder.active:
             return 0
-        frame = self._frame(sys._getframe(1), outwards)
+        frame = self._frame(frame, outwards)
         self.hear()
         standing = standing_of(self.recorder, frame, None)
         self._scopes.set_focus(None if standing is None else told_of(standing))
-        self.shown.append(self._text(self._frame(frame, shown)))
+        frame = self._frame(frame, shown)
+        hints = self._hints(frame)
+        self.look(frame, hints)
+        lines = with_hints(self.lines, hints).split("\n")
+        self.shown.append(
+            "\n".join(lines[each].strip() for each in sorted({hint.line for hint in hints}))
+        )
         return 1
+
+    def look(self, frame: FrameType, hints: list[Hint]) -> None:
+        """What is shown of a function that is looked at."""
 
     def _frame(self, frame: FrameType | None, outwards: int) -> FrameType:
         while frame is not None and (outwards or frame.f_code.co_filename != str(self.path)):
@@ -95,20 +110,15 @@ class Stops:
             if message is not None:
                 self._store.apply("process", self._reader.read({"type": "rows", **message}))
 
-    def _text(self, frame: FrameType) -> str:
+    def _hints(self, frame: FrameType) -> list[Hint]:
+        """The hints of a function."""
         records = self._scopes.records(self._document.key)
         assert records is not None
         assert records.base.text is not None
         view = DocumentView(self._document, records, records.base.text)
-        hints = inlay_hints(view, 0, 1_000_000, HintOptions())
-        lines = with_hints(self._document.lines, hints).split("\n")
         function = view.structure.function_at(frame.f_lineno)
-        shown = [
-            line.strip()
-            for number, line in enumerate(lines, 1)
-            if "«" in line and view.structure.function_at(number) is function
-        ]
-        return "\n".join(shown)
+        hints = inlay_hints(view, 0, 1_000_000, HintOptions())
+        return [each for each in hints if view.structure.function_at(each.line + 1) is function]
 
 
 def told_of(standing: Standing) -> Scope:
