@@ -115,6 +115,8 @@ def _variables(
     taken: frozenset[int],
 ) -> Iterator[Held]:
     bound = {name: values[name] for name in assignments.names if name in values}
+    if not any(issubclass(type(value), (Tensor, *_CONTAINERS)) for value in bound.values()):
+        return
     never = assignments.never_taken(bound)
     reached = reached_at(frame, assignments, never) if bound else None
     if reached is None:

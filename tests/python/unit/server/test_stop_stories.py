@@ -160,6 +160,36 @@ def test_a_name_that_was_reached_says_nothing(place: str, tmp_path: Path) -> Non
     assert "this call" not in second.hover(place)
 
 
+HELD = """
+    def tail(x):
+        return x[1:]
+    def step(x):
+        c = tail(x)
+        found = [tail(each) for each in (x, c)]
+        m = torch.ones(4)
+        if len(x) > 4:
+            stop()
+        return c
+    for i in range(40):
+        step(torch.ones(4 if i < 30 else 5))
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [("^c = tail", "c: f32[4]"), ("return ^c", "c: f32[4]"), ("step(^x):", "x: f32[5]")],
+)
+def test_a_name_is_what_it_is_in_the_frame(place: str, told: str, tmp_path: Path) -> None:
+    for each in stops(HELD, tmp_path / "program.py"):
+        assert f"▸ {told}" in each.hover(place) or f"# {told[3:]}" in each.hover(place)
+        assert "this call" not in each.hover(place)
+
+
+def test_a_name_of_a_comprehension_that_is_over_is_that_of_some_call(tmp_path: Path) -> None:
+    last = stops(HELD, tmp_path / "program.py")[-1]
+    assert last.hover("tail(^each)").endswith(NOT_REACHED)
+
+
 BRANCHES = """
     def plain(n):
         return torch.ones(n)
