@@ -254,6 +254,8 @@ export interface Focus {
   readonly file: string | null;
   readonly function: string | null;
   readonly line: number | null;
+  readonly variables: readonly FocusVariable[];
+  readonly unbound: readonly string[] | null;
   /** The functions that wait for it, from the inside out. */
   readonly outer: readonly FocusOutside[];
 }
@@ -264,6 +266,23 @@ export interface FocusOutside {
   readonly file: string;
   readonly function: string;
   readonly line: number;
+  readonly variables: readonly FocusVariable[];
+  /** Names that have never been stored to; null where nothing is known of the variables. */
+  readonly unbound: readonly string[] | null;
+}
+
+/** What a variable of a function holds that stands still. */
+export interface FocusVariable {
+  readonly name: string;
+  /** As the agent writes values; only the server reads them. */
+  readonly value: unknown;
+  /**
+   * Where it may have been stored: line, column, end line and end column; the first line alone of a
+   * function whose parameter it is.
+   */
+  readonly stores: readonly (readonly number[])[];
+  /** That was certainly in the present iteration of a loop, or call. */
+  readonly isFresh: boolean;
 }
 
 /** Lines of a document, counted from 0, the last one included. */

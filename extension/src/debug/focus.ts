@@ -16,8 +16,13 @@ import {
 import type { Server } from "../client/server";
 import { type Log, messageOf } from "../log";
 import { property } from "../model/interpreters";
-import { questionFor, readStanding, type Stand, type Standing } from "../model/standing";
-import { FOCUS, type Focus as FocusMessage, type FocusOutside } from "../protocol";
+import { type Held, questionFor, readStanding, type Stand, type Standing } from "../model/standing";
+import {
+  FOCUS,
+  type Focus as FocusMessage,
+  type FocusOutside,
+  type FocusVariable,
+} from "../protocol";
 import type { Sessions, WatchedSession } from "./sessions";
 import { Stops } from "./stops";
 
@@ -189,8 +194,12 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
   }
 }
 
-function plain({ reached, file, function: name, line }: Stand): FocusOutside {
-  return { reached, file, function: name, line };
+function plain({ reached, file, function: name, line, variables, unbound }: Stand): FocusOutside {
+  return { reached, file, function: name, line, variables: variables.map(variable), unbound };
+}
+
+function variable({ name, value, stores, isFresh }: Held): FocusVariable {
+  return { name, value, stores, isFresh };
 }
 
 interface Pending {
@@ -217,6 +226,8 @@ function nothingOf(told: FocusMessage | undefined): FocusMessage | undefined {
       file: null,
       function: null,
       line: null,
+      variables: [],
+      unbound: null,
       outer: [],
     }
   );

@@ -36,6 +36,12 @@ export const boolean = simple<boolean>(
   (document) => typeof document === "boolean",
 );
 
+/** JSON that is only passed on. */
+export const anything: Form<unknown> = {
+  expects: ["anything"],
+  read: (document) => document,
+};
+
 /** A value of `form`, or null. */
 export function nullable<T>(form: Form<T>): Form<T | null> {
   return {

@@ -1,5 +1,15 @@
 /** What the agent is asked of a stack frame, and says of it. */
-import { type Form, integer, type JsonObject, listOf, nullable, record, text } from "./json";
+import {
+  anything,
+  boolean,
+  type Form,
+  integer,
+  type JsonObject,
+  listOf,
+  nullable,
+  record,
+  text,
+} from "./json";
 
 /** How far a function has come. */
 export interface Stand {
@@ -8,6 +18,19 @@ export interface Stand {
   readonly file: string;
   readonly function: string;
   readonly line: number;
+  readonly variables: readonly Held[];
+  /** Names that have never been stored to; null where nothing is known of the variables. */
+  readonly unbound: readonly string[] | null;
+  readonly extra: JsonObject;
+}
+
+/** What a variable holds, and which stores may have put it there. */
+export interface Held {
+  readonly name: string;
+  /** Only passed on. */
+  readonly value: unknown;
+  readonly stores: readonly (readonly number[])[];
+  readonly isFresh: boolean;
   readonly extra: JsonObject;
 }
 
@@ -20,11 +43,20 @@ export interface Standing extends Stand {
   readonly outer: readonly Stand[];
 }
 
+const held: Form<Held> = record<Held>({
+  name: { key: "name", form: text },
+  value: { key: "value", form: anything },
+  stores: { key: "stores", form: listOf(listOf(integer)) },
+  isFresh: { key: "isFresh", form: boolean },
+});
+
 const STAND = {
   reached: { key: "reached", form: listOf(integer) },
   file: { key: "file", form: text },
   function: { key: "function", form: text },
   line: { key: "line", form: integer },
+  variables: { key: "variables", form: listOf(held), otherwise: [] },
+  unbound: { key: "unbound", form: nullable(listOf(text)), otherwise: null },
 } as const;
 
 const standing: Form<Standing> = record<Standing>({

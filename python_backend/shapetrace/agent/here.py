@@ -11,7 +11,6 @@ import json
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import asdict
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from shapetrace.agent.lookups import only_looks_up
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
+    from shapetrace.recorder.standing import Stand, Standing
 
 _recorder: Callable[[], Recorder | None] | None = None
 _asked: Callable[[], None] | None = None
@@ -56,7 +56,11 @@ def here(number: int) -> str:
 
     {"process": 4711, "call": 12, "reached": [13, 14],
      "file": "/models/gpt.py", "function": "Block.forward", "line": 42,
-     "outer": [{"reached": [9], "file": "/models/gpt.py", "function": "GPT.forward", "line": 71}]}
+     "variables": [{"name": "h", "value": [0, [2, 3], ...], "stores": [[41, 8, 41, 9]],
+                    "isFresh": true}],
+     "unbound": ["y"],
+     "outer": [{"reached": [9], "file": "/models/gpt.py", "function": "GPT.forward", "line": 71,
+                "variables": [], "unbound": null}]}
     """
     try:
         return json.dumps(_here(number))
@@ -83,13 +87,31 @@ def _told(recorder: Recorder, frame: FrameType, thread: str | None) -> dict[str,
     from shapetrace.recorder.standing import standing_of
 
     standing = standing_of(recorder, frame, _identity(thread))
-    if standing is None:
-        return None
+    return None if standing is None else answer_of(standing)
+
+
+def answer_of(standing: Standing) -> dict[str, Any]:
+    """What is told of a frame."""
     return {
         "process": os.getpid(),
         "call": standing.call,
-        **asdict(standing.own),
-        "outer": [asdict(each) for each in standing.outer],
+        **_stand(standing.own),
+        "outer": [_stand(each) for each in standing.outer],
+    }
+
+
+def _stand(stand: Stand) -> dict[str, Any]:
+    """How far a function has come, and what its variables hold."""
+    return {
+        "reached": stand.reached,
+        "file": stand.file,
+        "function": stand.function,
+        "line": stand.line,
+        "variables": [
+            {"name": it.name, "value": it.value, "stores": it.stores, "isFresh": it.is_fresh}
+            for it in stand.locals.variables
+        ],
+        "unbound": stand.locals.unbound,
     }
 
 

@@ -102,7 +102,7 @@ def _note_changes(functions: Any) -> Callable[[], None]:
 
 def _is_changed(frame: FrameType, is_global: bool) -> None:
     try:
-        from shapetrace.panes.origin import changed_by_hand
+        from shapetrace.recorder.origins import changed_by_hand
 
         changed_by_hand(frame, is_global=is_global)
     except Exception:

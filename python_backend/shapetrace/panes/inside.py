@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import UserDict, UserList, deque
+from collections import OrderedDict, UserDict, UserList, deque
+from collections.abc import Callable, Iterable
 from functools import partial
+from gc import get_referents
 from itertools import islice
 from types import (
     GetSetDescriptorType,
@@ -29,8 +31,16 @@ PLAIN: Final = frozenset(
 _DESCRIPTORS: Final = (GetSetDescriptorType, MemberDescriptorType)
 """How Python itself gives out the attributes of an object."""
 _LISTED: Final = (list, set, frozenset, deque)
-_VIEWS: Final[tuple[type, ...]] = (type({}.values()), type({}.items()), type({}.keys()))
-_ORDERED_VIEWS: Final = ("odict_values", "odict_items", "odict_keys")
+_ORDERED: Final[OrderedDict[Any, Any]] = OrderedDict()
+_VIEWS: Final[dict[type, Callable[[dict[Any, Any]], Iterable[Any]]]] = {
+    type({}.values()): dict.values,
+    type(_ORDERED.values()): dict.values,
+    type({}.items()): dict.items,
+    type(_ORDERED.items()): dict.items,
+    type({}.keys()): dict.keys,
+    type(_ORDERED.keys()): dict.keys,
+}
+"""How that is looked at which a view of a dictionary shows."""
 
 
 class Held(NamedTuple):
@@ -69,11 +79,8 @@ def held_by(value: Any, kind: type, torch: Torch | None = None) -> Held | None:
             # Not through the class's own iterator: it may be the program's code.
             first = list(islice(each.__iter__(value), MOST_ITEMS))
             return Held(name, None, first, each.__len__(value), True)
-    if kind in _VIEWS or name in _ORDERED_VIEWS:
-        return Held(name, None, list(islice(value, MOST_ITEMS)), len(value), True)
-    if kind is MappingProxyType:
-        copied = dict(islice(value.items(), MOST_ITEMS))
-        return _of_dict(copied, name)._replace(length=len(value))
+    if kind in _VIEWS or kind is MappingProxyType:
+        return _of_shown(value, kind)
     if kind is slice:
         return Held(name, None, [value.start, value.stop, value.step], 3, True)
     if is_kind(kind, partial):
@@ -105,6 +112,19 @@ def _of_dict(value: Any, name: str) -> Held:
     keys = list(islice(dict.keys(value), MOST_ITEMS))
     values = list(islice(dict.values(value), MOST_ITEMS))
     return Held(name, keys, values, dict.__len__(value), True)
+
+
+def _of_shown(value: Any, kind: type) -> Held | None:
+    """What is inside of what only shows another value, which may be of the program's own class."""
+    inside = get_referents(value)
+    if len(inside) != 1:
+        return None
+    if dict not in classes_of(type(inside[0])):
+        return Held(kind.__name__, None, inside, 1, True)
+    if kind is MappingProxyType:
+        return _of_dict(inside[0], kind.__name__)
+    first = list(islice(_VIEWS[kind](inside[0]), MOST_ITEMS))
+    return Held(kind.__name__, None, first, dict.__len__(inside[0]), True)
 
 
 def _of_tuple(value: Any, kind: Any) -> Held:

@@ -37,7 +37,12 @@ def read_locals(frame: FrameType) -> Any:
     Until 3.13 all who read them get the same dictionary: what the program was given by ``locals()``
     would change under its hands.
     """
-    return {} if _SNAPSHOT_STAYS and _reads_locals(frame.f_code) else frame.f_locals
+    return frame.f_locals if is_readable(frame) else {}
+
+
+def is_readable(frame: FrameType) -> bool:
+    """Whether the locals of a running function can be looked at without a trace."""
+    return not (_SNAPSHOT_STAYS and _reads_locals(frame.f_code))
 
 
 def _reads_locals(code: CodeType) -> bool:

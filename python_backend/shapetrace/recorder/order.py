@@ -21,6 +21,15 @@ _Ways: TypeAlias = dict[int, set[int]]
 _ENDS: Final = frozenset({"RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS"})
 
 
+_PASSING_ON: Final = frozenset(
+    {
+        *("autocast", "device", "enable_grad", "inference_mode", "no_grad", "set_grad_enabled"),
+        *("catch_warnings", "no_sync", "open", "profile", "record_function", "sdpa_kernel"),
+    }
+)
+"""Context managers that never swallow an error, so that what is in them has run behind them."""
+
+
 class _Loop(NamedTuple):
     """A loop's first instruction, and all that it may come to without having been left."""
 
@@ -39,10 +48,15 @@ class Order:
         self._usual: Final = {each: set(listing.following[each]) for each in listing.offsets}
         self._every: Final = _with_handlers(self._usual, listing.handlers)
         sources = _turned_around(self._every)
-        # Few a ``with`` has the program go on behind it after an error.
+        passing_on = _handlers_that_pass_on(code, {each.target for each in listing.handlers})
         self._likely: Final = _with_handlers(
-            self._usual, [each for each in listing.handlers if not _is_of_with(code, each.target)]
+            self._usual, [each for each in listing.handlers if each.target not in passing_on]
         )
+        self.may_swallow: Final = any(
+            _is_of_with(code, each.target) and each.target not in passing_on
+            for each in listing.handlers
+        )
+        """Whether a ``with`` may have the program go on behind it after an error."""
         self._ends: Final = frozenset(
             each for each in listing.offsets if _is_end(code, each) and not self._likely[each]
         )
@@ -222,6 +236,27 @@ def _way_to(ways: _Ways, start: int, end: int, heads: frozenset[int]) -> list[in
 def _is_end(code: CodeType, offset: int) -> bool:
     """Whether a function ends by an instruction, other than by an error of what it called."""
     return dis.opname[code.co_code[offset]] in _ENDS
+
+
+def _handlers_that_pass_on(code: CodeType, handlers: Iterable[int]) -> frozenset[int]:
+    """The handlers of ``with`` whose context managers are known to swallow no error."""
+    lines: dict[int, list[int]] = {}
+    positions = [line for line, _, _, _ in code.co_positions()]
+    for handler in handlers:
+        line = positions[handler // 2 + 1]
+        if _is_of_with(code, handler) and line is not None:
+            lines.setdefault(line, []).append(handler)
+    names: dict[int, list[str]] = {}
+    for step in dis.get_instructions(code) if lines else ():
+        line = positions[step.offset // 2]
+        if line in lines and step.opname.startswith("LOAD_") and type(step.argval) is str:
+            names.setdefault(line, []).append(step.argval)
+    return frozenset(
+        handler
+        for line, its_handlers in lines.items()
+        for handler in its_handlers
+        if len(its_handlers) <= sum(name in _PASSING_ON for name in names.get(line, ()))
+    )
 
 
 def _is_of_with(code: CodeType, handler: int) -> bool:

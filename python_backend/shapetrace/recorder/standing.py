@@ -24,6 +24,7 @@ from shapetrace.recorder.callsite import (
     Site,
 )
 from shapetrace.recorder.frames import forget_locals, read_locals
+from shapetrace.recorder.held import NOTHING_KNOWN, Locals, held_by
 from shapetrace.recorder.marks import Mark, Marks, module_since, op_since
 from shapetrace.recorder.records import ERROR, ModuleVariant
 from shapetrace.recorder.turns import Turns, results_of, total_of
@@ -49,6 +50,8 @@ class Stand:
     file: str
     function: str
     line: int
+    locals: Locals = NOTHING_KNOWN
+    """What the function's variables hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,8 @@ class _Search:
     """The place of the module call that the marks are of."""
     running: frozenset[int]
     found: dict[int, None] = field(default_factory=dict)
+    taken: frozenset[int] = frozenset()
+    """The places that the function looked at last has certainly come by in its present turn."""
 
     def take(
         self,
@@ -104,6 +109,8 @@ class _Search:
         if here is not None:
             may_repeat = self._may_repeat(activation, marks is not None)
             taken = self.turns.taken(activation, here, may_repeat, dict(_counts(sites)))
+            since = (site.offset for site, mark in sites if self._is_since(site, mark))
+            self.taken = taken.intersection(since)
         for site, mark in sites:
             is_here = here == site.offset
             if site.offset in without:
@@ -156,6 +163,20 @@ class _Search:
                 return True
         return False
 
+    def _is_since(self, site: Site, mark: Mark) -> bool:
+        """Whether a place was at work since the marks were made, or what it has called was."""
+        if op_since(site, mark) is not None or module_since(site, mark) is not None:
+            return True
+        for callee in (site.callees or {}).values():
+            noted = None if self.marks is None else self.marks.get(callee, [])
+            if self.marks is not None and noted is None:
+                continue
+            for index, inner in enumerate(callee.sites.values()):
+                its_mark = noted[index] if noted is not None and index < len(noted) else None
+                if self._is_since(inner, its_mark):
+                    return True
+        return False
+
     def _take_site(self, site: Site, mark: Mark, is_in_doubt: bool) -> None:
         op = op_since(site, mark)
         if op is not None:
@@ -184,7 +205,10 @@ def standing_of(recorder: Recorder, frame: FrameType, thread: int | None) -> Sta
     calls = (_call_of(recorder, each) for each in boundaries)
     running = frozenset(call.variant.id for call in calls if call is not None)
     way = _way_to(recorder, state, frames[-1])
-    own = _stand(recorder, state, way, frames, running)
+    kinds = {recorder.kinds.of(each.f_code) for each in inner}
+    # A frame that an error has ended, with nothing above it, may have called something as well.
+    is_waiting = not inner or PROGRAM in kinds or FORWARD in kinds
+    own = _stand(recorder, state, way, frames, running, is_waiting=is_waiting)
     if way is None or own is None:
         return None
     outer: dict[int, Stand | None] = {id(frames[-1].f_code): None}
@@ -193,7 +217,7 @@ def standing_of(recorder: Recorder, frame: FrameType, thread: int | None) -> Sta
             around = list(_with_those_around(recorder, each))
             its_way = _way_to(recorder, state, around[-1])
             if id(around[-1].f_code) not in outer:
-                stand = _stand(recorder, state, its_way, around, running)
+                stand = _stand(recorder, state, its_way, around, running, is_waiting=True)
                 outer[id(around[-1].f_code)] = stand
     return Standing(
         call=None if way.module is None else way.module.id,
@@ -208,6 +232,8 @@ def _stand(
     way: _Way | None,
     frames: list[FrameType],
     running: frozenset[int],
+    *,
+    is_waiting: bool,
 ) -> Stand | None:
     """How far a function has come, whose frame is the last, with those of its expressions."""
     if way is None or (way.call is not None and way.call.variant.note is not None):
@@ -216,11 +242,13 @@ def _stand(
         return None
     code = frames[-1].f_code
     name = code.co_filename
+    search = _search(recorder, state, way, frames, running)
     return Stand(
-        reached=tuple(sorted(_reached(recorder, state, way, frames, running))),
+        reached=tuple(sorted(search.found)),
         file=name if name.startswith("<") else os.path.abspath(name),
         function=code.co_qualname,
         line=frames[0].f_lineno or code.co_firstlineno,
+        locals=held_by(recorder, frames, is_waiting, search.taken),
     )
 
 
@@ -232,34 +260,35 @@ def module_call_of(
     return None if way is None else way.module
 
 
-def _reached(
+def _search(
     recorder: Recorder,
     state: ThreadState | None,
     way: _Way,
     frames: list[FrameType],
     running: frozenset[int],
-) -> dict[int, None]:
+) -> _Search:
     marks, begins = (None, None) if way.call is None else (way.call.marks, way.call.variant.site)
     search = _Search(recorder.turns, marks, begins, running)
     if way.call is not None and way.call.marks is None:
-        return {}  # no call has been made yet
+        return search  # no call has been made yet
     outer = frames[-1]
+    for frame in frames[:-1]:
+        own = _way_to(recorder, state, frame)
+        if own is not None and own.activation is not None:
+            search.take(own.activation, frame.f_lasti, _codes_inside(frame.f_code))
+    search.taken = frozenset()
     inline = _codes_inside(outer.f_code) - {id(each.f_code) for each in frames[:-1]}
     if outer.f_code.co_flags & _RESUMED:
         activations = _all_of(outer.f_code, way, state)
         mixed = search.mixed(activations)
         for activation in activations:
             search.take(activation, outer.f_lasti, inline, mixed)
+        search.taken = frozenset()  # by any of them
     elif way.activation is not None:
         is_new = way.call is not None and way.activation.caller is way.call.variant.site
-        if is_new and way.activation not in (search.marks or {}):
-            return {}
-        search.take(way.activation, outer.f_lasti, inline)
-    for frame in frames[:-1]:
-        own = _way_to(recorder, state, frame)
-        if own is not None and own.activation is not None:
-            search.take(own.activation, frame.f_lasti, _codes_inside(frame.f_code))
-    return search.found
+        if not is_new or way.activation in (search.marks or {}):
+            search.take(way.activation, outer.f_lasti, inline)
+    return search
 
 
 def _counts(sites: list[tuple[Site, Mark]]) -> Iterator[tuple[int, int]]:

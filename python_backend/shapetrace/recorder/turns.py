@@ -49,6 +49,8 @@ class _Look:
     counts: dict[int, int]
     """How often places were at work in this call, where that is known."""
     former: _Stop | None
+    may_repeat: bool
+    """Whether the whole function may have run before."""
     _walks: int = 0
     """How often the function was walked over."""
     _certain: dict[int, list[int]] = field(default_factory=dict)
@@ -99,8 +101,15 @@ class _Look:
 
     def _goes_with(self, place: int, other: int, beginning: int) -> bool:
         """Whether a turn that comes by a place comes by another one before or after."""
-        is_behind = self._may_walk() and self._is_passed(other, place, beginning)
-        return is_behind or (self._may_walk() and self.order.is_followed(place, other, beginning))
+        if self._may_walk() and self._is_passed(other, place, beginning):
+            return True
+        # An error may have ended a call of the function between the two.
+        is_left_early = self.may_repeat
+        return (
+            not is_left_early
+            and self._may_walk()
+            and self.order.is_followed(place, other, beginning)
+        )
 
     def _certain_since(self, beginning: int) -> list[int]:
         """The places that every way leads by from an instruction to where the function is."""
@@ -160,21 +169,21 @@ class Turns:
         is_same = latest is not None and (latest.here, latest.totals) == (here, totals)
         if not is_same:
             former = latest
-        look = _Look(activation, order, here, totals, counts, former)
-        taken = frozenset(_taken_by(look, may_repeat))
+        look = _Look(activation, order, here, totals, counts, former, may_repeat)
+        taken = frozenset(_taken_by(look))
         if len(self._stops) >= _MOST_STOPS:
             del self._stops[next(iter(self._stops))]
         self._stops[activation] = (former, _Stop(here, totals, taken))
         return taken
 
 
-def _taken_by(look: _Look, may_repeat: bool) -> Iterator[int]:
+def _taken_by(look: _Look) -> Iterator[int]:
     order, here = look.order, look.here
     for place, total in look.totals.items():
         if not total or not order.may_be_before(place, here):
             continue
         beginning = order.beginning_around(place, here)
-        if beginning is None and may_repeat:
+        if beginning is None and look.may_repeat:
             beginning = order.first
         if beginning is None or look.was_taken(place, beginning):
             yield place

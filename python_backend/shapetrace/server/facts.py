@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from shapetrace.events.model import ErrorInfo, Value, Variable
 from shapetrace.server.bindings import Binding, binding_of
+from shapetrace.server.held import is_among
 from shapetrace.server.ranges import range_of
 from shapetrace.server.records import Expression, Key, is_finished, item_at, picked
 from shapetrace.server.scoped import Records
@@ -77,8 +78,8 @@ def _facts(
         values = _with_returned_names(statement, structure, function, records, values)
     named = tuple(_known(statement, part, records) for part in statement.named)
     told = zip((*statement.parts, *statement.named), (*values, *named), strict=True)
-    known = [part for part, its_values in told if its_values]
-    is_before = any(_is_before(statement, part, records) for part in known)
+    known = [(part, its_values) for part, its_values in told if its_values]
+    is_before = any(_is_before(statement, *each, records) for each in known)
     if is_before or not (known or errors):
         # Where nothing is known of the call that is looked at, it is told how others ended.
         errors |= errors_before
@@ -86,15 +87,30 @@ def _facts(
     return Facts(values=values, named=named, errors=tuple(errors), is_before=is_before)
 
 
-def _is_before(statement: Statement, part: Part, records: Records) -> bool:
+def _is_before(
+    statement: Statement, part: Part, values: tuple[Value, ...], records: Records
+) -> bool:
+    """Whether what is told of a part of a statement may be what it was before."""
+    where = statement.range
     if statement.kind == "parameters" and part in statement.parts:
-        return not records.was_entered(statement.range.line)
+        return not records.was_entered(part.name or "", statement.declared)
+    held = records.held(part.targets)
+    if held is not None and held.is_fresh:
+        return False
     expression = None if part.value is None else records.expression(part.value)
-    if expression is not None and any(expression.values):
-        return expression.is_before
+    has_value = expression is not None and any(expression.values)
     called = None if part.item is None else records.expression(part.item.call)
-    is_stored = bool(part.targets) and (called is None or not any(called.values))
-    return not records.was_reached(statement.range, is_stored=is_stored)
+    is_stored = not has_value and (called is None or not any(called.values))
+    if held is None and (part.targets or is_stored):
+        target = part.targets[0] if part.targets else where
+        is_stale = is_stored and (bool(part.targets) or statement.kind == "return")
+        if records.is_in_doubt(part.name or "", target, values, is_stale=is_stale):
+            return True
+    if expression is not None and has_value:
+        items = [item_at(value, part.path) for value in expression.values]
+        is_same = held is None or is_among(held.value, [it for it in items if it is not None])
+        return expression.is_before or not is_same
+    return not records.was_reached(where, is_stored=is_stored and bool(part.targets))
 
 
 def _known(statement: Statement, part: Part, records: Records) -> tuple[Value, ...]:
@@ -109,6 +125,10 @@ def _values(statement: Statement, part: Part, records: Records) -> Iterator[Valu
     expression = None if part.value is None else records.expression(part.value)
     if expression is not None and _has_failed(expression):
         return  # What is known of the targets is of other calls.
+    held = records.held(part.targets)
+    if held is not None:
+        yield held.value
+        return
     if expression is None or not expression.is_exact or not any(expression.values):
         for target in part.targets:
             yield from records.stored(target)

@@ -16,11 +16,11 @@ from shapetrace.server.features.capture_paths import NOTHING
 from shapetrace.server.features.pins import module_call_of, nearest, pin_of
 from shapetrace.server.features.tree import TraceTree
 from shapetrace.server.files import file_key
+from shapetrace.server.focus import Focus, read_focus, scope_of
 from shapetrace.server.listener import ProcessKey
 from shapetrace.server.protocol import to_json
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column
 from shapetrace.server.records import Key, call_range
-from shapetrace.server.scope import Scope, Stand
 from shapetrace.server.scopes import Scopes
 from shapetrace.server.store import Process, TraceStore
 from shapetrace.server.view import DocumentView
@@ -53,7 +53,7 @@ class Navigation:
         self._tree = TraceTree(store)
         self._is_tree_shown = False
         self._pin: protocol.Pin | None = None
-        self._focus: protocol.Focus | None = None
+        self._focus: Focus | None = None
         self._focused: Process | None = None
         """What the focus was found to be in; a server that was started anew hears of it later."""
 
@@ -148,7 +148,7 @@ class Navigation:
 
     def focus(self, params: object) -> None:
         """Show the call that a stack frame belongs to, as far as it has come."""
-        self._focus = protocol.read_focus(params)
+        self._focus = read_focus(params)
         self._focused = self._find_focused()
         self._show_focus()
 
@@ -186,20 +186,9 @@ class Navigation:
 
     def _show_focus(self) -> None:
         given, process = self._focus, self._focused
-        scope: Scope | None = None
+        scope = None
         if given is not None and process is not None:
-            scope = Scope(
-                process=process.number,
-                call=given.call,
-                reached=None if given.reached is None else frozenset(given.reached),
-                function=given.function,
-                file=given.file,
-                line=given.line,
-                outer=tuple(
-                    Stand(frozenset(each.reached), each.function, each.file, each.line)
-                    for each in given.outer
-                ),
-            )
+            scope = scope_of(given, process.number)
         if self._scopes.set_focus(scope):
             self._refresh()
 

@@ -54,6 +54,14 @@ def texts_in(given: Mapping[str, Any], key: str) -> tuple[str, ...]:
     return tuple(value)
 
 
+def list_in(given: Mapping[str, Any], key: str) -> list[Any]:
+    """A list; an empty one where it is left out."""
+    value = given.get(key)
+    if value is not None and not isinstance(value, list):
+        raise MessageError(f"{key} must be a list")
+    return value or []
+
+
 def optional_text_in(given: Mapping[str, Any], key: str) -> str | None:
     """A text, or None where it is left out."""
     return None if given.get(key) is None else text_in(given, key)

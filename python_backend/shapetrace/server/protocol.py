@@ -15,7 +15,6 @@ from shapetrace.server.parameters import (
     MessageError,
     any_text_in,
     number_in,
-    numbers_in,
     object_of,
     optional_number_in,
     optional_text_in,
@@ -292,31 +291,6 @@ class StepCall:
 
 
 @dataclass(frozen=True, slots=True)
-class FocusOutside:
-    """How far a function has come that waits for the one that is looked at."""
-
-    reached: tuple[int, ...]
-    file: str
-    function: str
-    line: int
-
-
-@dataclass(frozen=True, slots=True)
-class Focus:
-    """The stack frame that is looked at; without a process there is none."""
-
-    session: str
-    process: int | None
-    call: int | None
-    reached: tuple[int, ...] | None
-    file: str | None
-    function: str | None
-    line: int | None = None
-    outer: tuple[FocusOutside, ...] = ()
-    """The functions that wait for it, from the inside out."""
-
-
-@dataclass(frozen=True, slots=True)
 class Lines:
     """Some lines of a document, counted from 0, the last one included."""
 
@@ -427,34 +401,6 @@ def read_step_call(params: object) -> StepCall:
     if direction not in (-1, 1):
         raise MessageError("direction must be 1 or -1")
     return StepCall(read_position(params), direction)
-
-
-def read_focus(params: object) -> Focus:
-    """The parameters of ``shapetrace/focus``."""
-    given = object_of(params)
-    outer = given.get("outer") or []
-    if not isinstance(outer, list):
-        raise MessageError("outer must be a list")
-    return Focus(
-        session=text_in(given, "session"),
-        process=optional_number_in(given, "process"),
-        call=optional_number_in(given, "call"),
-        reached=None if given.get("reached") is None else numbers_in(given, "reached"),
-        file=optional_text_in(given, "file"),
-        function=optional_text_in(given, "function"),
-        line=optional_number_in(given, "line"),
-        outer=tuple(map(_focus_outside, outer)),
-    )
-
-
-def _focus_outside(params: object) -> FocusOutside:
-    given = object_of(params)
-    return FocusOutside(
-        reached=numbers_in(given, "reached"),
-        file=text_in(given, "file"),
-        function=text_in(given, "function"),
-        line=number_in(given, "line"),
-    )
 
 
 def read_lines(params: object) -> Lines:

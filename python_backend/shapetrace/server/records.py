@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeAlias, TypeVar
@@ -247,9 +247,18 @@ class FileRecords:
         """Whether a statement has run; where all calls count, they all have been made."""
         return True
 
-    def was_entered(self, line: int) -> bool:
-        """Whether anything is known of the call that is looked at of the function on a line."""
+    def was_entered(self, name: str, line: int) -> bool:
+        """Whether a parameter of the function on a line is known of the call that is looked at."""
         return True
+
+    def held(self, targets: Sequence[SourceRange]) -> None:
+        """What a variable of a running function holds; where all calls count, none is looked at."""
+
+    def is_in_doubt(
+        self, name: str, target: SourceRange, told: Collection[Value], *, is_stale: bool = False
+    ) -> bool:
+        """Whether the variables of a running function speak against what is told of a store."""
+        return False
 
     @property
     def is_empty(self) -> bool:

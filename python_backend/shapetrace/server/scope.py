@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from shapetrace.events.model import ModuleCall, Op
 from shapetrace.server.files import file_key
+from shapetrace.server.held import NOTHING_KNOWN, Locals
 from shapetrace.server.records import Call
 from shapetrace.server.store import Process
 
@@ -29,6 +30,7 @@ class Stand:
     function: str
     file: str
     line: int | None = None
+    locals: Locals = NOTHING_KNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,16 @@ class Scope:
     """Where the focused function stands."""
     outer: tuple[Stand, ...] = ()
     """The functions that wait for the focused one, from the inside out."""
+    locals: Locals = NOTHING_KNOWN
+    """What the variables of the focused function hold."""
 
     @property
     def stands(self) -> tuple[Stand, ...]:
         """How far each function has come that is running: the focused one, and those around."""
         if self.reached is None or self.function is None or self.file is None:
             return ()
-        return (Stand(self.reached, self.function, self.file, self.line), *self.outer)
+        own = Stand(self.reached, self.function, self.file, self.line, self.locals)
+        return (own, *self.outer)
 
 
 class Reach:
@@ -103,6 +108,14 @@ class Reach:
         call = self.scope.call
         entry = None if call is None else self.process.entries.get(call)
         return None if entry is None else (file_key(entry.file), entry.function)
+
+    def has_begun_with(self, key: str, function: str) -> bool:
+        """Whether the module call, or one that it is in, began with a function."""
+        entries = (self.process.entries.get(each) for each in self.path)
+        return any(
+            entry is not None and (file_key(entry.file), entry.function) == (key, function)
+            for entry in entries
+        )
 
     def is_called_from(self, key: str, function: str) -> bool:
         """Whether a function was waiting for the module call, or is the focused one."""

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import Any, TypeAlias, TypeVar
 
-from shapetrace.events.model import ModuleCall, Value, Variable
+from shapetrace.events.model import ModuleCall, Tensor, Value, Variable
+from shapetrace.events.rows import named
 from shapetrace.server.files import file_key
+from shapetrace.server.held import Held, is_among
 from shapetrace.server.ranges import SourceRange
 from shapetrace.server.records import Call, Expression, FileRecords, Key, is_finished
 from shapetrace.server.scope import INSIDE, OWN, Reach, Stand, module_of
@@ -15,6 +25,9 @@ from shapetrace.server.structure import Function, Structure
 Known = TypeVar("Known")
 
 _Place: TypeAlias = tuple[int, int]
+
+_STANDING = -1
+"""In place of the number of a recorded variable."""
 
 MODULE = "<module>"
 """What Python calls the function that the code of a file itself is."""
@@ -109,6 +122,10 @@ class ScopedRecords:
 
     def stored_variables(self, where: SourceRange) -> Iterator[tuple[Key, Variable]]:
         """The same with all that is known of each."""
+        held = self.held((where,))
+        if held is not None:
+            yield self._variable(held, "assignment")
+            return
         sieve = self._sieve(where.line)
         for key, variable in self.base.stored_variables(where):
             if sieve.admits(key[0], variable.module):
@@ -124,27 +141,83 @@ class ScopedRecords:
     ) -> Iterator[tuple[Key, Variable]]:
         """The same with all that is known of each."""
         sieve = self._sieve(line)
+        held = None if sieve.stand is None else sieve.stand.locals.passed(name, line)
+        if held is not None:
+            yield self._variable(held, "parameter")
+            return
         for key, variable in self.base.passed_variables(name, function, line):
             if sieve.admits(key[0], variable.module):
                 yield key, variable
 
-    def was_entered(self, line: int) -> bool:
+    def was_entered(self, name: str, line: int) -> bool:
         """Whether what a running function was called with is known of this call, not of others."""
         sieve = self._sieve(line)
-        if sieve.stand is None or sieve.level is None:
-            return sieve.stand is None
-        if self.reach.began_with() == (self._key, sieve.stand.function):
+        stand = sieve.stand
+        if stand is None or stand.locals.passed(name, line) is not None:
             return True
-        # A module call may call it more than once; what is new is seen at the first op in it.
-        return bool(sieve.stand.reached) and not self._was_passed_several(line, sieve)
+        if sieve.level is None:
+            return False
+        is_known = stand.locals.are_known
+        if self.reach.has_begun_with(self._key, stand.function):
+            return not is_known or not self._was_passed_several(name, line, sieve)
+        # A module call may call it more than once, and the name holds something else by now.
+        if is_known:
+            return False
+        return bool(stand.reached) and not self._was_passed_several(name, line, sieve)
 
-    def _was_passed_several(self, line: int, sieve: _Sieve) -> bool:
+    def _was_passed_several(self, name: str, line: int, sieve: _Sieve) -> bool:
         """Whether a parameter had different values in the calls that count."""
-        values: dict[str, set[Value]] = {}
-        for key, variable in self.base.variables(line, line):
-            if variable.kind == "parameter" and sieve.admits(key[0], variable.module):
-                values.setdefault(variable.name, set()).add(variable.tensor)
-        return any(len(each) > 1 for each in values.values())
+        values = {
+            variable.tensor
+            for key, variable in self.base.variables(line, line)
+            if variable.kind == "parameter"
+            and variable.name == name
+            and sieve.admits(key[0], variable.module)
+        }
+        return len(values) > 1
+
+    def held(self, targets: Sequence[SourceRange]) -> Held | None:
+        """What a variable of a running function holds that was stored at one of some places."""
+        stand = self._sieve(targets[0].line).stand if targets else None
+        return None if stand is None else stand.locals.stored_at(targets)
+
+    def is_in_doubt(
+        self, name: str, target: SourceRange, told: Collection[Value], *, is_stale: bool = False
+    ) -> bool:
+        """Whether the variables of a running function speak against what is told of a store.
+
+        Or do not speak for what was only seen of its variables some time ago (``is_stale``).
+        """
+        stand = self._sieve(target.line).stand
+        if stand is None or not stand.locals.are_known:
+            return False
+        if is_stale:
+            return True
+        last = stand.locals.stored_last(target)
+        if last is not None and not is_among(last.value, told):
+            return True
+        is_unbound = name in (stand.locals.unbound or ())
+        return is_unbound and not self._structure.is_in_class(*target.start)
+
+    def _variable(self, held: Held, kind: str) -> tuple[Key, Variable]:
+        """What a variable holds, as it is recorded."""
+        scope = self.reach.scope
+        line, *rest = held.stores[0]
+        column, end_line, end_column = rest or (None, None, None)
+        value = held.value
+        variable = Variable(
+            name=held.name,
+            file=self.base.path,
+            line=line,
+            column=column,
+            end_line=end_line,
+            end_column=end_column,
+            function=scope.function or "",
+            module=scope.call,
+            tensor=named(value, held.name) if isinstance(value, Tensor) else value,
+            kind=kind,
+        )
+        return (scope.process, _STANDING), variable
 
     def was_reached(self, where: SourceRange, *, is_stored: bool = False) -> bool:
         """Whether a function that is running has come past a statement, as far as its calls tell.

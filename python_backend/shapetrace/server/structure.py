@@ -198,6 +198,13 @@ class Structure:
                 return True
         return False
 
+    def is_in_class(self, line: int, column: int) -> bool:
+        """Whether a position is in the body of a class, which has names of its own."""
+        for node in reversed(self.path(line, column)):
+            if isinstance(node, (ast.ClassDef, *_FUNCTIONS)):
+                return isinstance(node, ast.ClassDef)
+        return False
+
     def _certain(self, body: Sequence[ast.stmt]) -> Iterator[SourceRange]:
         """The statements and heads that run whenever a block runs to its end."""
         for node in body:

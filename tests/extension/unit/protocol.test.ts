@@ -103,6 +103,7 @@ const SENT: Readonly<Record<string, readonly string[]>> = {
   [FOCUS.method]: keysOf<Focus>({
     ...{ session: true, process: true, call: true, reached: true },
     ...{ file: true, function: true, line: true, outer: true },
+    ...{ variables: true, unbound: true },
   }),
   [INLINE_VALUES.method]: keysOf<Lines>({ uri: true, first: true, last: true }),
   [CAPTURE_PATHS.method]: keysOf<DocumentPosition & { node: string }>({ ...POSITION, node: true }),

@@ -299,7 +299,8 @@ class _Teller:
         bound = dict(bound_variables(binding, self._view.records))
         if note and not bound:
             bound = every  # As the hint does, which marks them.
-        hinted = {value_text(value) for value in self._hinted(where)}
+        place = where if binding.function is not None else binding.target
+        hinted = {value_text(value) for value in self._hinted(place)}
         if hinted:
             # In a loop only what the call that is looked at has stored.
             bound = {key: each for key, each in bound.items() if value_text(each.tensor) in hinted}
@@ -313,15 +314,27 @@ class _Teller:
     def _note_on(self, binding: Binding) -> str:
         """Where the assignment or the parameter says what was before, that it does."""
         if binding.function is not None:
-            return "" if self._view.records.was_entered(binding.declared) else _NOT_ENTERED
-        assignment = self._view.structure.at(binding.target.line, binding.target.column)
-        if assignment is None or not self._view.facts(assignment).is_before:
+            is_known = self._view.records.was_entered(binding.name, binding.declared)
+            return "" if is_known else _NOT_ENTERED
+        records, target = self._view.records, binding.target
+        held = records.held((target,))
+        if held is not None and held.is_fresh:
             return ""
-        return _NOT_REACHED
+        assignment = self._view.structure.at(target.line, target.column)
+        if assignment is None:
+            return ""
+        parts = (*assignment.parts, *assignment.named)
+        is_own = any(target in part.targets for part in parts)
+        if not is_own and held is None:  # of a comprehension
+            is_before = records.is_in_doubt(binding.name, target, (), is_stale=True)
+        else:
+            is_before = self._view.facts(assignment).is_before
+        return _NOT_REACHED if is_before else ""
 
     def _hinted(self, target: SourceRange) -> tuple[Value, ...]:
         """The values that the hint tells of a name that is stored; empty for other names."""
-        statement, facts = self._statement, self._view.facts(self._statement)
+        statement = self._view.structure.at(target.line, target.column) or self._statement
+        facts = self._view.facts(statement)
         parts = zip(
             (*statement.parts, *statement.named), (*facts.values, *facts.named), strict=True
         )

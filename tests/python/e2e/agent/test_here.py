@@ -51,7 +51,7 @@ STACK = """
         y = y * 2  # @after
 """
 
-OWN = ("reached", "file", "function", "line")
+OWN = ("reached", "file", "function", "line", "variables", "unbound")
 """What is told of each function that is running."""
 
 
@@ -208,6 +208,37 @@ def test_recursion_generators_and_threads(tmp_path: Path) -> None:
     assert told[4][0] == "Parts.parts in root(f32[3]): repeat(2) f32[6]"
     assert told[3][1].startswith("Parts.forward in root(f32[3])")
     assert told[5:] == told[:5]
+
+
+def test_what_the_variables_hold(tmp_path: Path) -> None:
+    """Also where the recorder has long ceased to look at them, and after one was set by hand."""
+    text = """
+        import torch
+
+        def tail(x):
+            return x[1:]
+
+        def step(x):
+            c = tail(x)
+            m = torch.ones(4)
+            d = c  # @here
+            return d
+
+        for i in range(40):
+            result = step(torch.ones(4 if i < 30 else 5))
+    """
+    with debugged(text, tmp_path, "here", condition="x.shape[0] == 5") as program:
+        program.session.go()
+        stop = program.session.stop()
+        own = program.here(stop.top) or {}
+        held = {each["name"]: (each["value"][1], each["isFresh"]) for each in own["variables"]}
+        assert held == {"x": ([5], True), "c": ([4], True), "m": ([4], True)}
+        assert [len(each["stores"][0]) for each in own["variables"]] == [1, 4, 4]
+        assert own["unbound"] == ["d"]
+        (module,) = own["outer"]
+        assert [each["name"] for each in module["variables"]] == ["result"]
+        program.session.set_variable(stop.top, "c", "torch.ones(7)")
+        assert (program.here(stop.top) or {})["variables"] == []
 
 
 def test_an_uncaught_error(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from shapetrace.panes import origin
+from shapetrace.recorder import origins as recorder_origins
 from tests.python.unit.panes import programs
 
 BEGINNING = """
@@ -170,10 +170,10 @@ def test_a_module_that_is_loaded_anew(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_what_was_set_by_hand_was_assigned_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(origin, "_changed", {})
+    monkeypatch.setattr(recorder_origins, "_changed", {})
     text = """
         import sys
-        from shapetrace.panes.origin import changed_by_hand
+        from shapetrace.recorder.origins import changed_by_hand
         def change(): changed_by_hand(sys._getframe(), is_global=is_global)
         x = torch.ones(2)  # @a
         change()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 import torch
@@ -102,6 +104,53 @@ def test_a_distributed_tensor_says_what_is_here() -> None:
     with unnoticed():
         text = presentation(spread)
     assert text == "f32[4,2] · DTensor · S(0) · local f32[2,2]"
+
+
+class _Custom:
+    """A mapping that runs code for whatever it is asked."""
+
+    def __init__(self) -> None:
+        self.tensor = torch.ones(2)
+
+    def _run(self, *_: object) -> None:
+        raise AssertionError("the program's own code")
+
+    __getitem__ = __len__ = __iter__ = keys = items = values = _run
+
+
+class _Ordered(OrderedDict[object, object]):
+    __getitem__ = __len__ = __iter__ = _Custom._run  # type: ignore[assignment]
+
+
+class _Key:
+    def __hash__(self) -> int:
+        assert not self.is_known, "the program's own code"
+        return 3
+
+    is_known = False
+
+
+def test_what_shows_another_value_runs_no_code_of_that() -> None:
+    views = {f"odict_{name}": {"__iter__": _Custom._run, "__len__": _Custom._run} for name in "ab"}
+    key = _Key()
+    ordered = _Ordered()
+    dict.__setitem__(ordered, "a", 1)
+    OrderedDict.__setitem__(ordered, key, torch.ones(2))
+    key.is_known = True
+    shown = [
+        MappingProxyType(_Custom()),  # type: ignore[arg-type]
+        MappingProxyType(OrderedDict.copy(OrderedDict(a=torch.ones(3)))),
+        OrderedDict.values(ordered),
+        type("odict_items", (), {**views["odict_a"], "x": torch.ones(2)})(),
+        type("odict_keys", (), views["odict_b"])(),
+    ]
+    assert [presentation(each) for each in shown] == [
+        "mappingproxy(_Custom(tensor: f32[2]))",
+        "mappingproxy(a: f32[3])",
+        "odict_values(1, f32[2])",
+        None,
+        None,
+    ]
 
 
 def test_what_claims_to_be_a_tensor_is_not_taken_for_one() -> None:

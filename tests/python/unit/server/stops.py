@@ -6,10 +6,13 @@ it says ``begin()``, it is recorded only from there on, as when it is attached t
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
+from shapetrace.agent.here import answer_of
 from shapetrace.events.rows import RowReader
 from shapetrace.recorder.debuggers import Debugger
 from shapetrace.recorder.options import RecorderOptions
@@ -17,24 +20,15 @@ from shapetrace.recorder.rows import RowWriter
 from shapetrace.recorder.session import Recorder
 from shapetrace.recorder.standing import Standing, standing_of
 from shapetrace.server.documents import Documents
-from shapetrace.server.features.inlay_hints import inlay_hints
+from shapetrace.server.features.inlay_hints import Hint, inlay_hints
+from shapetrace.server.focus import read_focus, scope_of
 from shapetrace.server.options import HintOptions
-from shapetrace.server.scope import Scope, Stand
+from shapetrace.server.scope import Scope
 from shapetrace.server.scopes import Scopes
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
 from tests.python.unit.server.annotated import plain, with_hints
 from tests.support.recorder import PRELUDE
-
-
-def scope_of(standing: Standing) -> Scope:
-    """What the editor tells the server of a frame of the first process."""
-    own, *outer = (
-        Stand(frozenset(each.reached), each.function, each.file, each.line)
-        for each in (standing.own, *standing.outer)
-    )
-    place = (own.reached, own.function, own.file, own.line)
-    return Scope(1, standing.call, *place, outer=tuple(outer))
 
 
 class Stops:
@@ -53,20 +47,21 @@ class Stops:
         document = Documents().open(path.as_uri(), path.read_text("utf-8"), 1)
         assert document is not None
         self._document = document
+        self.lines = document.lines
+        self.names: dict[str, Any] = {
+            "__name__": "__main__",
+            "__file__": str(path),
+            "begin": self.begin,
+            "stop": self.stop,
+        }
 
     def run(self) -> Stops:
         """Run it to its end."""
         code = compile(self.path.read_bytes(), str(self.path), "exec")
-        names = {
-            "__name__": "__main__",
-            "__file__": str(self.path),
-            "begin": self.begin,
-            "stop": self.stop,
-        }
-        if not any("begin()" in line for line in self._document.lines):
+        if not any("begin()" in line for line in self.lines):
             self.recorder.start(sys._getframe())
         try:
-            exec(code, names)
+            exec(code, self.names)
         finally:
             self.recorder.stop()
         assert [note for note in self.recorder.notes if "fault" in note[0]] == []
@@ -79,15 +74,27 @@ class Stops:
 
     def stop(self, outwards: int = 0, shown: int = 0) -> int:
         """Look at the function that calls this, or one around it; show that or one around it."""
+        return self.stop_at(sys._getframe(1), outwards, shown)
+
+    def stop_at(self, frame: FrameType, outwards: int, shown: int) -> int:
+        """Look at a frame, or one around it; show that or one around it."""
         if not self.recorder.active:
             return 0
-        frame = self._frame(sys._getframe(1), outwards)
+        frame = self._frame(frame, outwards)
         self.hear()
         standing = standing_of(self.recorder, frame, None)
-        focus = None if standing is None else scope_of(standing)
-        self._scopes.set_focus(focus)
-        self.shown.append(self._text(self._frame(frame, shown)))
+        self._scopes.set_focus(None if standing is None else told_of(standing))
+        frame = self._frame(frame, shown)
+        hints = self._hints(frame)
+        self.look(frame, hints)
+        lines = with_hints(self.lines, hints).split("\n")
+        self.shown.append(
+            "\n".join(lines[each].strip() for each in sorted({hint.line for hint in hints}))
+        )
         return 1
+
+    def look(self, frame: FrameType, hints: list[Hint]) -> None:
+        """What is shown of a function that is looked at."""
 
     def _frame(self, frame: FrameType | None, outwards: int) -> FrameType:
         while frame is not None and (outwards or frame.f_code.co_filename != str(self.path)):
@@ -103,17 +110,18 @@ class Stops:
             if message is not None:
                 self._store.apply("process", self._reader.read({"type": "rows", **message}))
 
-    def _text(self, frame: FrameType) -> str:
+    def _hints(self, frame: FrameType) -> list[Hint]:
+        """The hints of a function."""
         records = self._scopes.records(self._document.key)
         assert records is not None
         assert records.base.text is not None
         view = DocumentView(self._document, records, records.base.text)
-        hints = inlay_hints(view, 0, 1_000_000, HintOptions())
-        lines = with_hints(self._document.lines, hints).split("\n")
         function = view.structure.function_at(frame.f_lineno)
-        shown = [
-            line.strip()
-            for number, line in enumerate(lines, 1)
-            if "«" in line and view.structure.function_at(number) is function
-        ]
-        return "\n".join(shown)
+        hints = inlay_hints(view, 0, 1_000_000, HintOptions())
+        return [each for each in hints if view.structure.function_at(each.line + 1) is function]
+
+
+def told_of(standing: Standing) -> Scope:
+    """What the editor tells the server of a frame of the first process, by way of JSON."""
+    answer = json.loads(json.dumps(answer_of(standing)))
+    return scope_of(read_focus({"session": "session", **answer}), 1)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from shapetrace.server import capture_messages, protocol
+from shapetrace.server.focus import read_focus
 from shapetrace.server.options import Options, read_options
 from shapetrace.server.parameters import MessageError
 
@@ -30,7 +31,7 @@ READERS: dict[str, Any] = {
     protocol.CALLS: protocol.read_position,
     protocol.PIN: protocol.read_node,
     protocol.STEP_CALL: protocol.read_step_call,
-    protocol.FOCUS: protocol.read_focus,
+    protocol.FOCUS: read_focus,
     protocol.INLINE_VALUES: protocol.read_lines,
     capture_messages.WANT_CAPTURES: capture_messages.read_wanted,
     capture_messages.CAPTURE_PATHS: capture_messages.read_capture_paths,
@@ -147,10 +148,13 @@ def test_every_message_has_a_sample() -> None:
         (protocol.read_tree_path, {"line": 3}),
         (protocol.read_node, {"node": 12}),
         (protocol.read_step_call, {"uri": "file:///a.py", "line": 3, "direction": 0}),
-        (protocol.read_focus, {"session": "s", "process": 1, "call": 1, "reached": ["1"]}),
-        (protocol.read_focus, {"process": None}),
-        (protocol.read_focus, {"session": "s", "outer": [{"reached": []}]}),
-        (protocol.read_focus, {"session": "s", "outer": 1}),
+        (read_focus, {"session": "s", "process": 1, "call": 1, "reached": ["1"]}),
+        (read_focus, {"process": None}),
+        (read_focus, {"session": "s", "outer": [{"reached": []}]}),
+        (read_focus, {"session": "s", "outer": 1}),
+        (read_focus, {"session": "s", "variables": [{"name": 3}]}),
+        (read_focus, {"session": "s", "variables": [{"name": "x", "stores": [["1"]]}]}),
+        (read_focus, {"session": "s", "unbound": "x"}),
         (capture_messages.read_wanted, {"paths": "forward"}),
         (capture_messages.read_wanted, {"paths": [""]}),
         (capture_messages.read_capture_paths, {}),

@@ -25,7 +25,7 @@ from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
 from shapetrace.transport.framing import Message
 from tests.python.unit.server.annotated import plain, with_hints, without_hints
-from tests.python.unit.server.stops import scope_of
+from tests.python.unit.server.stops import told_of
 from tests.support.recorder import PRELUDE
 from tests.support.rows import rows_of
 
@@ -40,7 +40,7 @@ class Stopped:
         for message in rows:
             self.store.apply("process", reader.read(message))
         scopes = Scopes(self.store)
-        scopes.set_focus(scope_of(standing))
+        scopes.set_focus(told_of(standing))
         document = Documents().open(path.as_uri(), path.read_text("utf-8"), 1)
         assert document is not None
         records = scopes.records(document.key)
@@ -88,7 +88,7 @@ NOT_REACHED = "From before: not known to be reached in this call."
 
 BEGINNING = """
     class Block(nn.Module):
-        def forward(self, x): «~ x f32[5|6|7]»
+        def forward(self, x): «x f32[4]»
             stop()
             return x[1:] «~ f32[4|5|6]»
     blocks = [Block() for _ in range(4)]
@@ -98,10 +98,10 @@ BEGINNING = """
 """
 
 
-def test_at_the_beginning_of_a_call_nothing_is_known_of_it(tmp_path: Path) -> None:
+def test_at_the_beginning_of_a_call_it_is_known_what_it_was_called_with(tmp_path: Path) -> None:
     last = stops(BEGINNING, tmp_path / "program.py")[-1]
     assert last.text() == plain(BEGINNING)
-    assert last.hover("(self, ^x)").endswith("Nothing is known of this call yet: that was before.")
+    assert last.hover("(self, ^x)").startswith("```python\n▸ x: f32[4]\n")
 
 
 def test_an_error_of_an_earlier_call_is_marked(tmp_path: Path) -> None:
@@ -158,6 +158,36 @@ def test_a_name_that_was_reached_says_nothing(place: str, tmp_path: Path) -> Non
     second = stops(NAMES, tmp_path / "program.py")[1]
     assert second.hover(place)
     assert "this call" not in second.hover(place)
+
+
+HELD = """
+    def tail(x):
+        return x[1:]
+    def step(x):
+        c = tail(x)
+        found = [tail(each) for each in (x, c)]
+        m = torch.ones(4)
+        if len(x) > 4:
+            stop()
+        return c
+    for i in range(40):
+        step(torch.ones(4 if i < 30 else 5))
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [("^c = tail", "c: f32[4]"), ("return ^c", "c: f32[4]"), ("step(^x):", "x: f32[5]")],
+)
+def test_a_name_is_what_it_is_in_the_frame(place: str, told: str, tmp_path: Path) -> None:
+    for each in stops(HELD, tmp_path / "program.py"):
+        assert f"▸ {told}" in each.hover(place) or f"# {told[3:]}" in each.hover(place)
+        assert "this call" not in each.hover(place)
+
+
+def test_a_name_of_a_comprehension_that_is_over_is_that_of_some_call(tmp_path: Path) -> None:
+    last = stops(HELD, tmp_path / "program.py")[-1]
+    assert last.hover("tail(^each)").endswith(NOT_REACHED)
 
 
 BRANCHES = """
@@ -238,9 +268,9 @@ def test_what_an_error_kept_from_running_is_marked(tmp_path: Path) -> None:
     assert marked[1:] == [[*passed_by, call], ["x = x + 1", call]]
 
 
-def test_what_a_plain_function_was_called_with_in_other_calls_is_marked(tmp_path: Path) -> None:
+def test_what_a_plain_function_is_called_with_is_told(tmp_path: Path) -> None:
     program = """
-        def scaled(x, stops): «~ x f32[2|3]»
+        def scaled(x, stops): «x f32[3]»
             y = x * 2 «f32[3]»
             if stops:
                 stop()

@@ -1,0 +1,163 @@
+"""What is told of the variables of a function that stands still, and which stores it names."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from shapetrace.agent.here import answer_of
+from shapetrace.recorder.debuggers import Debugger
+from shapetrace.recorder.options import RecorderOptions
+from shapetrace.recorder.origins import changed_by_hand
+from shapetrace.recorder.session import Recorder
+from shapetrace.recorder.standing import standing_of
+
+SAMPLE = Path(__file__).parents[3] / "contract" / "standing.json"
+
+Ask = Callable[[], dict[str, Any]]
+
+
+def asked(program: Callable[[Ask], object]) -> dict[str, Any]:
+    """What a program was told last that asks where it stands, as the agent would say it.
+
+    It has no ``assert``: of these pytest makes what asks for a function's ``locals()``.
+    """
+    told: list[dict[str, Any]] = []
+    recorder = Recorder(RecorderOptions(debugger=Debugger((), frozenset())))
+    recorder.start()
+
+    def ask() -> dict[str, Any]:
+        standing = standing_of(recorder, sys._getframe(1), None)
+        assert standing is not None
+        told.append(json.loads(json.dumps(answer_of(standing))))
+        return told[-1]
+
+    try:
+        torch.ones(1)
+        program(ask)
+    finally:
+        recorder.stop()
+    assert [note for note in recorder.notes if "fault" in note[0]] == []
+    return told[-1]
+
+
+def held(answer: dict[str, Any]) -> dict[str, Any]:
+    """The sizes of the variables that are told of, and the lines of their stores from the first."""
+    first = answer["line"]
+    return {
+        each["name"]: (each["value"][1], [place[0] - first for place in each["stores"]])
+        for each in answer["variables"]
+    }
+
+
+def keys_of(document: object) -> set[str]:
+    """All keys of a document."""
+    if isinstance(document, dict):
+        return set(document).union(*map(keys_of, document.values()))
+    return set().union(*map(keys_of, document)) if isinstance(document, list) else set()
+
+
+def test_what_is_told_has_the_keys_of_the_sample() -> None:
+    def program(ask: Ask) -> Tensor:
+        y = torch.ones(2)
+        ask()
+        return y
+
+    assert keys_of(asked(program)) == keys_of(json.loads(SAMPLE.read_text("utf-8")))
+
+
+def test_tensors_and_what_holds_them() -> None:
+    def program(ask: Ask) -> object:
+        x = torch.ones(2, 3)
+        pair = (x, 1)
+        texts = ["a"]
+        number = 3
+        ask()
+        later = x
+        return pair, texts, number, later
+
+    told = asked(program)
+    assert held(told) == {"x": ([2, 3], [-4]), "pair": ("tuple", [-3])}
+    assert told["unbound"] == ["later"]
+
+
+def test_one_that_may_have_been_changed_since_is_not_told_of() -> None:
+    def program(ask: Ask) -> object:
+        x = torch.ones(2)
+        x.unsqueeze_(0)
+        items = [x]
+        items.append(x)
+        read = [torch.ones(3)]
+        read[0].sum()
+        return ask()
+
+    assert held(asked(program)) == {"read": ("list", [-2])}
+
+
+def test_one_that_was_set_at_a_stop_has_come_from_nowhere() -> None:
+    def program(ask: Ask) -> object:
+        x = torch.ones(2)
+        changed_by_hand(sys._getframe())
+        ask()
+        y = x
+        return y
+
+    told = asked(program)
+    assert (told["variables"], told["unbound"]) == ([], [])
+
+
+def test_nothing_of_the_program_is_asked() -> None:
+    class Mine(Tensor):
+        asked = 0
+
+        @classmethod
+        def __torch_function__(cls, *given: Any, **named: Any) -> Any:
+            cls.asked += 1
+            return super().__torch_function__(*given, **named)
+
+    counts: list[int] = []
+
+    def program(ask: Ask) -> object:
+        x = torch.ones(2).as_subclass(Mine)
+        counts.append(Mine.asked)
+        ask()
+        counts.append(Mine.asked)
+        return x
+
+    assert held(asked(program)) == {"x": ([2], [-2])}
+    assert counts[0] == counts[1]
+
+
+def test_functions_that_wait_tell_of_theirs() -> None:
+    class Net(nn.Module):
+        def __init__(self, ask: Ask) -> None:
+            super().__init__()
+            self.ask = ask
+
+        def forward(self, x: Tensor) -> dict[str, Any]:
+            y = x[1:]
+            return inner(y, self.ask)
+
+    def inner(given: Tensor, ask: Ask) -> dict[str, Any]:
+        return ask()
+
+    told = asked(lambda ask: Net(ask)(torch.ones(4)))
+    assert held(told) == {"given": ([3], [-1])}
+    assert held(told["outer"][0]) == {"x": ([4], [-2]), "y": ([3], [-1])}
+
+
+def test_much_is_not_looked_at() -> None:
+    def program(ask: Ask) -> object:
+        x = torch.ones(2)
+        big = ((0,) * 30,) * 30, x
+        small = (x,)
+        ask()
+        return big, small
+
+    assert list(held(asked(program))) == ["x", "small"]
