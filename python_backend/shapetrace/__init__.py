@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         TraceFileError,
     )
     from shapetrace.capture.callbacks import stack_padded_tensors, stack_tensors
-    from shapetrace.capture.hdf5 import H5PYSaverCallback
+    from shapetrace.capture.hdf5.saver import H5PYSaverCallback
     from shapetrace.capture.results import ResultEntry
     from shapetrace.capture.saving import Variable
     from shapetrace.capture.tracer import ModelTracer
@@ -60,7 +60,7 @@ __all__ = [
 _HOMES = {
     "AlreadyTracingError": "_errors",
     "CaptureError": "_errors",
-    "H5PYSaverCallback": "capture.hdf5",
+    "H5PYSaverCallback": "capture.hdf5.saver",
     "LiveRecording": "recording",
     "ModelTracer": "capture.tracer",
     "PathError": "_errors",

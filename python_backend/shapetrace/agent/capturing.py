@@ -13,8 +13,8 @@ from torch.nn import Module
 
 from shapetrace._errors import ShapetraceError
 from shapetrace.agent.hiding import unseen
-from shapetrace.capture.gathering import Alone, Gathering
 from shapetrace.capture.listening import FunctionListener, ModuleListener, RootListener
+from shapetrace.capture.ranks.gathering import Alone, Gathering
 from shapetrace.capture.saving import Variable
 from shapetrace.capture.structure import unwrapped
 from shapetrace.capture.tracer import ModelTracer

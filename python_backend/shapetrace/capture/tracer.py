@@ -18,12 +18,12 @@ from typing import Any, Self
 from torch.nn import Module
 
 from shapetrace._errors import CaptureError
-from shapetrace.capture.gathering import Gathered, Gathering, gathering_for_this_process
 from shapetrace.capture.iterations import Iteration, Iterations
 from shapetrace.capture.listening import Capture, RootListener
 from shapetrace.capture.outcome import silent_paths
 from shapetrace.capture.plan import Plan
 from shapetrace.capture.problems import say
+from shapetrace.capture.ranks.gathering import Gathered, Gathering, gathering_for_this_process
 from shapetrace.capture.results import Mode, ResultEntry, Round
 from shapetrace.capture.saving import Callbacks, Variable
 from shapetrace.capture.structure import unwrapped, wrappers_of

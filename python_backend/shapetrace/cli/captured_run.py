@@ -125,7 +125,7 @@ class CapturedRun:
                 self._tally = Tally()
                 callbacks["post_gather"].append(self._tally)
             else:
-                from shapetrace.capture.hdf5 import H5PYSaverCallback
+                from shapetrace.capture.hdf5.saver import H5PYSaverCallback
 
                 self._saver = H5PYSaverCallback(
                     choice.output, overwrite=choice.overwrite, shards=choice.shards

@@ -55,7 +55,7 @@ def _is_hdf5(path: str) -> bool:
         with open(path, "rb") as stream:
             return stream.read(len(_HDF5)) == _HDF5
     except FileNotFoundError:
-        from shapetrace.capture.shards import shards_of
+        from shapetrace.capture.hdf5.shards import shards_of
 
         return bool(shards_of(path))
     except (OSError, ValueError):
@@ -65,7 +65,7 @@ def _is_hdf5(path: str) -> bool:
 
 def _summary(path: str, view: str) -> CapturedFile:
     from shapetrace._errors import CaptureFileError
-    from shapetrace.capture.summaries import read_summary
+    from shapetrace.capture.hdf5.summaries import read_summary
 
     if view != "tree":
         raise CaptureFileError(f"{path} holds captured values, of which there is no view {view!r}")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from shapetrace.capture.callbacks import stack_padded_tensors, stack_tensors
-    from shapetrace.capture.hdf5 import H5PYSaverCallback
+    from shapetrace.capture.hdf5.saver import H5PYSaverCallback
     from shapetrace.capture.results import ResultEntry
     from shapetrace.capture.saving import Variable
     from shapetrace.capture.tracer import ModelTracer

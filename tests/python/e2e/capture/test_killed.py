@@ -11,8 +11,8 @@ import h5py
 import numpy as np
 import pytest
 
-from shapetrace.capture.journal import journal_of, recover
-from shapetrace.capture.reading import read_names, read_values
+from shapetrace.capture.hdf5.journal import journal_of, recover
+from shapetrace.capture.hdf5.reading import read_names, read_values
 from tests.python.e2e.capture.writers import NAMES, PER_GATHER, start
 
 pytestmark = pytest.mark.e2e

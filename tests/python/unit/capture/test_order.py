@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from shapetrace.capture.order import RoundOrder
+from shapetrace.capture.ranks.order import RoundOrder
 from shapetrace.capture.results import ResultEntry, Round
 
 

@@ -10,7 +10,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from shapetrace.capture.packing import Problem, pack, unpack
+from shapetrace.capture.ranks.packing import Problem, pack, unpack
 from shapetrace.capture.results import ResultEntry, Round
 
 Pair = collections.namedtuple("Pair", "first second")

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from shapetrace._errors import CaptureFileError
-from shapetrace.capture.hdf5 import H5PYSaverCallback
-from shapetrace.capture.summaries import read_summary
+from shapetrace.capture.hdf5.saver import H5PYSaverCallback
+from shapetrace.capture.hdf5.summaries import read_summary
 from shapetrace.events.captured import CapturedName, Statistics
 from shapetrace.events.model import DimensionRange
 from shapetrace.views.shapes import value_text

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from shapetrace.capture import transactions
-from shapetrace.capture.journal import journal_of, recover, write_at
-from shapetrace.capture.transactions import TransactionalFile
+from shapetrace.capture.hdf5 import transactions
+from shapetrace.capture.hdf5.journal import journal_of, recover, write_at
+from shapetrace.capture.hdf5.transactions import TransactionalFile
 from tests.python.unit.capture.forking import forked
 
 IDENTITY = b"one of a kind"

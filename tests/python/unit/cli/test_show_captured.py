@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from shapetrace.capture.hdf5 import H5PYSaverCallback
+from shapetrace.capture.hdf5.saver import H5PYSaverCallback
 from shapetrace.cli.main import main
 
 

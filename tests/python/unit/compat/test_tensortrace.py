@@ -11,8 +11,8 @@ from torch import nn
 
 import shapetrace
 from shapetrace import H5PYSaverCallback, ModelTracer, Variable, stack_padded_tensors, stack_tensors
-from shapetrace.capture.library import library
-from shapetrace.capture.reading import read_values
+from shapetrace.capture.hdf5.library import library
+from shapetrace.capture.hdf5.reading import read_values
 from shapetrace.compat import tensortrace
 from shapetrace.compat.tensortrace import trace_model
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from shapetrace.capture.gathering import Gathering
+from shapetrace.capture.ranks.gathering import Gathering
 from shapetrace.capture.results import ResultEntry, Round
 
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from shapetrace._errors import CaptureFileError
-from shapetrace.capture.beside import Beside, fill_value
-from shapetrace.capture.columns import LEAF, Column, free_name
-from shapetrace.capture.entries import (
+from shapetrace.capture.hdf5.beside import Beside, fill_value
+from shapetrace.capture.hdf5.columns import LEAF, Column, free_name
+from shapetrace.capture.hdf5.entries import (
     PART,
     Entry,
     Layout,
@@ -29,8 +29,8 @@ from shapetrace.capture.entries import (
     escaped,
     members_of,
 )
-from shapetrace.capture.journal import recover
-from shapetrace.capture.library import FORMAT, VERSION, library, opened_for_reading
+from shapetrace.capture.hdf5.journal import recover
+from shapetrace.capture.hdf5.library import FORMAT, VERSION, library, opened_for_reading
 
 MISSING = "shapetrace_missing_ranks"
 """The attribute that lists ranks which have no file."""

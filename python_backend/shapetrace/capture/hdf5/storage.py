@@ -10,16 +10,16 @@ from contextlib import suppress
 from typing import Any
 
 from shapetrace._errors import CaptureFileError
-from shapetrace.capture import transactions
-from shapetrace.capture.encoding import UnstorableError
-from shapetrace.capture.entries import Entry, Layout, Row, entries_of
-from shapetrace.capture.journal import recover
-from shapetrace.capture.library import library, new_image, opened_for_writing
-from shapetrace.capture.missing import Counted, Missing
+from shapetrace.capture.hdf5 import transactions
+from shapetrace.capture.hdf5.encoding import UnstorableError
+from shapetrace.capture.hdf5.entries import Entry, Layout, Row, entries_of
+from shapetrace.capture.hdf5.journal import recover
+from shapetrace.capture.hdf5.library import library, new_image, opened_for_writing
+from shapetrace.capture.hdf5.missing import Counted, Missing
+from shapetrace.capture.hdf5.rank import this_process
+from shapetrace.capture.hdf5.shards import join_shards, shard_path
+from shapetrace.capture.hdf5.transactions import TransactionalFile
 from shapetrace.capture.problems import Problems
-from shapetrace.capture.rank import this_process
-from shapetrace.capture.shards import join_shards, shard_path
-from shapetrace.capture.transactions import TransactionalFile
 
 PROBLEMS = "shapetrace_problems"
 """The attribute of a file that lists what is not in it."""

@@ -15,12 +15,12 @@ from types import TracebackType
 from typing import Any
 
 from shapetrace._errors import CaptureFileError
-from shapetrace.capture.columns import Compression
-from shapetrace.capture.encoding import Conversions, Encoded, Encoder, UnstorableError
-from shapetrace.capture.entries import Layout, Row
-from shapetrace.capture.library import library
+from shapetrace.capture.hdf5.columns import Compression
+from shapetrace.capture.hdf5.encoding import Conversions, Encoded, Encoder, UnstorableError
+from shapetrace.capture.hdf5.entries import Layout, Row
+from shapetrace.capture.hdf5.library import library
+from shapetrace.capture.hdf5.storage import Storage
 from shapetrace.capture.problems import Problems
-from shapetrace.capture.storage import Storage
 
 
 class H5PYSaverCallback:

@@ -14,13 +14,13 @@ import threading
 import time
 from typing import Any
 
-from shapetrace.capture.liveness import Patience, Process, beside
-from shapetrace.capture.mail import Mail
-from shapetrace.capture.order import RoundOrder
-from shapetrace.capture.packing import unpack
+from shapetrace.capture.ranks.liveness import Patience, Process, beside
+from shapetrace.capture.ranks.mail import Mail
+from shapetrace.capture.ranks.order import RoundOrder
+from shapetrace.capture.ranks.packing import unpack
+from shapetrace.capture.ranks.sending import PROBLEM, room_in_store
+from shapetrace.capture.ranks.sizes import size_of
 from shapetrace.capture.results import ResultEntry, Round
-from shapetrace.capture.sending import PROBLEM, room_in_store
-from shapetrace.capture.sizes import size_of
 
 HELD = 256 << 20
 """Bytes of rounds that are not complete, after which they go out as they are."""

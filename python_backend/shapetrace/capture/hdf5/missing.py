@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shapetrace.capture.entries import Row
+from shapetrace.capture.hdf5.entries import Row
 from shapetrace.capture.problems import Problems, say
 
 

@@ -18,9 +18,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from shapetrace.capture.liveness import Patience, Process, Standing, beside
-from shapetrace.capture.mail import CHUNK, Mail
-from shapetrace.capture.packing import pack
+from shapetrace.capture.ranks.liveness import Patience, Process, Standing, beside
+from shapetrace.capture.ranks.mail import CHUNK, Mail
+from shapetrace.capture.ranks.packing import pack
 from shapetrace.capture.results import ResultEntry, Round
 
 ROUND, PROBLEM = b"R", b"P"

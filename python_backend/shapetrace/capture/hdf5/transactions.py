@@ -22,7 +22,7 @@ from bisect import bisect_left
 from collections.abc import Collection
 from typing import Any, Final
 
-from shapetrace.capture.journal import (
+from shapetrace.capture.hdf5.journal import (
     Extents,
     journal_of,
     read_at,

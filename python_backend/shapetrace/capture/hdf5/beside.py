@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from shapetrace.capture.columns import header_of, write_block
+from shapetrace.capture.hdf5.columns import header_of, write_block
 
 
 class Beside:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from shapetrace.capture.columns import Column
-from shapetrace.capture.encoding import Structure
-from shapetrace.capture.entries import Entry, Layout, Part, entries_of
-from shapetrace.capture.figures import BYTE_BUDGET, statistics_of
-from shapetrace.capture.reading import opened
-from shapetrace.capture.shards import MISSING, shards_of
-from shapetrace.capture.storage import PROBLEMS
+from shapetrace.capture.hdf5.columns import Column
+from shapetrace.capture.hdf5.encoding import Structure
+from shapetrace.capture.hdf5.entries import Entry, Layout, Part, entries_of
+from shapetrace.capture.hdf5.figures import BYTE_BUDGET, statistics_of
+from shapetrace.capture.hdf5.reading import opened
+from shapetrace.capture.hdf5.shards import MISSING, shards_of
+from shapetrace.capture.hdf5.storage import PROBLEMS
 from shapetrace.events.captured import CapturedFile, CapturedLeaf, CapturedName, CapturedPart
 from shapetrace.events.model import Container, Dimension, DimensionRange, Other, Tensor, Value
 

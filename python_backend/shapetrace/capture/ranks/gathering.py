@@ -21,12 +21,12 @@ import os
 import weakref
 from typing import Protocol
 
-from shapetrace.capture.collecting import Collector
-from shapetrace.capture.groups import default_group
-from shapetrace.capture.liveness import Patience
+from shapetrace.capture.ranks.collecting import Collector
+from shapetrace.capture.ranks.groups import default_group
+from shapetrace.capture.ranks.liveness import Patience
+from shapetrace.capture.ranks.sending import Sender
+from shapetrace.capture.ranks.sizes import size_of
 from shapetrace.capture.results import ResultEntry, Round
-from shapetrace.capture.sending import Sender
-from shapetrace.capture.sizes import size_of
 
 Gathered = dict[str, ResultEntry]
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from shapetrace.capture.encoding import Structure
-from shapetrace.capture.library import float_type, library
+from shapetrace.capture.hdf5.encoding import Structure
+from shapetrace.capture.hdf5.library import float_type, library
 
 LEAF: Final = "shapetrace_column"
 """The attribute that says what a dataset is."""

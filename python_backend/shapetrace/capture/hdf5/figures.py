@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
-from shapetrace.capture.columns import Column
-from shapetrace.capture.encoding import Structure
+from shapetrace.capture.hdf5.columns import Column
+from shapetrace.capture.hdf5.encoding import Structure
 from shapetrace.events.captured import Histogram, Statistics
 
 BYTE_BUDGET: Final = 1 << 28

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from shapetrace._errors import CaptureFileError
-from shapetrace.capture.entries import Entry, Layout, Part, entries_of
-from shapetrace.capture.journal import recover
-from shapetrace.capture.library import FORMAT, opened_for_reading
-from shapetrace.capture.shards import join_shards, shards_of
+from shapetrace.capture.hdf5.entries import Entry, Layout, Part, entries_of
+from shapetrace.capture.hdf5.journal import recover
+from shapetrace.capture.hdf5.library import FORMAT, opened_for_reading
+from shapetrace.capture.hdf5.shards import join_shards, shards_of
 
 
 @dataclass(frozen=True, slots=True)
