@@ -63,6 +63,9 @@ METHOD = """\
 - **variables at a stop**: programs that have stopped at the same line, with us and without, take
   turns in answering `variables` through their debug adapters. Their tensors are so small that
   writing them out is as cheap as it gets. An answer counts as no slower up to 1.1 ×.
+- **shards**: each rank is a process of its own with one thread, and writes six captured layers of
+  its 48 into a file in memory. All ranks do the same at the same time, so that processors that
+  they have to share weigh on plain and on capturing alike; the slowest rank counts.
 - **HDF5**: one file in memory, from making it to having closed it. Each gather brings four
   iterations of every name. The other side is a program that writes the same chunks, iterations and
   ranks by h5py and flushes after each gather; killed, it may leave a file that does not open.

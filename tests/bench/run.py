@@ -48,6 +48,7 @@ BENCHMARKS = {
     "trace-tree": ("server", "trace_tree"),
     "panes": ("panes", "panes"),
     "hdf5": ("hdf5", "writing"),
+    "shards": ("sharding", "scaling"),
     "idle": ("idle", "idle"),
     "editor": ("editor", "editor"),
 }
