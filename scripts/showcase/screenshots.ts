@@ -47,6 +47,27 @@ async function stopInAttention(workbench: Workbench): Promise<void> {
   }
 }
 
+/** Has the scores of all blocks captured in a forward pass, and opens those of the second one. */
+async function captureScores(workbench: Workbench): Promise<void> {
+  const { code, debug, trace } = workbench;
+  await code.goTo(SCORES, 9);
+  await workbench.run("Shapetrace: Capture Values...");
+  await workbench.choose("**.forward.scores");
+  await workbench.notification("is captured from the next run on");
+  await workbench.pressInNotification("Trace Forward Pass");
+  await debug.waitUntilRunning();
+  await debug.waitUntilEnded({ seconds: 90 });
+  await workbench.closeNotifications();
+  await workbench.hideEverythingElse();
+  await trace.show({ keepsCallStack: false });
+  // It has gone to the call at the cursor.
+  await trace.waitFor(/> /);
+  await trace.scrollToStart();
+  await trace.expand("**.forward.scores");
+  await trace.expand("blocks.1.attention.forward.scores");
+  await trace.waitFor(/iteration 1/);
+}
+
 async function widenSideBar({ page }: Workbench): Promise<void> {
   const box = await page.locator(".part.sidebar").boundingBox();
   const edge = (box?.x ?? 0) + (box?.width ?? 0);
@@ -78,6 +99,13 @@ main(async () => {
     await workbench.screenshot(join(FOLDER, "tree-dark.png"));
     await workbench.debug.stop();
     await workbench.debug.waitUntilEnded();
+  });
+  await opened(EXAMPLE, { theme: "Default Dark Modern", ...WIDE }, async (workbench) => {
+    await captureScores(workbench);
+    await widenSideBar(workbench);
+    await showAttention(workbench);
+    await workbench.trace.tooltip("blocks.1.attention.forward.scores");
+    await workbench.screenshot(join(FOLDER, "captures-dark.png"));
   });
   await onStage(EXAMPLE, { theme: "Default Dark Modern", ...SIZE }, async (workbench) => {
     await showAttention(workbench);

@@ -105,8 +105,17 @@ export class TraceView {
 
   /** Brings the last of the rows that were loaded onto the screen. */
   async scrollToEnd(): Promise<void> {
+    await this.#scroll("End");
+  }
+
+  /** Brings the first row onto the screen. */
+  async scrollToStart(): Promise<void> {
+    await this.#scroll("Home");
+  }
+
+  async #scroll(key: "Home" | "End"): Promise<void> {
     await this.#pane.locator(".monaco-list").first().focus();
-    await this.#page.keyboard.press("End");
+    await this.#page.keyboard.press(key);
   }
 
   async expand(label: string): Promise<void> {
