@@ -11,7 +11,6 @@ import atexit
 import importlib
 import math
 import os
-import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
@@ -21,6 +20,7 @@ from shapetrace.agent import debugger, here, in_place
 from shapetrace.agent.captures import Captures
 from shapetrace.agent.hiding import hide_code, hide_skips, unseen
 from shapetrace.agent.panes import show_shapes
+from shapetrace.agent.program import is_worker, torch_version
 from shapetrace.process.ending import Ending
 from shapetrace.process.exits import WatchedExits
 from shapetrace.process.forks import undivided
@@ -55,6 +55,8 @@ LAST_WORDS_SECONDS: Final = 10.0
 """How long it waits for rows to be made and read; those that are not by then are lost."""
 MOST_REFUSED: Final = 3
 """Messages that cannot be sent, in a row, after which it is given up."""
+MOST_FAULTS: Final = 20
+"""Faults of ours in a row, after which it is given up: within a second."""
 FLUSH_SECONDS_OF_FORK: Final = 0.5
 """The same for a forked child, as there may be many, each of which somebody waits for."""
 OLDEST_TORCH: Final = (2, 4)
@@ -97,6 +99,8 @@ class Agent:
         self._calls_seen = 0
         self._refused = 0
         """How many messages with rows could not be sent, one after the other."""
+        self._faults = 0
+        """How often what is to be done every few milliseconds has failed, one after the other."""
         self._files: set[str] = set()
         self._captures = Captures(address.captures, System.now)
         self._exits = WatchedExits(self._finish)
@@ -243,7 +247,7 @@ class Agent:
             return
         self._state = "complete"
         self._captures.end()
-        if self.address.after_pass == "stop" and not _is_worker():
+        if self.address.after_pass == "stop" and not is_worker():
             self._ending.raise_in_program()
 
     def _at_exit(self) -> None:
@@ -309,14 +313,23 @@ class Agent:
                 self._ask_to_join()
                 self._send_news()
                 self._tend(now - before)
+                self._faults = 0
             except Exception as error:
-                if self._recorder is not None:
-                    self._recorder.stop()
-                self._recorder = None
-                self._state, self._message = "failed", f"{type(error).__name__}: {error}"
+                self._note_fault(error)
             before = now
             self._sender.step(POLL_SECONDS)
         self._say_the_rest()
+
+    def _note_fault(self, error: Exception) -> None:
+        """Try again with all rows anew, as the program may have replaced something for a while."""
+        self._writer = None
+        self._faults += 1
+        if self._faults < MOST_FAULTS:
+            return
+        if self._recorder is not None:
+            self._recorder.stop()
+        self._recorder = None
+        self._state, self._message = "failed", f"{type(error).__name__}: {error}"
 
     def _ask_to_join(self) -> None:
         recorder = self._recorder
@@ -393,7 +406,7 @@ class Agent:
             "type": "status",
             "state": state,
             "message": self._message,
-            "torch": _torch_version(),
+            "torch": torch_version(),
             "passes": passes,
             "calls": calls,
             "dropped": self._sender.dropped,
@@ -416,7 +429,7 @@ class Agent:
                 # Only python's and the debugger's own endings are left.
                 self._ending.main_is_over()
             self._ending.step()
-        elif self.address.after_pass == "stop" and recorder.passes_seen and not _is_worker():
+        elif self.address.after_pass == "stop" and recorder.passes_seen and not is_worker():
             calls, _ = recorder.counters()
             if calls != self._calls_seen:
                 self._calls_seen, self._quiet_since = calls, self._running_seconds
@@ -481,14 +494,3 @@ class Agent:
         self._state = "noForward"
         if recorder.modules:
             self._message = "only modules without parameters were called"
-
-
-def _torch_version() -> str | None:
-    version = getattr(sys.modules.get("torch"), "__version__", None)
-    return None if version is None else str(version)
-
-
-def _is_worker() -> bool:
-    """Whether this process loads data for another one, which counts on it to go on."""
-    worker = sys.modules.get("torch.utils.data._utils.worker")
-    return getattr(worker, "_worker_info", None) is not None

@@ -328,5 +328,5 @@ def test_a_program_that_replaces_what_we_use(
         heard = server.process()
         heard.wait_for_end()
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "over\n", "")
-    assert heard.ops
+    assert heard.ops, heard.statuses
     assert sys.executable == heard.hello.process.executable

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -148,4 +149,6 @@ def test_the_others_end_when_rank_0_was_killed(tmp_path: Path) -> None:
     for rank, outcome in outcomes.items():
         assert outcome.code == 0, outcome.stderr
         (problem,) = outcome.told("orphaned", rank).problems
-        assert problem.startswith(f"rank {rank}: the process group's key-value store is gone")
+        # Torch tells of it at once or, on a busy machine, waits for the store until we do no more.
+        gone = rf"rank {rank}: the process group's key-value store (is gone|does not answer)"
+        assert re.match(gone, problem)
