@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, TypeVar
 Message = dict[str, Any]
 Found = TypeVar("Found")
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds that anything may take; importing torch under a trace function takes the longest."""
 _SHOWN = 25
 _LONGEST_SHOWN = 400

@@ -388,6 +388,7 @@ class Agent:
             self._writer = None  # Rows refer to earlier ones: all of them anew.
             self._refused += 1
             if self._refused >= MOST_REFUSED:
+                self._faults = MOST_FAULTS  # It would be no better the next time.
                 raise RuntimeError(f"a message cannot be sent: {self._sender.trouble}")
 
     def _tell(self) -> None:
