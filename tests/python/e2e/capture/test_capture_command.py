@@ -109,6 +109,21 @@ def test_a_file_holds_what_was_captured(tmp_path: Path) -> None:
     assert "forward.x  f32[3,4]  ×9" in shown.stdout
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_program_that_changes_its_folder(tmp_path: Path, place: int) -> None:
+    program = TRAIN.replace("print(", "os.chdir('elsewhere')\n    print(", 1)
+    if place == 0:
+        program = TRAIN.replace("torch.manual_seed", "os.chdir('elsewhere')\n    torch.manual_seed")
+    write(tmp_path, program)
+    (tmp_path / "elsewhere").mkdir()
+    outcome = capture(tmp_path, "--values", "forward", "-o", "run.h5", "train.py")
+    assert (outcome.code, outcome.stderr) == (
+        0,
+        "shapetrace: capturing from Net\nshapetrace: wrote run.h5\n",
+    )
+    assert list(read(tmp_path / "run.h5")) == ["forward"]
+
+
 def test_a_file_that_is_there_is_kept(tmp_path: Path) -> None:
     write(tmp_path, TRAIN)
     (tmp_path / "run.h5").write_text("precious")
