@@ -104,7 +104,8 @@ class SeenPlain:
 
     def is_still(self, value: Any) -> bool:
         """Whether it is the same tensor, and as it was."""
-        if self._reference() is not value:
+        # A reference to what is gone brings None, which it was not.
+        if value is None or self._reference() is not value:
             return False
         if function_modes():
             return version_of(value) == self._version
@@ -134,7 +135,7 @@ class SeenTensor:
     def is_still(self, value: Any) -> bool:
         """Whether it is the same tensor, and as it was."""
         reference = self._reference
-        if (self._strong if reference is None else reference()) is not value:
+        if value is None or (self._strong if reference is None else reference()) is not value:
             return False
         version = version_of(value)
         if version != self._version or _pointer_of(value) != self._pointer:
@@ -251,7 +252,8 @@ class _SeenObject:
 
     def is_still(self, value: Any) -> bool:
         reference = self._reference
-        return (self._strong if reference is None else reference()) is value
+        known = self._strong if reference is None else reference()
+        return known is not None and known is value
 
     def lasting(self) -> Seen | None:
         return None if self._reference is None else self
