@@ -67,6 +67,12 @@ class CapturedRun:
             raise CaptureError("--shards needs a file: -o run.h5")
         if self._choice.output is not None:
             _check_place(self._choice.output, self._choice.overwrite)
+            if self._choice.shards:
+                from shapetrace.capture.rank import this_process
+                from shapetrace.capture.shards import shard_path
+
+                own = shard_path(self._choice.output, this_process()[0])
+                _check_place(own, self._choice.overwrite)
             # The program may change the folder before it calls its model, or afterwards.
             self._place = os.path.abspath(self._choice.output)
         atexit.register(self._at_exit)

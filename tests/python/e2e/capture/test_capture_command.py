@@ -136,6 +136,17 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path) -> None:
     assert list(read(tmp_path / "run.h5")) == ["forward"]
 
 
+def test_a_file_of_a_rank_that_is_there_is_kept(tmp_path: Path) -> None:
+    write(tmp_path, TRAIN)
+    (tmp_path / "run.rank0.h5").write_text("precious")
+    arguments = ("--values", "forward", "--shards", "-o", "run.h5")
+    outcome = capture(tmp_path, *arguments, "train.py")
+    assert (outcome.code, outcome.stdout) == (2, "")
+    assert "run.rank0.h5 is there already; --overwrite replaces it" in outcome.stderr
+    assert (tmp_path / "run.rank0.h5").read_text() == "precious"
+    assert capture(tmp_path, *arguments, "--overwrite", "train.py").code == 0
+
+
 ENDINGS = {
     "error": "1 / 0",
     "exit": "sys.exit(7)",
