@@ -3,8 +3,10 @@
 - Tensors: by identity, and by the version that counts their changes in place. An identity is that
   of an object that is still there: a weak reference, or for parameters a strong one, as weak ones
   would break ``swap_tensors``. A number such as ``id`` is given again to the next tensor.
+  Of parameters, also by the steps of fused optimizers, which that version does not count.
 - Texts, numbers and None: by class and value; a NaN is as it was.
-- Arrays, and tensors of inference mode, which count no changes: by what is in them.
+- Arrays, and tensors of which not all changes are counted, those of inference mode and the running
+  statistics of normalizations: by what is in them.
 - Lists, tuples, dictionaries, sets and dataclasses: by what is in them, in turn.
 - Modules and all other objects: by identity.
 """
@@ -20,6 +22,7 @@ import torch
 from torch._C import DisableTorchFunction
 
 from shapetrace.capture.copies import ATOMS, is_plain, unseen
+from shapetrace.capture.steps import fused_steps_of
 
 _base: Final[Any] = torch._C.TensorBase
 _version_of: Final = _base._version.__get__
@@ -36,6 +39,15 @@ class Seen(Protocol):
 
     def lasting(self) -> Seen | None:
         """What of it may be remembered when the call is over, keeping nothing alive."""
+
+
+class Uncounted:
+    """A value that torch changes without counting it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
 
 def seen(value: Any) -> Seen:
@@ -58,6 +70,8 @@ def lasting(value: Any) -> Seen | None:
 def _seen(value: Any, depth: int) -> Seen:
     if isinstance(value, torch.Tensor):
         return SeenTensor(value)
+    if isinstance(value, Uncounted):
+        return _SeenUncounted(value, depth)
     if isinstance(value, ATOMS):
         return SeenAtom(value)
     if depth < _DEEPEST:
@@ -90,7 +104,8 @@ class SeenPlain:
 
     def is_still(self, value: Any) -> bool:
         """Whether it is the same tensor, and as it was."""
-        if self._reference() is not value:
+        # A reference to what is gone brings None, which it was not.
+        if value is None or self._reference() is not value:
             return False
         if function_modes():
             return version_of(value) == self._version
@@ -104,7 +119,7 @@ class SeenPlain:
 class SeenTensor:
     """Any other tensor: parameters, those of other classes, and those without versions."""
 
-    __slots__ = ("_content", "_pointer", "_reference", "_strong", "_version")
+    __slots__ = ("_content", "_pointer", "_reference", "_steps", "_strong", "_version")
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self._strong: Any = None
@@ -113,16 +128,19 @@ class SeenTensor:
         else:
             self._reference, self._strong = None, tensor
         self._pointer = _pointer_of(tensor)
+        self._steps = fused_steps_of(tensor)
         self._version = version_of(tensor)
         self._content = None if self._version is not None else _content_of(tensor)
 
     def is_still(self, value: Any) -> bool:
         """Whether it is the same tensor, and as it was."""
         reference = self._reference
-        if (self._strong if reference is None else reference()) is not value:
+        if value is None or (self._strong if reference is None else reference()) is not value:
             return False
         version = version_of(value)
         if version != self._version or _pointer_of(value) != self._pointer:
+            return False
+        if fused_steps_of(value) != self._steps:
             return False
         return version is not None or _is_equal(self._content, _content_of(value))
 
@@ -179,6 +197,27 @@ def _is_equal(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
         )
 
 
+class _SeenUncounted:
+    """What torch changes without counting it: as a value of its class, and by what is in it."""
+
+    __slots__ = ("_content", "_whole")
+
+    def __init__(self, value: Uncounted, depth: int) -> None:
+        self._whole: Seen | None = _seen(value.value, depth)
+        self._content = _content_of(value.value)
+
+    def is_still(self, value: Any) -> bool:
+        if not isinstance(value, Uncounted) or self._whole is None:
+            return False
+        if not self._whole.is_still(value.value):
+            return False
+        return self._content is None or _is_equal(self._content, _content_of(value.value))
+
+    def lasting(self) -> Seen | None:
+        self._whole = None if self._whole is None else self._whole.lasting()
+        return None if self._whole is None else self
+
+
 class SeenAtom:
     """A value that never changes."""
 
@@ -213,7 +252,8 @@ class _SeenObject:
 
     def is_still(self, value: Any) -> bool:
         reference = self._reference
-        return (self._strong if reference is None else reference()) is value
+        known = self._strong if reference is None else reference()
+        return known is not None and known is value
 
     def lasting(self) -> Seen | None:
         return None if self._reference is None else self

@@ -14,11 +14,13 @@ from typing import Any, Final
 import torch
 from torch._C import DisableTorchFunction
 
+from shapetrace.capture.changes import Uncounted
 from shapetrace.capture.paths import States, ValuePath, component
 
 _DEEPEST: Final = 16
 _HELD: Final = ("_modules", "_parameters", "_buffers")
 _OF_A_TENSOR: Final = ("shape", "dtype", "device", "requires_grad", "grad")
+_STATISTICS: Final = ("running_mean", "running_var")
 _LEAVES: Final = frozenset({int, float, bool, str, bytes, type(None)})
 
 MISSING: Final = object()
@@ -64,7 +66,8 @@ def _along(
         full = f"{name}.{component(key)}"
         whole = rows_of if key.isdecimal() else None
         if path.is_complete(following):
-            yield full, inner, inner if whole is None else whole
+            told_by = inner if whole is None else whole
+            yield full, inner, Uncounted(told_by) if _is_uncounted(value, key) else told_by
         if path.goes_on(following):
             yield from _along(inner, whole, path, following, full, depth + 1, seen)
 
@@ -104,6 +107,11 @@ def item(value: Any, name: str) -> Any:
             if name in held:
                 return held[name]
     return _attribute(value, name)
+
+
+def _is_uncounted(value: Any, name: str) -> bool:
+    """Whether it is changed by code of torch's in C++ that does not count that."""
+    return name in _STATISTICS and isinstance(value, torch.nn.modules.batchnorm._NormBase)
 
 
 def items(value: Any) -> Iterator[tuple[str, Any]]:

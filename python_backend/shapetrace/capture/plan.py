@@ -79,6 +79,7 @@ class Plan:
         """One line for each path that means nothing, with the nearest names."""
         self._subjects: dict[tuple[int, FunctionType, tuple[str, ...]], Subject] = {}
         self._wants: dict[tuple[int, str], Want] = {}
+        self._listed: set[tuple[str, int]] = set()
         self._first_names: dict[tuple[int, str, str, int], str] = {}
         self._catalogue = Catalogue(root)
         for number, paths in enumerate(variables):
@@ -112,7 +113,9 @@ class Plan:
         if want is None:
             want = self._wants[number, name] = Want(name, number)
         wants = self.wants.setdefault(path.text, [])
-        if want not in wants:
+        # A path may mean thousands of values: they are not searched through for each other one.
+        if (path.text, id(want)) not in self._listed:
+            self._listed.add((path.text, id(want)))
             wants.append(want)
         return want
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
@@ -103,7 +104,8 @@ class Catalogue:
 
 
 def _has_own_functions(module: Module) -> bool:
-    return any(isinstance(value, (FunctionType, MethodType)) for value in vars(module).values())
+    own = (FunctionType, MethodType, partial)
+    return any(isinstance(value, own) for value in vars(module).values())
 
 
 def _names_called_in(root: Module) -> set[str]:
@@ -159,9 +161,10 @@ def _wrapped_in(module: Module) -> Module | None:
 def children_of(module: Module) -> Iterator[tuple[str, Module]]:
     """The modules below a module by their names, without what wraps them."""
     held = module.__dict__.get("_modules", {})
-    for name in list(held):
-        if isinstance(held[name], Module):
-            yield name, unwrapped(held[name])
+    # Those of TorchScript are in a container that has items, and cannot be iterated otherwise.
+    for name, child in list(held.items()):
+        if isinstance(child, Module):
+            yield name, unwrapped(child)
 
 
 def is_compiled(module: Module) -> bool:
@@ -190,6 +193,8 @@ def methods_of(module: Module) -> dict[str, Target]:
 def function_of(module: Module, name: str) -> Target | None:
     """A method of a module by its name, also one that it inherits or that was set on it."""
     own = module.__dict__.get(name)
+    if isinstance(own, partial):
+        return _target_of_partial(own, module)
     attribute: Any = own
     if not isinstance(own, (FunctionType, MethodType)):
         attribute = inspect.getattr_static(type(module), name, None)
@@ -203,15 +208,28 @@ def function_of(module: Module, name: str) -> Target | None:
     return _target(attribute, is_method)
 
 
+def _target_of_partial(given: partial[Any], module: Module) -> Target | None:
+    """A function set on a module together with it, as libraries do that put hooks around it."""
+    is_method = bool(given.args) and given.args[0] is module
+    target = _target(given, is_method) if hasattr(given, "__wrapped__") else None
+    outer = _target(given.func, is_method)
+    if target is None or outer is None:
+        return outer
+    return Target(target.function, outer.outer, is_method)
+
+
 def _target(attribute: Any, is_method: bool) -> Target | None:
     try:
         function = inspect.unwrap(attribute)
     except ValueError:  # wrapped in itself
         return None
+    if isinstance(function, MethodType):
+        function = function.__func__  # A method that was replaced by a function around it.
     if not isinstance(function, FunctionType) or function is _NOT_IMPLEMENTED:
         return None
     outer = attribute if isinstance(attribute, FunctionType) else function
-    if outer is not function and not outer.__code__.co_argcount:
+    code = outer.__code__
+    if outer is not function and not code.co_argcount and not code.co_flags & inspect.CO_VARARGS:
         outer = function  # Which module it is called for cannot be seen in its parameters.
     return Target(function, outer, is_method)
 

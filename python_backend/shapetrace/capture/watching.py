@@ -18,6 +18,7 @@ from torch.nn import Module
 from shapetrace.capture.listening import Capture, FunctionListener, ModuleListener, RootListener
 from shapetrace.capture.plan import FORWARD, Plan, Subject
 from shapetrace.capture.replacing import can_be_replaced, listen
+from shapetrace.capture.steps import hear_of_fused_steps
 from shapetrace.capture.structure import function_of, is_compiled, wrappers_of
 from shapetrace.instrument import CannotFollowError, Interest, follow
 
@@ -43,6 +44,7 @@ class Watch:
         self._stack.close()
 
     def _start(self, stack: ExitStack) -> None:
+        stack.callback(hear_of_fused_steps())
         inside, outside = self._apart()
         for (function, nested), subjects in _by_function(inside).items():
             self._follow(stack, function, nested, subjects, outside)

@@ -52,6 +52,7 @@ class CapturedRun:
         self._tracer: ModelTracer | None = None
         self._saver: Any = None
         self._tally: Any = None
+        self._place: str | None = None
         self._why_not: str | None = None
         self._is_over = False
         self._problems: list[str] = []
@@ -66,6 +67,14 @@ class CapturedRun:
             raise CaptureError("--shards needs a file: -o run.h5")
         if self._choice.output is not None:
             _check_place(self._choice.output, self._choice.overwrite)
+            if self._choice.shards:
+                from shapetrace.capture.rank import this_process
+                from shapetrace.capture.shards import shard_path
+
+                own = shard_path(self._choice.output, this_process()[0])
+                _check_place(own, self._choice.overwrite)
+            # The program may change the folder before it calls its model, or afterwards.
+            self._place = os.path.abspath(self._choice.output)
         atexit.register(self._at_exit)
         self._exits.install()
         self._cancel_waiting = when_torch_is_imported(self._torch_arrived)
@@ -119,7 +128,7 @@ class CapturedRun:
         choice = self._choice
         callbacks: dict[str, list[Any]] = {"pre_gather": [], "post_gather": []}
         with import_path(self._own_path):
-            if choice.output is None:
+            if self._place is None:
                 from shapetrace.capture.tally import Tally
 
                 self._tally = Tally()
@@ -128,7 +137,7 @@ class CapturedRun:
                 from shapetrace.capture.hdf5.saver import H5PYSaverCallback
 
                 self._saver = H5PYSaverCallback(
-                    choice.output, overwrite=choice.overwrite, shards=choice.shards
+                    self._place, overwrite=choice.overwrite, shards=choice.shards
                 )
                 callbacks["pre_gather" if choice.shards else "post_gather"].append(self._saver)
             tracer = ModelTracer(
@@ -170,7 +179,7 @@ class CapturedRun:
             self._terminal.note(line)
         if self._tally is not None and self._tally.has_any:
             self._terminal.show_captured(self._tally.summary("captured"), self._look)
-        elif self._saver is not None and os.path.exists(str(self._choice.output)):
+        elif self._saver is not None and os.path.exists(str(self._place)):
             self._terminal.note(f"wrote {self._choice.output}")
         return 0 if is_whole else OUR_FAILURE
 

@@ -93,6 +93,8 @@ class Plan:
         self.gate: Final = Gate(self)
         self.bound: Final = Bound(self)
         self.sites: Final[list[Site]] = []
+        self.leads_with_rest = False
+        """Whether its first parameter is `*args`: what is first is the first of these."""
         self.tracked: Final[set[str]] = set()
         """The names where the source alone does not tell whether they are bound."""
 
@@ -260,7 +262,10 @@ class Site:
         plan.activations.pop(key, None)
         if _is_compiling():
             return UNHEARD
-        call = Call(plan.function, values[0], plan.line)
+        first: Any = values[0]
+        if plan.leads_with_rest:
+            first = first[0] if first else None
+        call = Call(plan.function, first, plan.line)
         listening = []
         for following in plan.followings:
             try:

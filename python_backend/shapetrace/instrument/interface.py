@@ -24,7 +24,8 @@ class Call(NamedTuple):
     function: types.FunctionType
     """The function that is followed; for a nested one the function that it is defined in."""
     first: object
-    """The value of the first parameter, as `self`. None if there is none."""
+    """The value of the first parameter, as `self`; with `*args` only, the first of them. None if
+    there is none."""
     line: int
     """The line of the `def`."""
 

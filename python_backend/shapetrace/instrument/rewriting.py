@@ -59,7 +59,9 @@ class Rewriting:
         heard = [each.arg for each in arguments if each.arg in self._wanted]
         marks = tuple((name, definition.lineno, True) for name in heard)
         positional = [*definition.args.posonlyargs, *definition.args.args]
-        leading = positional[0].arg if positional else ""
+        rest = definition.args.vararg
+        leading = positional[0].arg if positional else rest.arg if rest else ""
+        self._plan.leads_with_rest = not positional and rest is not None
         body, sure = self._block(body, frozenset(heard) & self._steady)
         if sure is not None:
             if self._returns:

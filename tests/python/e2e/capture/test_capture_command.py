@@ -109,6 +109,21 @@ def test_a_file_holds_what_was_captured(tmp_path: Path) -> None:
     assert "forward.x  f32[3,4]  ×9" in shown.stdout
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_program_that_changes_its_folder(tmp_path: Path, place: int) -> None:
+    program = TRAIN.replace("print(", "os.chdir('elsewhere')\n    print(", 1)
+    if place == 0:
+        program = TRAIN.replace("torch.manual_seed", "os.chdir('elsewhere')\n    torch.manual_seed")
+    write(tmp_path, program)
+    (tmp_path / "elsewhere").mkdir()
+    outcome = capture(tmp_path, "--values", "forward", "-o", "run.h5", "train.py")
+    assert (outcome.code, outcome.stderr) == (
+        0,
+        "shapetrace: capturing from Net\nshapetrace: wrote run.h5\n",
+    )
+    assert list(read(tmp_path / "run.h5")) == ["forward"]
+
+
 def test_a_file_that_is_there_is_kept(tmp_path: Path) -> None:
     write(tmp_path, TRAIN)
     (tmp_path / "run.h5").write_text("precious")
@@ -119,6 +134,17 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path) -> None:
     assert (tmp_path / "run.h5").read_text() == "precious"
     assert capture(tmp_path, *arguments, "--overwrite", "train.py").code == 0
     assert list(read(tmp_path / "run.h5")) == ["forward"]
+
+
+def test_a_file_of_a_rank_that_is_there_is_kept(tmp_path: Path) -> None:
+    write(tmp_path, TRAIN)
+    (tmp_path / "run.rank0.h5").write_text("precious")
+    arguments = ("--values", "forward", "--shards", "-o", "run.h5")
+    outcome = capture(tmp_path, *arguments, "train.py")
+    assert (outcome.code, outcome.stdout) == (2, "")
+    assert "run.rank0.h5 is there already; --overwrite replaces it" in outcome.stderr
+    assert (tmp_path / "run.rank0.h5").read_text() == "precious"
+    assert capture(tmp_path, *arguments, "--overwrite", "train.py").code == 0
 
 
 ENDINGS = {

@@ -149,3 +149,38 @@ def test_parameters_can_be_swapped_after_they_were_seen() -> None:
     known = seen(parameter)
     torch.utils.swap_tensors(parameter, other)
     assert not known.is_still(other)
+
+
+class Thing:
+    pass
+
+
+class Kind(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.ones(3),
+        lambda: torch.nn.Parameter(torch.ones(3)),
+        lambda: torch.ones(3).as_subclass(Kind),
+        Thing,
+        lambda: [torch.ones(3)],
+        lambda: {"x": Thing()},
+    ],
+)
+def test_none_is_not_what_is_gone(make: Callable[[], Any]) -> None:
+    value = make()
+    known = seen(value)
+    value = [None] if isinstance(value, list) else {"x": None} if isinstance(value, dict) else None
+    gc.collect()
+    assert not known.is_still(value)
+
+
+def test_nor_is_it_in_inference_mode() -> None:
+    with torch.inference_mode():
+        value: Any = torch.ones(3)
+        known = seen(value)
+        value = None
+        assert not known.is_still(value)

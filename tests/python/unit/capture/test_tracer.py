@@ -263,6 +263,17 @@ def test_what_has_not_changed_is_not_saved_again() -> None:
     }
 
 
+def test_a_variable_that_is_none_after_a_tensor() -> None:
+    class Sometimes(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            mask = x * 2 if x.sum() > 0 else None
+            return x if mask is None else x * mask
+
+    results = capture(Sometimes(), ["forward.mask"], X, -X, X)
+    assert results["forward.mask"].iterations == [1, 2, 3]
+    assert results["forward.mask"].values[1] is None
+
+
 def test_training_and_evaluation_are_counted_apart() -> None:
     model = Returns(None)
     with ModelTracer(model, ["forward.x"]) as tracer:

@@ -1,0 +1,42 @@
+"""Steps of fused optimizers, which change parameters without counting that as other changes are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+_steps: Final[dict[int, int]] = {}
+"""How often a parameter was changed so, by its number; who asks has the parameter."""
+_hooks: Final[list[object]] = []
+
+
+def fused_steps_of(tensor: object) -> int:
+    """How many fused steps have changed a tensor while somebody heard of them."""
+    return _steps.get(id(tensor), 0)
+
+
+def hear_of_fused_steps() -> Callable[[], None]:
+    """Count them from now on; returns how to stop that."""
+    handle = register_optimizer_step_post_hook(_stepped)
+    _hooks.append(handle)
+
+    def stop() -> None:
+        handle.remove()
+        _hooks.remove(handle)
+        if not _hooks:
+            _steps.clear()
+
+    return stop
+
+
+def _stepped(optimizer: torch.optim.Optimizer, arguments: Any, keywords: Any) -> None:
+    if torch.compiler.is_compiling():
+        return
+    for group in optimizer.param_groups:
+        if group.get("fused"):
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    _steps[id(parameter)] = _steps.get(id(parameter), 0) + 1
