@@ -68,8 +68,8 @@ class CapturedRun:
         if self._choice.output is not None:
             _check_place(self._choice.output, self._choice.overwrite)
             if self._choice.shards:
-                from shapetrace.capture.rank import this_process
-                from shapetrace.capture.shards import shard_path
+                from shapetrace.capture.hdf5.rank import this_process
+                from shapetrace.capture.hdf5.shards import shard_path
 
                 own = shard_path(self._choice.output, this_process()[0])
                 _check_place(own, self._choice.overwrite)

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "H5PYSaverCallback": "hdf5",
+    "H5PYSaverCallback": "hdf5.saver",
     "ModelTracer": "tracer",
     "ResultEntry": "results",
     "Variable": "saving",
