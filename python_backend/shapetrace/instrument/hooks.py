@@ -1,8 +1,8 @@
 """What the code of a followed function calls.
 
-Hooks are constants of that code, methods of a site each. A call's state is kept by the id of its
-frame: its locals stay as they are. It is dropped when the frame's token is, which lies on the
-frame's stack, so also if the call raises or a generator is thrown away.
+Hooks are constants of that code, methods of a site each. A call's state lies on its frame's stack,
+and is found by the frame's id: its locals stay as they are. So it goes when the frame does, also if
+the call raises or a generator is thrown away.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from shapetrace.instrument.interface import Call, Interest, Listener
 UNHEARD: Final[tuple[tuple[()]]] = ((),)
 """What the body of a call is run with that nobody listens to."""
 
+_FEW: Final = 64
+"""So many calls are remembered at least before those that are over are forgotten."""
+
 Mark: TypeAlias = tuple[str, int, bool]
 """What a hook's argument is: a name, a line, and whether it was assigned there."""
 
@@ -32,6 +35,10 @@ class Following:
         self.error: Exception | None = None
         """What the listener raised, which ended the following."""
         self.entered: Callable[[Call], object | None] = listener.entered
+        self.entered_by: Callable[[object], object | None] | None = getattr(
+            listener, "entered_by", None
+        )
+        """For listeners that need to know nothing of a call but its first parameter."""
         self.looked_at: Callable[[Any, str, Any, int, bool], None] = listener.looked_at
         self.looked_at_all: Callable[..., None] | None = getattr(listener, "looked_at_all", None)
         """For listeners that are told of all variables of one place at once."""
@@ -49,7 +56,7 @@ class Following:
         """No longer follow, also in calls that are running. The last one puts the code back."""
         stop, self._stop = self._stop, None
         self.entered = self.looked_at = self.returned = _nothing
-        self.looked_at_all = None
+        self.entered_by = self.looked_at_all = None
         if stop is not None:
             stop(self)
 
@@ -69,17 +76,48 @@ def _nothing(*values: object) -> None:
     """Do nothing."""
 
 
-class Activation:
-    """One call that somebody listens to."""
+class Activation(list[Any]):
+    """One call that somebody listens to.
 
-    __slots__ = ("bound", "listening", "pending")
+    It lies on the stack of the call's frame, and only there: when it goes, the call is over. It is
+    iterated once, where it is empty, and a list is so quickly.
+    """
 
-    def __init__(self, listening: list[tuple[Following, object]], bound: set[str]) -> None:
+    __slots__ = ("__weakref__", "bound", "listening", "pending")
+
+    def __init__(self, listening: list[tuple[Following, object]], bound: frozenset[str]) -> None:
         self.listening = listening
         self.bound = bound
         """Those names that have a value now, of those where the source alone does not tell."""
         self.pending: tuple[object, int] | None = None
         """What is to be returned, unless a `finally` raises."""
+
+
+class Activations(dict[int, weakref.ref[Activation]]):
+    """The calls that somebody listens to, by the id of their frame.
+
+    Those that are over are forgotten only now and then, as most calls get the place in memory that
+    another has had.
+    """
+
+    __slots__ = ("_room",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._room = _FEW
+
+    def of(self, frame: types.FrameType) -> Activation | None:
+        """The call that runs in a frame, if anybody listens to it."""
+        reference = self.get(id(frame))
+        return None if reference is None else reference()
+
+    def make_room(self) -> None:
+        """Forget calls that are over, if there are many."""
+        if len(self) > self._room:
+            for key, reference in list(self.items()):
+                if reference() is None and self.get(key) is reference:
+                    del self[key]
+            self._room = max(_FEW, 2 * len(self))
 
 
 class Plan:
@@ -89,7 +127,7 @@ class Plan:
         self.function: Final = function
         self.line: Final = line
         self.followings: Final = followings
-        self.activations: Final[dict[int, Activation]] = {}
+        self.activations: Final = Activations()
         self.gate: Final = Gate(self)
         self.bound: Final = Bound(self)
         self.sites: Final[list[Site]] = []
@@ -105,27 +143,6 @@ class Plan:
                 site.tracks = frozenset(
                     name for name, _, assigned in site.marks if assigned and name in self.tracked
                 )
-
-
-class Token(list[Any]):
-    """Lies on the stack of a call's frame: when it goes, the call is over.
-
-    It is iterated once, where it is empty, and a list is so quickly.
-    """
-
-    __slots__ = ("activation", "activations", "key")
-
-    def __init__(
-        self, activations: dict[int, Activation], key: int, activation: Activation
-    ) -> None:
-        self.activations = activations
-        self.key = key
-        self.activation = activation
-
-    def __del__(self) -> None:
-        self.activation.listening = []
-        if self.activations.get(self.key) is self.activation:
-            del self.activations[self.key]
 
 
 class Gate(frozenset[int]):
@@ -170,7 +187,7 @@ class Leaving(Gate):
 
     def __or__(self, other: object) -> Gate:
         frame = _getframe(1)
-        activation = self.plan.activations.get(id(frame))
+        activation = self.plan.activations.of(frame)
         if activation is not None:
             line = frame.f_lineno or self.plan.line
             _return(activation, None, line)
@@ -183,7 +200,7 @@ class Finishing(Gate):
     __slots__ = ()
 
     def __or__(self, other: object) -> Gate:
-        activation = self.plan.activations.get(id(_getframe(1)))
+        activation = self.plan.activations.of(_getframe(1))
         if activation is not None and activation.pending is not None:
             value, line = activation.pending
             activation.pending = None
@@ -198,7 +215,7 @@ class Forgetting(Gate):
     names: frozenset[str]
 
     def __or__(self, other: object) -> Gate:
-        activation = self.plan.activations.get(id(_getframe(1)))
+        activation = self.plan.activations.of(_getframe(1))
         if activation is not None:
             activation.pending = None
             activation.bound -= self.names
@@ -211,14 +228,25 @@ class Bound(Gate):
     __slots__ = ()
 
     def __contains__(self, name: object) -> bool:
-        activation = self.plan.activations.get(id(_getframe(1)))
+        activation = self.plan.activations.of(_getframe(1))
         return activation is not None and name in activation.bound
 
 
 class Site:
     """One place of the code, and the hooks it may have."""
 
-    __slots__ = ("binds", "depth", "find", "line", "mark", "marks", "plan", "postponed", "tracks")
+    __slots__ = (
+        "binds",
+        "depth",
+        "find",
+        "line",
+        "mark",
+        "marks",
+        "missing",
+        "plan",
+        "postponed",
+        "tracks",
+    )
 
     def __init__(
         self,
@@ -231,6 +259,7 @@ class Site:
     ) -> None:
         self.plan = plan
         self.find = plan.activations.get
+        self.missing = plan.gate
         self.marks = marks
         self.mark = marks[0] if marks else ("", 0, False)
         self.depth = depth
@@ -255,21 +284,25 @@ class Site:
         """The hook after variables were assigned, or may have changed."""
         return self.look_at_one if len(self.marks) == 1 else self.look_at_all
 
+    # What follows is written out at length: it runs for every call and nearly every statement.
+
     def enter(self, *values: object) -> object:
         """A call has begun, with the first parameter and then what the marks say."""
-        plan = self.plan
-        key = id(_getframe(1))
-        plan.activations.pop(key, None)
         if _is_compiling():
             return UNHEARD
+        plan = self.plan
         first: Any = values[0]
         if plan.leads_with_rest:
             first = first[0] if first else None
-        call = Call(plan.function, first, plan.line)
+        call: Call | None = None
         listening = []
         for following in plan.followings:
             try:
-                state = following.entered(call)
+                if following.entered_by is not None:
+                    state = following.entered_by(first)
+                else:
+                    call = call or Call(plan.function, first, plan.line)
+                    state = following.entered(call)
             except Exception as error:
                 following.fail(error)
                 continue
@@ -277,15 +310,19 @@ class Site:
                 listening.append((following, state))
         if not listening:
             return UNHEARD
-        activation = plan.activations[key] = Activation(listening, set(self.tracks))
+        activation = Activation(listening, self.tracks)
+        activations = plan.activations
+        activations[id(_getframe(1))] = weakref.ref(activation)
+        if len(activations) > _FEW:
+            activations.make_room()
         if self.marks:
             self._tell(activation, values[1:])
-        return (Token(plan.activations, key, activation),)
+        return (activation,)
 
     def look_at_one(self, value: object) -> object:
         """A variable was assigned, or may have changed. Here most of the time is spent."""
-        activation = self.find(id(_getframe(self.depth)))
-        if activation is not None:
+        reference = self.find(id(_getframe(self.depth)))
+        if reference is not None and (activation := reference()) is not None:
             if self.tracks:
                 activation.bound |= self.tracks
             name, line, assigned = self.mark
@@ -300,49 +337,49 @@ class Site:
 
     def look_at_all(self, *values: object) -> object:
         """Variables were assigned, or may have changed."""
-        activation = self.find(id(_getframe(self.depth)))
-        if activation is not None:
+        reference = self.find(id(_getframe(self.depth)))
+        if reference is not None and (activation := reference()) is not None:
             self._tell(activation, values)
         return self
 
     def return_(self, value: object, *values: object) -> object:
         """The function is about to return a value; the variables may have changed."""
-        activation = self.find(id(_getframe(1)))
-        if activation is not None:
+        reference = self.find(id(_getframe(1)))
+        if reference is not None and (activation := reference()) is not None:
             if values:
                 self._tell(activation, values)
             if self.postponed:
                 activation.pending = (value, self.line)
             else:
-                _return(activation, value, self.line)
+                for following, state in activation.listening:
+                    try:
+                        following.returned(state, value, self.line)
+                    except Exception as error:
+                        following.fail(error)
         return value
 
     def generate(self, generator: Any) -> object:
         """A generator expression was made: what it does belongs to the call that made it."""
-        activation = self.plan.activations.get(id(_getframe(self.depth)))
-        key = id(getattr(generator, "gi_frame", None) or generator.ag_frame)
         activations = self.plan.activations
+        activation = activations.of(_getframe(self.depth))
+        key = id(getattr(generator, "gi_frame", None) or generator.ag_frame)
         activations.pop(key, None)
         if activation is not None:
-            activations[key] = activation
+            activations[key] = weakref.ref(activation)
             _GENERATORS[weakref.ref(generator, _drop)] = (activations, key)
         return generator
 
     def _tell(self, activation: Activation, values: tuple[object, ...]) -> None:
         if self.tracks:
             activation.bound |= self.tracks
-        missing = self.plan.gate
+        missing = self.missing
         for following, state in activation.listening:
-            looked_at_all = following.looked_at_all
-            if looked_at_all is not None:
-                try:
-                    looked_at_all(state, self.marks, values, missing)
-                except Exception as error:
-                    following.fail(error)
-                continue
-            names = following.interest.names
-            looked_at = following.looked_at
             try:
+                looked_at_all = following.looked_at_all
+                if looked_at_all is not None:
+                    looked_at_all(state, self.marks, values, missing)
+                    continue
+                names, looked_at = following.names, following.looked_at
                 for (name, line, assigned), value in zip(self.marks, values, strict=True):
                     if value is not missing and (names is None or name in names):
                         looked_at(state, name, value, line, assigned)
@@ -358,7 +395,7 @@ def _return(activation: Activation, value: object, line: int) -> None:
             following.fail(error)
 
 
-_GENERATORS: Final[dict[weakref.ref[Any], tuple[dict[int, Activation], int]]] = {}
+_GENERATORS: Final[dict[weakref.ref[Any], tuple[Activations, int]]] = {}
 
 
 def _drop(reference: weakref.ref[Any]) -> None:

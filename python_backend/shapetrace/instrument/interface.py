@@ -39,7 +39,9 @@ class Listener(Protocol):
     def looked_at(self, state: object, name: str, value: object, line: int, assigned: bool) -> None:
         """A variable was assigned on this line, or may have been changed in place by it."""
 
-    # A listener may also have looked_at_all(state, marks, values, missing), which is called where
+    # A listener may also have entered_by(first), which is called in place of entered.
+
+    # It may also have looked_at_all(state, marks, values, missing), which is called where
     # several variables are looked at, in place of looked_at: marks are names, lines, and whether
     # each was assigned; a value that is `missing` is to be passed over, and so are other names.
 

@@ -39,6 +39,8 @@ class Rewriting:
         self._steady: Final = (self._wanted & self._variables.plain) - self._variables.shared
         self._hooks: Final = Hooks(plan.gate, plan.bound, first_line(definition))
         self._expressions: Final = Expressions(plan, self._hooks, self._wanted)
+        self._possible: Final = scopes.stored_by_others(definition)
+        """The names that something may have stored to that comes before, also by way of a loop."""
         self._finals = 0
         self._has_finally: Final = returns and scopes.has_finally(definition)
 
@@ -62,6 +64,7 @@ class Rewriting:
         rest = definition.args.vararg
         leading = positional[0].arg if positional else rest.arg if rest else ""
         self._plan.leads_with_rest = not positional and rest is not None
+        self._possible.update(each.arg for each in arguments)
         body, sure = self._block(body, frozenset(heard) & self._steady)
         if sure is not None:
             if self._returns:
@@ -92,6 +95,7 @@ class Rewriting:
     def _statement(self, node: ast.stmt, sure: Sure) -> tuple[list[ast.stmt], Sure]:
         if sure is None:
             sure = frozenset()
+        self._possible.update(scopes.stored(_before_its_blocks(node)))
         match node:
             case ast.Return():
                 return self._return(node, sure), None
@@ -175,6 +179,7 @@ class Rewriting:
         sure |= self._steady & assigned.keys()
         if changes:
             others = self._steady - assigned.keys() - (self._variables.handled - sure)
+            others &= self._possible
             self._plan.tracked.update(others - sure)
             marks += ((name, line, False) for name in sorted(others))
         return tuple(marks), sure
@@ -308,6 +313,21 @@ class Rewriting:
         hooks, sure = self._look([], changes, node.lineno, sure - gone, line_of(node))
         before = self._forget(gone, line_of(node)) if gone & self._wanted else []
         return [*before, node, *hooks], sure
+
+
+def _before_its_blocks(node: ast.stmt) -> list[ast.AST | None]:
+    """What of a statement comes before the first statement in it, all of it where that repeats."""
+    match node:
+        case ast.If(test=test):
+            return [test]
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            return [*items]
+        case ast.Try(handlers=handlers) | ast.TryStar(handlers=handlers):
+            names = [ast.Name(each.name, ast.Store()) for each in handlers if each.name]
+            return [*names, *(each.type for each in handlers)]
+        case ast.Match(subject=subject, cases=cases):
+            return [subject, *(part for each in cases for part in (each.pattern, each.guard))]
+    return [node]
 
 
 def _both(first: Sure, second: Sure) -> Sure:

@@ -107,6 +107,25 @@ def stores(*nodes: ast.AST | None) -> list[tuple[str, int]]:
     return found
 
 
+def stored(nodes: Iterable[ast.AST | None]) -> set[str]:
+    """All names that nodes, or statements in them, may store to in any way."""
+    found = set()
+    for node in _own(filter(None, nodes)):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        found.update(name for name, _ in _other_stores(node))
+    return found
+
+
+def stored_by_others(definition: Definition) -> set[str]:
+    """The names that functions in a function may store to when they are called."""
+    found: set[str] = set()
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Nonlocal):
+            found.update(node.names)
+    return found
+
+
 def deleted(nodes: Iterable[ast.AST]) -> set[str]:
     """The names that statements may delete, those of `except ... as` among them."""
     found = set()
@@ -122,10 +141,20 @@ def may_change(*nodes: ast.AST | None) -> bool:
     """Whether expressions, or a statement without statements in it, may change an object."""
     for node in nodes:
         for each in _own([node] if node else []):
-            if isinstance(each, _MAY_CHANGE):
+            if isinstance(each, _MAY_CHANGE) and not _only_asks_which(each):
                 return True
             if isinstance(each, ast.Attribute) and not isinstance(each.ctx, ast.Load):
                 return True
+    return False
+
+
+def _only_asks_which(node: ast.AST) -> bool:
+    """Whether it is one of ``is`` and ``is not``, or ``not`` of these, which run nobody's code."""
+    match node:
+        case ast.Compare(ops=ops):
+            return all(isinstance(each, ast.Is | ast.IsNot) for each in ops)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _only_asks_which(operand)
     return False
 
 
