@@ -36,11 +36,16 @@ def prepared(callback: Callback) -> Callable[[str, ResultEntry], None]:
     taken, second = _parameters(callback)
     takes_entry = taken == 2 and second != "values"
 
+    def call_with_four(name: str, entry: ResultEntry) -> None:
+        try:
+            callback(name, entry.values, entry.iterations, entry.ranks)
+        except BaseException as error:
+            _tell_of(callback, name, error)
+            raise
+
     def call(name: str, entry: ResultEntry) -> None:
         try:
-            if taken == 4:
-                callback(name, entry.values, entry.iterations, entry.ranks)
-            elif takes_entry:
+            if takes_entry:
                 callback(name, entry)
             else:
                 callback(*(name, entry.values, entry.iterations)[:taken])
@@ -48,7 +53,7 @@ def prepared(callback: Callback) -> Callable[[str, ResultEntry], None]:
             _tell_of(callback, name, error)
             raise
 
-    return call
+    return call_with_four if taken == 4 else call
 
 
 def call_pre_save(callback: Callback, name: str, value: Any, iteration: int) -> Any:

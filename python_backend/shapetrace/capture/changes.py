@@ -16,12 +16,12 @@ from __future__ import annotations
 import dataclasses
 import sys
 import weakref
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import torch
 from torch._C import DisableTorchFunction
 
-from shapetrace.capture.copies import ATOMS, is_plain, unseen
+from shapetrace.capture.copies import ATOMS, function_modes, is_plain, swaps_tensors, unseen
 from shapetrace.capture.steps import fused_steps_of
 
 _base: Final[Any] = torch._C.TensorBase
@@ -56,9 +56,11 @@ def seen(value: Any) -> Seen:
         type(value) is torch.Tensor
         and not function_modes()
         and not value.is_inference()
-        and not _swaps_tensors()
+        and not swaps_tensors()
     ):
-        return SeenPlain(value, value._version)
+        plain = SeenPlain(value)
+        plain.version = value._version
+        return plain
     return _seen(value, 0)
 
 
@@ -89,27 +91,25 @@ def _seen(value: Any, depth: int) -> Seen:
     return _SeenObject(value)
 
 
-class SeenPlain:
-    """A tensor of torch's own class: which one it was, and how often it had been changed."""
+class SeenPlain(weakref.ref[Any]):
+    """An ordinary tensor: which one it was, and how often it had been changed."""
 
-    __slots__ = ("_reference", "_version")
+    __slots__ = ("version",)
+    version: int
 
-    def __init__(self, tensor: torch.Tensor, version: int) -> None:
-        self._reference: Any = weakref.ref(tensor)
-        self._version = version
+    if TYPE_CHECKING:
 
-    def is_same(self, value: torch.Tensor) -> bool:
-        """As ``is_still``, for a tensor, and where no function mode is on."""
-        return bool(self._reference() is value and value._version == self._version)
+        def __call__(self) -> Any:
+            """The tensor, or None."""
 
     def is_still(self, value: Any) -> bool:
         """Whether it is the same tensor, and as it was."""
         # A reference to what is gone brings None, which it was not.
-        if value is None or self._reference() is not value:
+        if value is None or self() is not value:
             return False
         if function_modes():
-            return version_of(value) == self._version
-        return bool(value._version == self._version)
+            return version_of(value) == self.version
+        return bool(value._version == self.version)
 
     def lasting(self) -> Seen | None:
         """Itself."""
@@ -123,7 +123,7 @@ class SeenTensor:
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self._strong: Any = None
-        if type(tensor) is torch.Tensor and not _swaps_tensors():
+        if type(tensor) is torch.Tensor and not swaps_tensors():
             self._reference: Any = weakref.ref(tensor)
         else:
             self._reference, self._strong = None, tensor
@@ -171,11 +171,6 @@ def _pointer_of(tensor: Any) -> int:
             return int(_base.data_ptr(tensor))
     except RuntimeError:
         return 0
-
-
-_swaps_tensors: Final = torch.__future__.get_swap_module_params_on_conversion
-"""Whether modules swap tensors when they are converted or loaded."""
-function_modes: Final = torch._C._len_torch_function_stack
 
 
 def _content_of(tensor: torch.Tensor) -> torch.Tensor | None:

@@ -69,20 +69,28 @@ def is_plain(value: object) -> bool:
     return type(value) in _PLAIN
 
 
-def copied(value: Any) -> Any:
-    """A copy of a value; raises ``CannotCopyError`` for a tensor that cannot be read here."""
-    # Nearly all values: each guard or call more costs as much as a good part of the copy.
-    if (
+def is_ordinary(value: Any) -> bool:
+    """Whether a value is a tensor in the CPU's memory that no mode or transform has a say in."""
+    # Nearly all values are: each guard or call more costs as much as a good part of a copy.
+    return (
         type(value) in _PLAIN
-        and not (_function_modes() or _dispatch_modes() or _is_inferring())
+        and not (function_modes() or _dispatch_modes() or _is_inferring() or swaps_tensors())
         and _transforming() is None
         and value.is_cpu
         and not value.is_inference()
-    ):
-        if not value.requires_grad:
-            return value.clone()
-        with _below_autograd():
-            return value.clone()
+    )
+
+
+def copied_ordinary(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy of an ordinary tensor."""
+    if not tensor.requires_grad:
+        return tensor.clone()
+    with _below_autograd():
+        return tensor.clone()
+
+
+def copied(value: Any) -> Any:
+    """A copy of a value; raises ``CannotCopyError`` for a tensor that cannot be read here."""
     if isinstance(value, torch.Tensor):
         return _copied_tensor(value)
     return _copied(value, {}, 0)
@@ -153,6 +161,8 @@ def text_of(value: object) -> str:
 
 def _copied_tensor(tensor: torch.Tensor) -> torch.Tensor:
     """What is in a tensor, detached and on the CPU, as a tensor of its own."""
+    if is_ordinary(tensor):
+        return copied_ordinary(tensor)
     refuse_unreadable(tensor)
     if type(tensor) in _PLAIN:
         with unseen():
@@ -162,7 +172,9 @@ def _copied_tensor(tensor: torch.Tensor) -> torch.Tensor:
         return _to_cpu(dtensors.plain(tensor.detach()))
 
 
-_function_modes: Final = torch._C._len_torch_function_stack
+swaps_tensors: Final = torch.__future__.get_swap_module_params_on_conversion
+"""Whether modules swap tensors when they are converted or loaded, which weak references prevent."""
+function_modes: Final = torch._C._len_torch_function_stack
 _dispatch_modes: Final = torch._C._len_torch_dispatch_stack
 _is_inferring: Final = torch.is_inference_mode_enabled
 _below_autograd: Any = torch._C._AutoDispatchBelowAutograd

@@ -64,6 +64,7 @@ class Iterations:
         self.is_forked = False
         """Whether this is a child of the process that captures; it does not."""
         self._roots = tuple(roots)
+        self._outermost = self._roots[0]
         self._due = due
         self._ended = ended
         self._lock = threading.Lock()
@@ -79,10 +80,12 @@ class Iterations:
 
     def begin(self, module: Module, caller: FrameType | None = None) -> Iteration | None:
         """A module was called; None where that is no new iteration."""
-        if self.is_forked or self._current_here(caller) is not None:
+        if self.local.iteration is not None and self._current_here(caller) is not None:
+            return None
+        if self.is_forked:
             return None
         replica = None
-        if not any(module is root for root in self._roots):
+        if module is not self._outermost and not any(module is root for root in self._roots):
             if "_is_replica" not in vars(module) or type(module) is not type(self.model):
                 return None
             replica = _counterparts(module, self.model)
@@ -112,7 +115,7 @@ class Iterations:
     def end(self, iteration: Iteration, result: object = None, *, failed: bool = False) -> None:
         """A call is over; raises what a callback has raised, if it has not failed anyway."""
         self._let_go(iteration)
-        if isinstance(result, _LATER):
+        if not isinstance(result, torch.Tensor) and isinstance(result, _LATER):
             self._later = [pair for pair in self._later if pair[0]() is not None]
             self._later.append((weakref.ref(result), iteration))
         try:

@@ -11,19 +11,22 @@ from typing import Any, Final, Protocol, TypeAlias
 from torch import Tensor
 from torch.nn import Module
 
-from shapetrace.capture.changes import Seen, SeenPlain, function_modes, lasting
+from shapetrace.capture.changes import Seen, SeenPlain, lasting
 from shapetrace.capture.changes import seen as remembered
-from shapetrace.capture.copies import CannotCopyError
+from shapetrace.capture.copies import CannotCopyError, copied_ordinary, function_modes, is_ordinary
 from shapetrace.capture.inside import entries_along, where_it_ends
 from shapetrace.capture.iterations import Iteration, Iterations, frame_of_program
 from shapetrace.capture.plan import Subject, Want
 from shapetrace.capture.saving import CallbackError, Variable
 
-State: TypeAlias = tuple[Iteration, dict[str, list[Want]], list[Want], dict[Any, Seen], bool]
+State: TypeAlias = tuple[
+    Iteration, dict[str, list[Want]], list[Want], dict[Any, Seen], dict[str, Want], bool
+]
 """One call of a followed function: its iteration, what is wanted of its variables and of what it
-returns, what it has been seen to hold, and whether the iteration ends with it."""
+returns, what it has been seen to hold, of which variables only the whole value is wanted, under one
+name, and whether the iteration ends with it. What such a variable holds is kept by its name."""
 
-_Ready: TypeAlias = tuple[Subject, dict[str, list[Want]], list[Want]]
+_Ready: TypeAlias = tuple[Subject, dict[str, list[Want]], list[Want], dict[str, Want]]
 _OURS_AND_THE_FRAMES: Final = 3
 
 
@@ -129,32 +132,35 @@ class FunctionListener:
         self._wants_returns = wants_returns
         self._model = model
         """The model, where this is its forward: calling that directly is an iteration too."""
-        self._is_simple = is_method and model is None
         self._due: frozenset[int] | None = None
         self._ready: dict[int, _Ready] = {}
         """What is wanted of the function as each module calls it, in iterations that are due."""
 
     def entered(self, call: Call) -> State | None:
         """A call begins."""
+        return self.entered_by(call.first)
+
+    def entered_by(self, first: Any) -> State | None:
+        """A call begins, with this first argument."""
         try:
             iteration = self._iterations.local.iteration
-            if iteration is None or iteration.is_special or not self._is_simple:
-                return self._entered(call)
+            if iteration is None or iteration.is_special or not self._is_method:
+                return self._entered(first)
             if iteration.due is not self._due:
                 self._prepare(iteration.due)
-            ready = self._ready.get(id(call.first))
+            ready = self._ready.get(id(first))
             if ready is None:
                 return None
-            ready[0].was_entered = True
-            return (iteration, ready[1], ready[2], {}, False)
+            subject, wanted, returns, simple = ready
+            subject.was_entered = True
+            return (iteration, wanted, returns, {}, simple, False)
         except Exception as error:
             self._capture.fault(error)
             return None
 
-    def _entered(self, call: Call) -> State | None:
-        """The same for functions of no module, threads, replicas, and for the model itself."""
+    def _entered(self, module: Any) -> State | None:
+        """The same for functions of no module, threads, replicas, and for outermost calls."""
         iterations = self._iterations
-        module = call.first
         owns = None
         if self._model is not None and module is self._model:
             frame = frame_of_program(sys._getframe(2))
@@ -173,9 +179,10 @@ class FunctionListener:
             self._prepare(iteration.due)
         ready = self._ready.get(number)
         if ready is None:
-            return None if owns is None else (owns, {}, [], {}, True)
-        ready[0].was_entered = True
-        return (iteration, ready[1], ready[2], {}, owns is not None)
+            return None if owns is None else (owns, {}, [], {}, {}, True)
+        subject, wanted, returns, simple = ready
+        subject.was_entered = True
+        return (iteration, wanted, returns, {}, simple, owns is not None)
 
     def _prepare(self, due: frozenset[int]) -> None:
         """Choose what is wanted in iterations in which these variables are captured."""
@@ -190,28 +197,21 @@ class FunctionListener:
             if self._wants_returns:
                 returns = [want for want in subject.returns if want.variable in due]
             if wanted or returns:
-                chosen[number] = (subject, wanted, returns)
+                simple = {
+                    name: wants[0]
+                    for name, wants in wanted.items()
+                    if len(wants) == 1 and wants[0].whole and not wants[0].routes
+                }
+                chosen[number] = (subject, wanted, returns, simple)
         self._ready, self._due = chosen, due
 
     def looked_at(self, state: Any, name: str, value: Any, line: int, assigned: bool) -> None:
         """A variable was assigned, or its value may have changed."""
-        wants = state[1].get(name)
-        if wants is None:
-            return
-        seen = state[3]
-        for want in wants:
-            try:
-                known = seen.get(want)
-                if want.whole and (known is None or not known.is_still(value)):
-                    now = seen[want] = remembered(value)
-                    last = None if known is not None else want.last
-                    if last is None or not last.is_still(value):
-                        self._variables[want.variable].save(want.name, value, state[0])
-                        want.last = now.lasting()
-                if want.routes:
-                    self._capture.look_inside(want, value, state)
-            except Exception as error:
-                self._capture.failed(error, want.name, state[0])
+        if type(value) is Tensor and not function_modes():
+            known = state[3].get(name)
+            if type(known) is SeenPlain and value is known() and value._version == known.version:
+                return
+        self._looked_at(state, name, value)
 
     def looked_at_all(
         self,
@@ -221,36 +221,75 @@ class FunctionListener:
         missing: object,
     ) -> None:
         """Several variables may have changed; most have not, which is seen here."""
-        wanted, seen = state[1], state[3]
+        seen = state[3]
         is_plain = not function_modes()
-        for (name, line, assigned), value in zip(marks, values, strict=True):
-            if value is missing or name not in wanted:
-                continue
-            if is_plain and not assigned and type(value) is Tensor:
-                wants = wanted[name]
-                known = seen.get(wants[0])
+        for index, mark in enumerate(marks):
+            value = values[index]
+            if is_plain and type(value) is Tensor:
+                known = seen.get(mark[0])
                 if (
                     type(known) is SeenPlain
-                    and known.is_same(value)
-                    and len(wants) == 1
-                    and not wants[0].routes
+                    and value is known()
+                    and value._version == known.version
                 ):
                     continue
-            self.looked_at(state, name, value, line, assigned)
+            elif value is missing:
+                continue
+            self._looked_at(state, mark[0], value)
+
+    def _looked_at(self, state: State, name: str, value: Any) -> None:
+        iteration, wanted, _, seen, simple, _ = state
+        want = simple.get(name)
+        if want is not None and type(value) is Tensor and is_ordinary(value):
+            try:
+                last = want.last
+                if last is not None and name not in seen and last.is_still(value):
+                    seen[name] = last
+                    return
+                want.last = seen[name] = plain = SeenPlain(value)
+                plain.version = value._version
+                variable = self._variables[want.variable]
+                if variable.pre_save_callbacks:
+                    variable.save(want.name, value, iteration)
+                else:
+                    variable.keep(want.name, copied_ordinary(value), iteration)
+            except Exception as error:
+                want.last = None
+                self._capture.failed(error, want.name, iteration)
+            return
+        for want in wanted.get(name, ()):
+            key = name if name in simple else want
+            try:
+                known = seen.get(key)
+                if want.whole and (known is None or not known.is_still(value)):
+                    now = seen[key] = remembered(value)
+                    last = None if known is not None else want.last
+                    if last is None or not last.is_still(value):
+                        self._variables[want.variable].save(want.name, value, iteration)
+                        want.last = now.lasting()
+                if want.routes:
+                    self._capture.look_inside(want, value, state)
+            except Exception as error:
+                self._capture.failed(error, want.name, iteration)
 
     def returned(self, state: Any, value: Any, line: int) -> None:
         """The call has returned."""
+        iteration = state[0]
         for want in state[2]:
             try:
                 last = want.last
                 if last is None or not last.is_still(value):
-                    self._variables[want.variable].save(want.name, value, state[0])
+                    variable = self._variables[want.variable]
+                    if is_ordinary(value) and not variable.pre_save_callbacks:
+                        variable.keep(want.name, copied_ordinary(value), iteration)
+                    else:
+                        variable.save(want.name, value, iteration)
                     want.last = lasting(value)
             except Exception as error:
-                self._capture.failed(error, want.name, state[0])
-        if state[4]:
+                self._capture.failed(error, want.name, iteration)
+        if state[5]:
             try:
-                self._iterations.end(state[0], value)
+                self._iterations.end(iteration, value)
             except BaseException as error:
                 self._capture.defer(error)
 
@@ -272,7 +311,7 @@ class ModuleListener(FunctionListener):
         subject = self._subjects.get(id(module))
         if subject is None:
             return None
-        state = self.entered(_Outside(module))
+        state = self.entered_by(module)
         if state is not None and state[1]:
             try:
                 values = _arguments(subject.target.function, arguments, keywords)
@@ -288,13 +327,6 @@ class ModuleListener(FunctionListener):
 
     def fails(self, state: State) -> None:
         """It has raised."""
-
-
-class _Outside:
-    """A call that is seen from the outside."""
-
-    def __init__(self, first: object) -> None:
-        self.first = first
 
 
 def _arguments(

@@ -95,14 +95,19 @@ class Variable:
     def save(self, name: str, value: Any, iteration: Iteration) -> None:
         """Keep a value that has changed; raises ``CannotCopyError`` or ``CallbackError``."""
         kept = self._reduced(name, value, iteration.number) if self.pre_save_callbacks else value
-        copy = copied(kept)
+        self.keep(name, copied(kept), iteration)
+
+    def keep(self, name: str, copy: Any, iteration: Iteration) -> None:
+        """Keep the copy of a value that has changed, where no callback is to see it before."""
         entries = self._local[iteration.mode]
         entry = entries.get(name)
         if entry is None:
-            entry = entries[name] = ResultEntry([], [], [])
+            entries[name] = ResultEntry([iteration.number], [self.rank], [copy])
             self.captured.add(name)
-        entry.iterations.append(iteration.number)
-        entry.values.append(copy)
+        else:
+            entry.iterations.append(iteration.number)
+            entry.ranks.append(self.rank)
+            entry.values.append(copy)
 
     def _reduced(self, name: str, value: Any, iteration: int) -> Any:
         if isinstance(value, torch.Tensor):
@@ -140,8 +145,11 @@ class Variable:
             for entry in entries.values():
                 # Pinned memory is scarce; results may be kept for hours.
                 entry.values[:] = [_in_ordinary_memory(value) for value in entry.values]
-        for entry in entries.values():
-            entry.ranks = [rank] * len(entry.iterations)
+        if rank != self.rank:
+            self.rank = rank  # Only now there is a process group.
+            for kept in (entries, *self._local.values()):
+                for entry in kept.values():
+                    entry.ranks = [rank] * len(entry.iterations)
         try:
             for name, entry in entries.items():
                 for callback in self.pre_gather_callbacks:
@@ -165,9 +173,9 @@ class Variable:
                 known = self.results.get(name)
                 if known is None:
                     self.results[name] = entry
+                    self.captured.add(name)
                 elif entry.iterations or entry.values:
                     known.extend(entry)
-            self.captured.update(entries)
         finally:
             _after_gather(self.post_gather_callbacks)
 

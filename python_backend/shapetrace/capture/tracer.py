@@ -226,9 +226,11 @@ class _Running:
     def _due(self, mode: Mode, number: int) -> frozenset[int]:
         """Which variables are captured in an iteration."""
         due = frozenset(
-            index
-            for index, variable in enumerate(self._variables)
-            if variable.is_traced(mode, number)
+            [
+                index
+                for index, variable in enumerate(self._variables)
+                if variable.is_traced(mode, number)
+            ]
         )
         return self._known_dues.setdefault(due, due)  # Listeners know it by its identity.
 

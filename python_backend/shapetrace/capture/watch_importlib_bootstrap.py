@@ -37,7 +37,7 @@ def watched(original: Callable[..., Any], listeners: list[CallListener]) -> Any:
 
     @functools.wraps(original)
     def stand_in(*args: Any, **kwargs: Any) -> Any:
-        if is_dynamo_compiling() or compiler._is_compiling_flag:
+        if compiler._is_compiling_flag or is_dynamo_compiling():
             return original(*args, **kwargs)
         states = [(listener, listener.begins(args, kwargs)) for listener in tuple(listeners)]
         try:

@@ -73,9 +73,9 @@ class Alone:
         """The round itself."""
         round.rank = self.rank
         for entry in round.entries.values():
-            missing = len(entry.iterations) - len(entry.ranks)
-            if missing > 0:
-                entry.ranks.extend([self.rank] * missing)
+            iterations, ranks = entry.iterations, entry.ranks
+            if len(ranks) < len(iterations):
+                ranks.extend([self.rank] * (len(iterations) - len(ranks)))
         return [round.entries]
 
     def finish(self) -> list[Gathered]:
