@@ -39,7 +39,8 @@ def speed(quick: bool) -> Turns[Result]:
     outputs = Contender("**shapetrace**, 7 outputs", _capturing(OUTPUTS))
     eleven = Contender(f"**shapetrace**, 11 paths, {values} values", _capturing(ELEVEN))
     contenders = (PLAIN, PLAIN_AGAIN, outputs, eleven)
-    seconds = yield from steady_turns(contenders, workload, 6 if quick else 24)
+    # A training loop runs for long: CPython has adapted itself to the code that is followed.
+    seconds = yield from steady_turns(contenders, workload, 6 if quick else 24, warm=64)
     plain = seconds[PLAIN.name]
     lines = tuple(Line(item.title, ratio(seconds[item.name], plain)) for item in contenders)
     bars = []
