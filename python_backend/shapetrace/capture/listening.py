@@ -314,7 +314,8 @@ class ModuleListener(FunctionListener):
         state = self.entered_by(module)
         if state is not None and state[1]:
             try:
-                values = _arguments(subject.target.function, arguments, keywords)
+                own = arguments if subject.target.is_method else arguments[1:]
+                values = _arguments(subject.target.function, own, keywords)
             except Exception:
                 values = {}
             for name, value in values.items():

@@ -10,6 +10,7 @@ from shapetrace.capture.listening import Capture
 from shapetrace.capture.paths import nearest
 from shapetrace.capture.plan import Plan, Subject, Want
 from shapetrace.capture.results import Mode
+from shapetrace.capture.scripted import is_scripted
 from shapetrace.capture.structure import children_of
 
 _FUSED = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
@@ -63,6 +64,8 @@ def _reason(
                 f"{shown} did not run; in evaluation torch computes a TransformerEncoder in one "
                 "fused step (torch.backends.mha.set_fastpath_enabled(False) turns that off)"
             )
+        if any(is_scripted(subject.module) for subject in subjects):
+            return f"{shown} was not called from Python; TorchScript's own calls are not seen"
         return f"{shown} did not run"
     if text in capture.dead_ends:
         where, wanted, names = capture.dead_ends[text]

@@ -59,12 +59,18 @@ class Variable:
     ) -> None:
         if isinstance(paths, str):
             raise CaptureError(f"paths are a list: write [{paths!r}] in place of {paths!r}")
+        refuse_all_but_lists(
+            pre_save_callbacks=pre_save_callbacks,
+            pre_gather_callbacks=pre_gather_callbacks,
+            post_gather_callbacks=post_gather_callbacks,
+            post_trace_callbacks=post_trace_callbacks,
+        )
         self.paths: tuple[ValuePath, ...] = tuple(parse(path) for path in paths)
         if mode not in ("train", "eval", None):
             raise CaptureError(f"mode must be 'train', 'eval' or None, not {mode!r}")
         self.mode = mode
-        self.trace_interval = _interval("trace_interval", trace_interval)
-        self.gather_interval = _interval("gather_interval", gather_interval)
+        self.trace_interval = interval("trace_interval", trace_interval)
+        self.gather_interval = interval("gather_interval", gather_interval)
         self.pre_save_callbacks = tuple(pre_save_callbacks)
         self._of_gathers = [prepared(callback) for callback in post_gather_callbacks]
         self.pre_gather_callbacks = tuple(pre_gather_callbacks)
@@ -211,7 +217,16 @@ def _in_ordinary_memory(value: Any) -> Any:
     return value
 
 
-def _interval(name: str, value: int) -> int:
+def refuse_all_but_lists(**given: object) -> None:
+    """Raise ``CaptureError`` for the first of these that cannot be gone through."""
+    for name, value in given.items():
+        if not isinstance(value, Iterable):
+            shown = getattr(value, "__name__", repr(value))
+            raise CaptureError(f"{name} are a list: write [{shown}] in place of {shown}")
+
+
+def interval(name: str, value: int) -> int:
+    """An interval, or a ``CaptureError`` that calls it by this name."""
     if type(value) is not int or value < 1:
         raise CaptureError(f"{name} must be a whole number from 1 on, not {value!r}")
     return value

@@ -7,6 +7,7 @@ or another one, directly or by way of each other. Nothing runs for it but what b
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,8 @@ from typing import Any, Final
 
 from torch.nn import Module
 from torch.nn.parallel import DataParallel, DistributedDataParallel
+
+from shapetrace.capture.scripted import is_scripted, parameters_of_forward
 
 _WRAPPED_AS: Final = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 _MOST_FUNCTIONS: Final = 500
@@ -95,7 +98,7 @@ class Catalogue:
         known: dict[type, dict[str, Target]],
         find: Callable[[Module], dict[str, Target]],
     ) -> dict[str, Target]:
-        if _has_own_functions(module):
+        if _has_own_functions(module) or is_scripted(module):
             return find(module)
         kind = type(module)
         if kind not in known:
@@ -176,6 +179,9 @@ def is_compiled(module: Module) -> bool:
 def methods_of(module: Module) -> dict[str, Target]:
     """What ``*`` can stand for of a module's own functions: those that are not torch's own."""
     found: dict[str, Target] = {}
+    if is_scripted(module):
+        target = scripted_forward(module)
+        return {} if target is None else {"forward": target}
     for kind in type(module).__mro__:
         if kind is Module or kind is object:
             break
@@ -192,6 +198,8 @@ def methods_of(module: Module) -> dict[str, Target]:
 
 def function_of(module: Module, name: str) -> Target | None:
     """A method of a module by its name, also one that it inherits or that was set on it."""
+    if is_scripted(module):
+        return scripted_forward(module) if name == "forward" else None
     own = module.__dict__.get(name)
     if isinstance(own, partial):
         return _target_of_partial(own, module)
@@ -206,6 +214,32 @@ def function_of(module: Module, name: str) -> Target | None:
     if isinstance(attribute, property):
         attribute = attribute.fget
     return _target(attribute, is_method)
+
+
+def scripted_forward(module: Module) -> Target | None:
+    """What stands for the forward of a scripted module: a function with its parameters.
+
+    It has no source and so is not followed: the module is listened to from the outside.
+    """
+    if module not in _scripted:
+        names = parameters_of_forward(module)
+        if names is None:
+            return None
+        names = ["self", *names]
+        code = _NOT_IMPLEMENTED.__code__.replace(
+            co_filename="<TorchScript>",
+            co_name="forward",
+            co_varnames=tuple(names),
+            co_nlocals=len(names),
+            co_argcount=len(names),
+            co_flags=inspect.CO_NEWLOCALS | inspect.CO_OPTIMIZED,
+        )
+        function = FunctionType(code, {})
+        _scripted[module] = Target(function, function, True)
+    return _scripted[module]
+
+
+_scripted: weakref.WeakKeyDictionary[Module, Target] = weakref.WeakKeyDictionary()
 
 
 def _target_of_partial(given: partial[Any], module: Module) -> Target | None:

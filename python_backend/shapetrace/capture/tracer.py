@@ -25,7 +25,7 @@ from shapetrace.capture.plan import Plan
 from shapetrace.capture.problems import say
 from shapetrace.capture.ranks.gathering import Gathered, Gathering, gathering_for_this_process
 from shapetrace.capture.results import Mode, ResultEntry, Round
-from shapetrace.capture.saving import Callbacks, Variable
+from shapetrace.capture.saving import Callbacks, Variable, interval
 from shapetrace.capture.structure import unwrapped, wrappers_of
 from shapetrace.capture.watching import Watch
 
@@ -68,6 +68,10 @@ class ModelTracer:
             raise CaptureError(f"the model must be an nn.Module, not {type(model).__name__}")
         if isinstance(variables, str):
             raise CaptureError(f"variables are a list: write [{variables!r}], not {variables!r}")
+        if not isinstance(variables, (Variable, Iterable)):
+            raise CaptureError(f"variables are a list of paths, not {variables!r}")
+        # As a Variable, but by the name that it has here.
+        interval("gathering_interval", gathering_interval)
         if eval_only and train_only:
             raise CaptureError("eval_only and train_only leave nothing to capture; choose one")
         self.model = model

@@ -136,7 +136,8 @@ class Watch:
         known = _parameters(function)
         lost = sorted(names - set(known))
         target = subjects[0].target
-        if not target.is_method or target.nested:
+        is_put_on_modules = not target.is_method and all(each.name == FORWARD for each in subjects)
+        if target.nested or not (target.is_method or is_put_on_modules):
             self._capture.note(f"{shown} cannot be followed: {reason}")
             self._capture.lost.update(subjects)
             return

@@ -55,9 +55,17 @@ def _is_hdf5(path: str) -> bool:
         with open(path, "rb") as stream:
             return stream.read(len(_HDF5)) == _HDF5
     except FileNotFoundError:
+        from shapetrace._errors import CaptureFileError
         from shapetrace.capture.hdf5.shards import shards_of
 
-        return bool(shards_of(path))
+        if shards_of(path):
+            return True
+        if path.endswith((".h5", ".hdf5")):
+            raise CaptureFileError(
+                f"there is no file {path}; name a file that `shapetrace capture -o FILE` or "
+                "H5PYSaverCallback wrote"
+            ) from None
+        return False
     except (OSError, ValueError):
         # Said by whoever reads it.
         return False

@@ -125,7 +125,31 @@ def test_what_is_beside_torchscript(scripted: nn.Module) -> None:
     assert same(tracer.results["1"].values, [expected.detach()])
 
 
-def test_torchscript_alone_is_told_of(scripted: nn.Module) -> None:
-    with ModelTracer(scripted, ["0.forward"]) as tracer:
-        scripted(X)
-    assert "'0.forward' matches nothing" in tracer.problems[0]
+def test_torchscript_from_the_outside(scripted: nn.Module) -> None:
+    model = nn.Sequential(nn.Linear(2, 2), scripted)
+    with ModelTracer(model, ["1", "1.forward.input"]) as tracer:
+        expected = model(X)
+    assert tracer.problems == []
+    assert same(tracer.results["1"].values, [expected.detach()])
+    assert same(tracer.results["1.forward.input"].values, [model[0](X).detach()])
+
+
+def test_torchscript_as_the_model(scripted: nn.Module) -> None:
+    with ModelTracer(scripted, ["forward", "forward.input", "0.forward"]) as tracer:
+        expected = [scripted(X), scripted(-X)]
+    assert same(tracer.results["forward"].values, [each.detach() for each in expected])
+    assert tracer.results["forward.input"].iterations == [1, 2]
+    assert len(tracer.problems) == 1
+    assert tracer.problems[0].endswith(
+        "0.forward was not called from Python; TorchScript's own calls are not seen"
+    )
+
+
+def test_a_lambda_from_the_outside() -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    model[1].forward = lambda value: value * 3
+    with ModelTracer(model, ["1", "1.forward.value"]) as tracer:
+        expected = model(X)
+    assert tracer.problems == []
+    assert same(tracer.results["1"].values, [expected.detach()])
+    assert same(tracer.results["1.forward.value"].values, [model[0](X).detach()])

@@ -430,7 +430,10 @@ def test_a_tracer_goes_on_where_it_was_left() -> None:
         ((["forward", "a..b"],), "path 'a..b', character 3"),
         (([3],), "a path is a text"),
         ((["forward"], 0), "trace_interval must be a whole number from 1 on, not 0"),
-        ((["forward"], 1, 1.5), "gather_interval must be a whole number from 1 on, not 1.5"),
+        ((["forward"], 1, 1.5), "gathering_interval must be a whole number from 1 on, not 1.5"),
+        ((None,), "variables are a list of paths, not None"),
+        ((["forward"], 1, 1, print), "pre_save_callbacks are a list: write [print]"),
+        ((["forward"], 1, 1, (), (), print), "post_gather_callbacks are a list: write [print]"),
         ((["forward"], 1, 1, (), (), (), (), True, True), "leave nothing to capture"),
     ],
 )

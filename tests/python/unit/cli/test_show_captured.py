@@ -78,4 +78,6 @@ def test_a_file_that_is_cut_off(path: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", str(tmp_path / "no.h5")]) == 2
-    assert "there is no file" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "there is no file" in error
+    assert "name a file that `shapetrace capture -o FILE`" in error

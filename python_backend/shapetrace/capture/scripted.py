@@ -1,0 +1,22 @@
+"""Modules that TorchScript runs: only what they are called with and return is to be seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.nn import Module
+
+
+def is_scripted(module: Module) -> bool:
+    """Whether ``torch.jit.script`` or ``torch.jit.trace`` made a module."""
+    return isinstance(module, torch.jit.ScriptModule)
+
+
+def parameters_of_forward(module: Module) -> list[str] | None:
+    """The names of what a scripted module is called with; None if it cannot be called."""
+    scripted: Any = module
+    if not scripted._c._has_method("forward"):
+        return None
+    schema = scripted._c._get_method("forward").schema
+    return [argument.name for argument in schema.arguments[1:]]
