@@ -45,7 +45,7 @@ class Listener(Protocol):
 def hide() -> None:
     """Keep the debugger out of the library functions that hooks call: no step is to end there."""
     for owner, names in (
-        (FunctionListener, ("entered", "looked_at", "looked_at_all", "returned")),
+        (FunctionListener, ("entered_by", "looked_at", "looked_at_all", "returned")),
         (RootListener, ("begins", "ends", "fails")),
         (ModuleListener, ("begins", "ends", "fails")),
         (hooks, ("_is_compiling",)),

@@ -8,7 +8,9 @@ outcome is asked for apart from it, and without a frame.
 from __future__ import annotations
 
 import json
+import sys
 import threading
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
@@ -139,7 +141,8 @@ def _evaluate(recorder: Recorder, frame: FrameType, text: str) -> dict[str, Any]
 
     put_back = kept_randomness()
     try:
-        return _came("value", _text_of(evaluate(recorder, frame, text)))
+        with _captured_by_nobody():
+            return _came("value", _text_of(evaluate(recorder, frame, text)))
     except Cancelled:
         raise
     except CannotEvaluate as error:
@@ -150,6 +153,12 @@ def _evaluate(recorder: Recorder, frame: FrameType, text: str) -> dict[str, Any]
         return came
     finally:
         put_back()
+
+
+def _captured_by_nobody() -> AbstractContextManager[None]:
+    """What is evaluated is no iteration of the program's, if iterations are counted at all."""
+    iterations = sys.modules.get("shapetrace.capture.iterations")
+    return nullcontext() if iterations is None else iterations.none_counted()
 
 
 def _came(kind: str, value: str) -> dict[str, Any]:

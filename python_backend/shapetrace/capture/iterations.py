@@ -10,7 +10,8 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType
 from typing import Any, Final
 
@@ -61,6 +62,8 @@ class Iterations:
     ) -> None:
         self.counts = counts
         self.local = _Local()
+        if _here.counts_none:
+            self.local.iteration = _none()
         self.is_forked = False
         """Whether this is a child of the process that captures; it does not."""
         self._roots = tuple(roots)
@@ -169,6 +172,37 @@ class Iterations:
             if any(each is not None and id(each) in frames for each in own):
                 found = iteration
         return found
+
+
+@contextmanager
+def none_counted() -> Iterator[None]:
+    """What this thread calls meanwhile is no iteration of any model, nor a part of one."""
+    before = [(each, each.local.iteration) for each in _all]
+    outer, _here.counts_none = _here.counts_none, True
+    for each, _ in before:
+        each.local.iteration = _none()
+    try:
+        yield
+    finally:
+        _here.counts_none = outer
+        for each in list(_all):
+            each.local.iteration = None  # Of those that were made meanwhile.
+        for each, iteration in before:
+            each.local.iteration = iteration
+
+
+class _Here(threading.local):
+    """What else is of one thread."""
+
+    counts_none = False
+
+
+_here: Final = _Here()
+
+
+def _none() -> Iteration:
+    """In place of an iteration where none is counted: nothing is captured in it."""
+    return Iteration("eval", 0, frozenset())
 
 
 def frame_of_program(frame: FrameType | None) -> FrameType | None:

@@ -141,6 +141,37 @@ def test_a_breakpoint_in_a_function_that_is_captured(tmp_path: Path) -> None:
     same_as_without_us(TRAINING, drive, tmp_path, captures=PATHS)
 
 
+IN_PLACE = "__import__('sys').modules['shapetrace.agent.in_place']"
+
+
+def test_what_is_evaluated_at_a_stop_is_no_iteration(tmp_path: Path) -> None:
+    """Neither before the model is first called, nor within a call of it."""
+    text = TRAINING.replace("scale = nn.Dropout(0.0)", "scale = nn.Dropout(0.0)  # @made")
+    script = Script.write(text, tmp_path)
+    with SessionServer(captures=PATHS) as server:
+        with launch(script, server.launch()) as session:
+            session.break_at("made", "again")
+            session.go()
+            told = []
+            for number, expression in enumerate(("net(torch.ones(2, 4))", "self.up(x)", "self(x)")):
+                stop = session.stop()
+                session.evaluate(
+                    f"{IN_PLACE}.run({number}, {stop.top.number}, {expression!r})", stop.top
+                )
+                told.append(session.evaluate(f"{IN_PLACE}.outcome({number})"))
+                session.resume(stop.thread)
+            session.clear_breakpoints()
+            session.stop()
+            session.resume()
+            session.end()
+        heard = server.process()
+        heard.wait_for_end()
+    assert all('"kind": "value"' in each for each in told), told
+    steps = [("train", number) for number in (1, 2, 3)]
+    assert ranges(heard, "layers.1.up")[:3] == [(*step, 4.0, 4.0) for step in steps]
+    assert len(heard.values("layers.0.forward.scores")) == 8
+
+
 GAN = """
 import time
 import torch
