@@ -93,8 +93,9 @@ class Distance:
     """How far two fingerprints are apart."""
 
     verdict: Verdict
-    """``equal`` in all that is known of them; ``close``: within the tolerance; ``rearranged``: the same numbers as
-    far as can be seen, in other places; ``different``; ``unknown``: one was not looked at."""
+    """``equal`` in all that is known of them; ``close``: within the tolerance; ``rearranged``: the
+    same numbers as far as can be seen, in other places; ``different``; ``unknown``: one was not
+    looked at."""
     amount: float
     """The largest difference, as a multiple of what is tolerated: up to 1 for close ones,
     ``math.inf`` where no tolerance helps. Of rearranged ones, that of the samples."""
