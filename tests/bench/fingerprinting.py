@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from torch import nn
 
 import shapetrace
+from shapetrace.events.model import ModuleCall, Op
 from tests.bench.contenders import PLAIN, PLAIN_AGAIN, SHAPETRACE, Contender, Forward
 from tests.bench.results import Bar, Comparison, Line, Result
 from tests.bench.speed import steady_turns
@@ -24,7 +25,7 @@ def speed(quick: bool) -> Turns[Result]:
     contenders = (PLAIN, PLAIN_AGAIN, SHAPETRACE, looking)
     with workload.setting(), shapetrace.trace(workload.model, fingerprint=True) as trace:
         workload.model(*workload.inputs)
-    calls = [*trace.modules, *trace.ops]
+    calls: list[ModuleCall | Op] = [*trace.modules, *trace.ops]
     if not all(call.fingerprints for call in calls if call.outputs):
         raise AssertionError("a call has no fingerprint")
     # One call fills a slot: each is the first of its recording, the dearest there is.

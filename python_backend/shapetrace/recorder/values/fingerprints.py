@@ -11,7 +11,7 @@ import torch
 from shapetrace.recorder.values.inside import tensors_in
 from shapetrace.recorder.values.keeping import FEWEST_CALLS, MOST_CALLS, Calls, Row
 from shapetrace.recorder.values.looking import Awaited, Raw, look, unknown
-from shapetrace.recorder.values.readable import unseen
+from shapetrace.recorder.values.readable import dtype_of, unseen
 
 MOST_WAITING: Final = 256
 """Calls that are put in their places together, so that a device is waited for that seldom."""
@@ -38,9 +38,9 @@ class Fingerprints:
         if not tensors:
             return []
         if but is not None:
-            return [unknown(_dtype(tensor), 0, but) for tensor in tensors]
-        with unseen():
-            return [look(tensor) for tensor in tensors]
+            with torch._C.DisableTorchFunction():
+                return [unknown(dtype_of(tensor), 0, but) for tensor in tensors]
+        return unseen(_look_at_all, tensors)
 
     def add(self, identity: int, outputs: _Looks, inputs: _Looks) -> None:
         """Note the next call of a variant."""
@@ -56,8 +56,8 @@ class Fingerprints:
             if _is_capturing():
                 return  # nobody may wait for a device now
             batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
-            with unseen():
-                arrived = _arrived([each for call in batch for part in call[1:] for each in part])
+            looks = [each for call in batch for part in call[1:] for each in part]
+            arrived = iter(unseen(_arrived, looks))
             for identity, *parts in batch:
                 outputs, inputs = ([next(arrived) for _ in part] for part in parts)
                 self._keep(identity, outputs, inputs)
@@ -78,9 +78,13 @@ class Fingerprints:
         return [] if calls is None else calls.rows(count)
 
 
-def _arrived(looks: _Looks) -> Any:
+def _look_at_all(tensors: list[Any]) -> _Looks:
+    return [look(tensor) for tensor in tensors]
+
+
+def _arrived(looks: _Looks) -> list[Raw]:
     """Each fingerprint in its order, with what was computed on devices."""
-    awaited = [each for each in looks if type(each) is Awaited]
+    awaited = [each for each in looks if isinstance(each, Awaited)]
     values: dict[int, Raw] = {}
     by_device: dict[Any, list[Awaited]] = {}
     for each in awaited:
@@ -95,14 +99,9 @@ def _arrived(looks: _Looks) -> Any:
             own = [next(floats) for _ in range(each.floats.numel())]
             exact = 0 if each.integers is None else each.integers.numel()
             values[id(each)] = each.raw(own, [next(integers) for _ in range(exact)])
-    return iter([values[id(each)] if type(each) is Awaited else each for each in looks])
+    return [values[id(each)] if isinstance(each, Awaited) else each for each in looks]
 
 
 def _is_capturing() -> bool:
     cuda: Any = torch.cuda
     return bool(cuda.is_initialized() and cuda.is_current_stream_capturing())
-
-
-def _dtype(tensor: Any) -> str:
-    with torch._C.DisableTorchFunction():
-        return str(tensor.dtype).removeprefix("torch.")

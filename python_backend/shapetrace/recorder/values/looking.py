@@ -14,7 +14,7 @@ from torch import Tensor
 
 from shapetrace.recorder.values.moments import Moments, in_order, pieces
 from shapetrace.recorder.values.places import samples_of, samples_on_device, spread
-from shapetrace.recorder.values.readable import NotReadError, readable
+from shapetrace.recorder.values.readable import NotReadError, dtype_of, readable
 
 Raw: TypeAlias = tuple[Any, ...]
 """The fields of a ``Fingerprint`` in their order."""
@@ -74,7 +74,7 @@ def look(tensor: Any) -> Raw | Awaited:
     """A tensor's fingerprint; to be called where all is unseen. Raises nothing."""
     dtype, count = "unknown", 0
     try:
-        dtype = str(tensor.dtype).removeprefix("torch.")
+        dtype = dtype_of(tensor)
         plain = readable(tensor)
         count = plain.numel()
         return _look(plain, dtype)

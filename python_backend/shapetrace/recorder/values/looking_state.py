@@ -76,7 +76,13 @@ class LookingState(ThreadState):
         self.fingerprints.add(variant.id, [], inputs)
 
     def _look(self, value: Any) -> Any:
-        return self.fingerprints.look(value)
+        try:
+            return self.fingerprints.look(value)
+        except RecursionError:
+            return []
+        except Exception as fault:
+            self.recorder.fault(fault)
+            return []
 
     def _inputs_of(self, call: LiveCall) -> Any:
         noted = self._inputs

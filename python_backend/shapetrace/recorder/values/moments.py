@@ -25,6 +25,9 @@ more than once."""
 MOST_COPIED: Final = 1 << 22
 """Numbers that are put in order at a time where they lie in another one."""
 
+MOST_IN_ROW: Final = 8 * ROW
+"""Fewer numbers are one row."""
+
 SMALL_PIECE: Final = 31 * ROW
 """Fewer numbers than torch shares out among threads."""
 
@@ -124,7 +127,7 @@ def _sums(numbers: Any) -> tuple[float, float, float, float]:
     """Sum, sum of squares, least and largest of some numbers."""
     count = numbers.numel()
     rest = count % ROW
-    if count < ROW:
+    if count < MOST_IN_ROW:
         alone: tuple[float, float, float, float] = _sums_of_row(numbers)
         return alone
     head = numbers[: count - rest].view(-1, ROW)

@@ -13,8 +13,6 @@ _GOLDEN: Final = 0.6180339887498949
 """Its multiples lie on no diagonal and in no column of any tensor, as those of a step that divides
 the count would."""
 
-_at: Final[Any] = torch.ops.aten.index.Tensor
-
 _MOST_KNOWN: Final = 4096
 
 _known: dict[tuple[int, ...], tuple[Tensor, ...]] = {}
@@ -42,7 +40,7 @@ def samples_of(tensor: Any) -> list[Any]:
         indices = _indices(places_of(count), shape)
         if len(_known) < _MOST_KNOWN:
             _known[shape] = indices
-    samples: list[Any] = _at(tensor, indices).tolist()
+    samples: list[Any] = tensor[indices].tolist()
     return samples
 
 
@@ -65,8 +63,7 @@ def spread(tensor: Tensor, count: int) -> Tensor:
     """So many numbers that are spread over a tensor that has many more."""
     step = tensor.numel() // count | 1
     places = torch.arange(0, tensor.numel(), step, device=tensor.device)
-    numbers: Tensor = _at(tensor, _indices(places, tuple(tensor.shape)))
-    return numbers
+    return tensor[_indices(places, tuple(tensor.shape))]
 
 
 def _indices(places: Any, shape: tuple[int, ...]) -> tuple[Tensor, ...]:

@@ -7,17 +7,19 @@ autograd, by a mode, by autocast or by a graph that is being made, and no random
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 import torch
 from torch import Tensor
 from torch._C import DisableTorchFunction
 from torch.nn import Parameter
 
+Result = TypeVar("Result")
+
 _internals: Final[Any] = torch._C
 _PLAIN: Final = frozenset({Tensor, Parameter})
+_BASE: Final[Any] = torch._C.TensorBase
 _STRIDED: Final = torch.strided
 _transforming: Final[Any] = getattr(
     getattr(torch._C, "_functorch", None), "peek_interpreter_stack", lambda: None
@@ -32,15 +34,13 @@ class NotReadError(Exception):
     """A tensor that nothing is known of but dtype and count, for the reason that this says."""
 
 
-@contextmanager
-def unseen() -> Iterator[None]:
-    """Entered to compute with plain tensors."""
+def unseen(function: Callable[[Any], Result], argument: Any) -> Result:
+    """What a function that computes with plain tensors makes of something."""
     with DisableTorchFunction(), _without_dispatch(), _below_autograd(), _without_autocast():
         if torch.is_inference_mode_enabled():
             with _inference_mode(False):
-                yield
-        else:
-            yield
+                return function(argument)
+        return function(argument)
 
 
 def readable(tensor: Any) -> Tensor:
@@ -101,4 +101,10 @@ def _inside(tensor: Any) -> Any:
         raise NotReadError(f"{kind.__name__} keeps its data in its own way")
     if hasattr(kind, "cls_to_become"):
         raise NotReadError("no data before the first call")
-    return tensor
+    # What a class of the program's has put in the place of an attribute is not asked.
+    return _BASE.as_subclass(tensor, Tensor)
+
+
+def dtype_of(tensor: Any) -> str:
+    """The dtype of any tensor."""
+    return str(_BASE.dtype.__get__(tensor)).removeprefix("torch.")
