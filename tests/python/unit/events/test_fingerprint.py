@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shapetrace.events.fingerprint import Fingerprint, agree, distance, tolerance_for
+from shapetrace.events.fingerprint import AVERAGED, Fingerprint, agree, distance, tolerance_for
 
 ORDINARY = Fingerprint("float32", 100, 0.1, 1.0, -2.5, 2.5, (0.1, -0.7, 1.2, 0.9), nan=1)
 MANY = 4096
@@ -29,7 +29,10 @@ def test_what_differs_is_named(field: str) -> None:
     assert apart.verdict == "different"
     assert apart.where == field.replace("_", " ")
     assert apart.relative == pytest.approx(0.01, rel=2)
-    assert apart.amount == pytest.approx(apart.relative / apart.tolerance)
+    sharper = 1 if field in ("low", "high") else AVERAGED
+    assert apart.amount == pytest.approx(sharper * apart.relative / apart.tolerance)
+    loose = distance(ORDINARY, like(**{field: getattr(ORDINARY, field) + 0.01}), 0.02)
+    assert (loose.verdict, loose.amount) == ("close", loose.relative / 0.02)
     assert not agree(ORDINARY, like(**{field: getattr(ORDINARY, field) + 0.01}))
 
 
@@ -48,6 +51,7 @@ def test_the_coarser_dtype_decides() -> None:
     assert agree(ORDINARY, like(moved, dtype="bfloat16"))
     assert agree(like(dtype="bfloat16"), moved)
     assert not agree(ORDINARY, like(moved, dtype="bfloat16"), 1e-4)
+    assert agree(ORDINARY, moved, by_way_of=("float32", "bfloat16"))
     assert agree(ORDINARY, moved, tolerance_for("float32", "bfloat16"))
 
 
