@@ -41,12 +41,12 @@ from typing import Any, Final, Literal, TypeAlias
 SLACK: Final = 16.0
 """How many times the error of one number is still taken for rounding.
 
-The models in ``tests/models`` are apart by up to a tenth of the tolerance that this makes in float32
-and float64, and nearly all by less than the whole of it in float32 and bfloat16 or float16.
+The models in ``tests/models`` are apart by up to a tenth of the tolerance that this makes between
+float32 and float64, and nearly all by less than the whole of it between float32 and bfloat16.
 """
 
 AVERAGED: Final = 4.0
-"""How much sharper mean and root mean square are judged: the errors of many numbers cancel there."""
+"""How much sharper mean and root mean square are judged, in which the errors of many cancel."""
 
 TERMS: Final = 4096
 """How many numbers a sum is taken to be of, where nobody says: as wide as most layers are."""
