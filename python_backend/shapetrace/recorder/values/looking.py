@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 import torch
 from torch import Tensor
 
-from shapetrace.recorder.values.moments import Moments, in_order, pieces
+from shapetrace.recorder.values.moments import Moments, has_forked, in_order, pieces
 from shapetrace.recorder.values.places import samples_of, samples_on_device, spread
 from shapetrace.recorder.values.readable import NotReadError, dtype_of, readable
 
@@ -98,6 +98,8 @@ def _look(tensor: Tensor, dtype: str) -> Raw | Awaited:
         return (dtype, 0, None, None, None, None, (), 0, 0, 0, None, None, None)
     if not tensor.is_cpu:
         return _look_on_device(tensor, dtype)
+    if count > MOST_READ and has_forked():
+        raise NotReadError("too large to be looked at in a process that was forked")
     read = tensor if count <= MOST_READ else spread(tensor, MOST_SPREAD)
     moments = Moments()
     is_whole = not tensor.dtype.is_floating_point
@@ -106,8 +108,8 @@ def _look(tensor: Tensor, dtype: str) -> Raw | Awaited:
         if not is_whole:
             moments.add(numbers, times)
             continue
+        moments.add(numbers, times)
         for piece in pieces(numbers):
-            moments.add(piece.to(torch.float64), times)
             sums = _exact_sums(piece)
             total += int(sums[0]) * times
             squares += int(sums[1]) * times
@@ -127,7 +129,7 @@ def _look_on_device(tensor: Tensor, dtype: str) -> Awaited:
     floats: list[Tensor] = []
     integers: list[Tensor] = []
     for numbers, times in in_order(read):
-        for piece in pieces(numbers, _DEVICE_PIECE):
+        for piece in torch.split(numbers, _DEVICE_PIECE):
             all_times.append(times)
             floats.append(_sums_on_device(piece.to(wide)))
             if is_whole:
@@ -181,12 +183,20 @@ def _raw(
     finite = (count if looked_at is None else looked_at) - sum(others)
     known: tuple[float | None, ...] = (None, None, None, None)
     if finite > 0:
-        mean = moments.total / finite
-        square = moments.squares / finite
+        mean = _sum(moments.totals) / finite
+        square = _sum(moments.squares) / finite
         known = (mean, math.sqrt(square), moments.low, moments.high)
     known = tuple([None if each is None or not math.isfinite(each) else each for each in known])
     kept = tuple([_sample(each) for each in samples])
     return (dtype, count, *known, kept, *others, checksum, looked_at, None)
+
+
+def _sum(rows: list[float]) -> float:
+    """The sum as exactly as it can be told, so that it does not matter how the rows were read."""
+    try:
+        return math.fsum(rows)
+    except (OverflowError, ValueError):
+        return math.inf
 
 
 def _sample(number: Any) -> float | int | str:

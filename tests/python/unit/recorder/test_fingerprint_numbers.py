@@ -142,7 +142,7 @@ def test_the_number_of_threads_makes_no_difference(monkeypatch: pytest.MonkeyPat
         for threads in (1, 2, 3):
             torch.set_num_threads(threads)
             results.append(list(map(made, tensors)))
-        monkeypatch.setattr(moments, "_has_forked", lambda: True)
+        monkeypatch.setattr(moments, "has_forked", lambda: True)
         results.append(list(map(made, tensors)))
     finally:
         torch.set_num_threads(before)
@@ -297,6 +297,15 @@ def test_what_cannot_be_read_says_why(make: Callable[[], Any], reason: str) -> N
     found = made(tensor)
     assert (found.note, found.mean, found.samples) == (reason, None, ())
     assert found.dtype == str(tensor.dtype).removeprefix("torch.")
+
+
+def test_of_a_distributed_tensor_it_is_the_shard_that_is_here(single_process_group: None) -> None:
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor import Shard, distribute_tensor
+
+    whole = numbers_of((4, 6), torch.float32)
+    spread = distribute_tensor(whole, DeviceMesh("cpu", [0]), [Shard(0)])
+    assert made(spread) == made(whole)
 
 
 def test_within_a_function_transform_nothing_is_read() -> None:

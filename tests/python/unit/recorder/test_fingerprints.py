@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import os
 import subprocess
 import sys
 import threading
@@ -301,6 +302,42 @@ def test_other_threads_have_theirs() -> None:
     assert {output for op in trace.ops for output in outputs_of(op)} == ours
     counted = sum(each.last - each.first + 1 for op in trace.ops for each in op.fingerprints)
     assert counted == 3 * len(alone.ops)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_process_that_was_forked_does_not_wait_for_threads_it_lacks() -> None:
+    program = """
+import os, sys, torch, shapetrace
+from shapetrace.events.fingerprint import distance
+torch.set_num_threads(3)
+big = torch.randn(3000, 100)
+half, mask = big.half(), big > 0
+(big * 2).sum()
+
+def prints():
+    with shapetrace.trace(fingerprint=True) as trace:
+        for each in (big, half, mask):
+            each.view(-1), each.t()
+    return [op.fingerprints for op in trace.ops]
+
+mine = prints()
+child = os.fork()
+if child == 0:
+    theirs = prints()
+    apart = [distance(a[0].outputs[0], b[0].outputs[0]) for a, b in zip(mine, theirs)]
+    print([each.verdict for each in apart], max(each.relative for each in apart) < 1e-9, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    verdicts = ["equal", "close", "equal", "close", "equal", "equal"]
+    assert done.stdout == f"{verdicts} True\n", done.stderr
 
 
 @pytest.mark.parametrize("level", ["torch", "aten"])
