@@ -171,7 +171,11 @@ class RowWriter:
 
     def _write_fingerprints(self, fingerprints: Fingerprints) -> None:
         fingerprints.sort()
-        variants: list[ModuleVariant | OpVariant] = [*self._written_modules, *self._written_ops]
+        variants: list[ModuleVariant | OpVariant | KernelVariant] = [
+            *self._written_modules,
+            *self._written_ops,
+            *self._written_kernels,
+        ]
         for variant in variants:
             rows = fingerprints.rows_of(variant.id, variant.count)
             if rows:

@@ -336,7 +336,9 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 raise
             try:
                 if inputs is not None:
-                    self.state.add_kernel(func, args, keywords, inputs, describe_value(result))
+                    state = self.state
+                    looks = state.look_at_kernel(func, result) if state.looks else None
+                    state.add_kernel(func, args, keywords, inputs, describe_value(result), looks)
             except Exception as fault:
                 self.state.recorder.fault(fault)
             return result

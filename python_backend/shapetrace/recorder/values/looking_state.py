@@ -11,7 +11,7 @@ from torch.nn import Module
 
 from shapetrace.recorder.call_finder import LiveCall
 from shapetrace.recorder.describe import describe_value
-from shapetrace.recorder.records import OpVariant
+from shapetrace.recorder.records import KernelVariant, OpVariant
 from shapetrace.recorder.thread_state import ThreadState
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ _ANYTHING: Final = frozenset(
     }
 )
 """Functions that return memory as it is."""
+
+_NAMES_OF_ANYTHING: Final = frozenset(each.__name__ for each in _ANYTHING)
 
 _NOT_SET: Final = "not set to anything yet"
 
@@ -44,11 +46,29 @@ class LookingState(ThreadState):
         """Note what a call returned, before the program has it."""
         but = _NOT_SET if variant.function in _ANYTHING else None
         looks = self.fingerprints.look(result, but)
-        if looks:
+        if looks or self.ran:
             output = describe_value(result)
             if variant.output != output:
                 variant = self.with_output(variant, output, args, kwargs)
+            self.settle_kernels()
+        if looks:
             self.fingerprints.add(variant.id, looks, [])
+
+    def failed(self, variant: OpVariant, error: BaseException, args: Any, kwargs: Any) -> OpVariant:
+        """The variant of a call that raised; some of its kernels may not have."""
+        found = super().failed(variant, error, args, kwargs)
+        self.settle_kernels()
+        return found
+
+    def look_at_kernel(self, function: Any, result: Any) -> Any:
+        """Fingerprints of what an aten operator returned."""
+        but = _NOT_SET if getattr(function, "_opname", None) in _NAMES_OF_ANYTHING else None
+        return self.fingerprints.look(result, but)
+
+    def keep_looks(self, kernel: KernelVariant, looks: Any) -> None:
+        """Note the fingerprints of a kernel that was counted for good."""
+        if looks:
+            self.fingerprints.add(kernel.id, looks, [])
 
     def enter(
         self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType

@@ -4,7 +4,7 @@ The numbers are taken in the order that their places in the tensor have, a *row*
 time. Each row is summed up by one thread in float32, or in float64 where the numbers are; the rows
 exactly. So the result is the same to the bit however many threads there are, and however the
 tensor lies in memory; but for those that are not contiguous and very large, or large in a process
-that was forked, which agree to some nine digits.
+that was forked, which agree to some seven digits.
 """
 
 from __future__ import annotations
