@@ -266,8 +266,10 @@ def test_kernels_have_theirs_in_backward_passes_too() -> None:
             assert parent is not None
             assert op.fingerprints == parent.fingerprints
     gradients = [op for op in kernels if op.name == "aten.native_layer_norm_backward"]
-    assert len(gradients) == 4
-    assert all(len(call.outputs) == 3 for op in gradients for call in op.fingerprints)
+    assert sum(op.count for op in gradients) == 4 * 3
+    # The data that the first layer got needs no gradient.
+    numbers = {len(call.outputs) for op in gradients for call in op.fingerprints}
+    assert numbers == {2, 3}
 
 
 def holds_tensor(op: Op) -> bool:
