@@ -188,6 +188,8 @@ class Recorder:
     def stop_in_child(self) -> None:
         """Let a forked child go on as if nobody was watching."""
         self._lock = threading.Lock()
+        if self.fingerprints is not None:
+            self.fingerprints.remake_lock()
         self.complete = True
         self.stop()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from threading import Lock
 from typing import Any, Final
 
@@ -48,6 +49,10 @@ class Fingerprints:
         if len(self._waiting) >= MOST_WAITING:
             self.sort(wait=False)
 
+    def remake_lock(self) -> None:
+        """In a process that was just forked: who held it is not here."""
+        self._sorting = Lock()
+
     def sort(self, wait: bool = True) -> None:
         """Put the calls that wait in their places, in their order."""
         if not self._sorting.acquire(blocking=wait):
@@ -90,16 +95,25 @@ def _arrived(looks: _Looks) -> list[Raw]:
     for each in awaited:
         by_device.setdefault((each.floats.device, each.floats.dtype), []).append(each)
     for group in by_device.values():
-        for stream in {each.stream for each in group if each.stream is not None}:
-            stream.synchronize()
-        floats = iter(torch.cat([each.floats for each in group]).tolist())
-        whole = [each.integers for each in group if each.integers is not None]
-        integers = iter(torch.cat(whole).tolist() if whole else ())
-        for each in group:
-            own = [next(floats) for _ in range(each.floats.numel())]
-            exact = 0 if each.integers is None else each.integers.numel()
-            values[id(each)] = each.raw(own, [next(integers) for _ in range(exact)])
+        try:
+            values.update(_read(group))
+        except RuntimeError as error:  # it has failed, or is out of reach in a fork
+            reason = f"its device does not answer: {type(error).__name__}"
+            values.update((id(each), unknown(each.dtype, each.count, reason)) for each in group)
     return [values[id(each)] if isinstance(each, Awaited) else each for each in looks]
+
+
+def _read(group: list[Awaited]) -> Iterator[tuple[int, Raw]]:
+    """What was computed on one device, by the identity of what awaits it."""
+    for stream in {each.stream for each in group if each.stream is not None}:
+        stream.synchronize()
+    floats = iter(torch.cat([each.floats for each in group]).tolist())
+    whole = [each.integers for each in group if each.integers is not None]
+    integers = iter(torch.cat(whole).tolist() if whole else ())
+    for each in group:
+        own = [next(floats) for _ in range(each.floats.numel())]
+        exact = 0 if each.integers is None else each.integers.numel()
+        yield id(each), each.raw(own, [next(integers) for _ in range(exact)])
 
 
 def _is_capturing() -> bool:

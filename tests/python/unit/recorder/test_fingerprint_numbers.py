@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from shapetrace.events.fingerprint import Fingerprint, distance
+from shapetrace.recorder.values import fingerprints as all_fingerprints
 from shapetrace.recorder.values import looking, moments, places
 from shapetrace.recorder.values.fingerprints import Fingerprints
 from shapetrace.recorder.values.looking import Awaited
@@ -242,6 +243,22 @@ def test_what_comes_from_devices_finds_its_place(monkeypatch: pytest.MonkeyPatch
         row = kept.rows_of(number % 2, 100)[number // 2]
         for raw in row[2]:
             assert distance(Fingerprint(*raw), fingerprint).relative < 1e-7
+
+
+def test_a_device_that_has_failed_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Fingerprints()
+    monkeypatch.setattr(looking, "_look", looking._look_on_device)
+    kept.add(1, kept.look(torch.ones(3)), [])
+
+    def fail(*_: object) -> Any:
+        raise RuntimeError("device-side assert")
+
+    monkeypatch.setattr(all_fingerprints, "_read", fail)
+    kept.sort()
+    ((_, _, (raw,), _, _),) = kept.rows_of(1, 1)
+    found = Fingerprint(*raw)
+    assert (found.dtype, found.count) == ("float32", 3)
+    assert found.note == "its device does not answer: RuntimeError"
 
 
 class Wrapped(Tensor):
