@@ -30,6 +30,26 @@ _NAMES_OF_ANYTHING: Final = frozenset(each.__name__ for each in _ANYTHING)
 
 _NOT_SET: Final = "not set to anything yet"
 
+_COPIES: Final = frozenset({Tensor.to, Tensor.copy_})
+_ON_ITS_WAY: Final = "may still be on its way from its device"
+
+
+def is_on_its_way(args: Any, kwargs: Any) -> bool:
+    """Whether a copy to the CPU is one that nobody has waited for."""
+    tensors = [each for each in args if isinstance(each, Tensor)]
+    with torch._C.DisableTorchFunction():
+        source = tensors[-1] if tensors else None
+        if source is None or source.is_cpu:
+            return False
+        # Of a copy from one device to another the device sees to it that the order is kept.
+        target = kwargs.get("device", args[1] if len(args) > 1 else None)
+        to_cpu = tensors[0].is_cpu if len(tensors) > 1 else _is_cpu(target)
+        return to_cpu and (kwargs.get("non_blocking") is True or any(it is True for it in args))
+
+
+def _is_cpu(target: Any) -> bool:
+    return isinstance(target, (str, torch.device)) and torch.device(target).type == "cpu"
+
 
 class LookingState(ThreadState):
     """Looks at what calls return, besides finding their variants."""
@@ -44,7 +64,11 @@ class LookingState(ThreadState):
 
     def look_at(self, variant: OpVariant, result: Any, args: Any, kwargs: Any) -> None:
         """Note what a call returned, before the program has it."""
-        but = _NOT_SET if variant.function in _ANYTHING else None
+        but = None
+        if variant.function in _ANYTHING:
+            but = _NOT_SET
+        elif variant.function in _COPIES and is_on_its_way(args, kwargs):
+            but = _ON_ITS_WAY
         looks = self.fingerprints.look(result, but)
         if looks or self.ran:
             output = describe_value(result)

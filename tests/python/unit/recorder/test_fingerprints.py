@@ -25,6 +25,7 @@ from shapetrace.events.fingerprint import CallFingerprints, Fingerprint, agree, 
 from shapetrace.events.model import ModuleCall, Op, Trace
 from shapetrace.recorder.values import fingerprints as all_fingerprints
 from shapetrace.recorder.values.keeping import FEWEST_CALLS, MOST_CALLS
+from shapetrace.recorder.values.looking_state import is_on_its_way
 from tests.support.recorder import Harmless, faults_of, trace_of
 
 
@@ -161,6 +162,20 @@ def test_memory_that_nobody_has_written_to_means_nothing() -> None:
     trace = looked_at(lambda: [torch.empty(3), torch.empty_like(torch.ones(2)), torch.zeros(1)])
     notes = [each.note for op in trace.ops for each in outputs_of(op)]
     assert notes == ["not set to anything yet", None, "not set to anything yet", None]
+
+
+def test_a_copy_that_nobody_has_waited_for_is_not_read() -> None:
+    here, there = torch.ones(2), torch.ones(2, device="meta")
+    assert is_on_its_way((there, "cpu"), {"non_blocking": True})
+    assert is_on_its_way((there, torch.device("cpu"), torch.float32, True), {})
+    assert is_on_its_way((there,), {"device": "cpu", "non_blocking": True})
+    assert is_on_its_way((here, there, True), {})
+    assert not is_on_its_way((there, "cpu"), {})
+    assert not is_on_its_way((there, "cuda"), {"non_blocking": True})
+    assert not is_on_its_way((here, "cpu"), {"non_blocking": True})
+    assert not is_on_its_way((there, here, True), {})
+    trace = looked_at(lambda: here.to("cpu", torch.float64, non_blocking=True))
+    assert outputs_of(only(trace, "to"))[0].note is None
 
 
 def test_several_outputs_are_told_from_left_to_right() -> None:
