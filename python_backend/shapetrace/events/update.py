@@ -56,6 +56,7 @@ class Update:
     fingerprints: Mapping[int, tuple[CallFingerprints, ...]] = field(
         default_factory=_no_fingerprints
     )
-    """All that is known so far of the values that calls returned, by the id of the op or module."""
+    """All that is known of the values that calls returned, by the id of the op or module, where
+    there is more of it."""
     coverage: tuple[Coverage, ...] | None = None
     """All of it, when it has changed."""

@@ -99,6 +99,8 @@ class RowWriter:
         self._kernel_states: list[Any] = []
         self._module_states: list[Any] = []
         self._variables: dict[Any, int] = {}
+        self._looked_at: dict[int, int] = {}
+        """Of how many calls of a variant fingerprints were written."""
         self._coverage: list[Row] = []
         self._run: Message | None = None
 
@@ -177,9 +179,10 @@ class RowWriter:
             *self._written_kernels,
         ]
         for variant in variants:
-            rows = fingerprints.rows_of(variant.id, variant.count)
-            if rows:
-                self._add("fingerprints", (variant.id, rows))
+            number = fingerprints.number_of(variant.id, variant.count)
+            if number != self._looked_at.get(variant.id, 0):
+                self._looked_at[variant.id] = number
+                self._add("fingerprints", (variant.id, fingerprints.rows_of(variant.id, number)))
 
     def _write_sources(self) -> None:
         """Add files that were met, up to so much text; the rest comes with the next message."""

@@ -77,6 +77,11 @@ class Fingerprints:
         if calls.add(outputs, inputs, most):
             self._kept += len(outputs) + len(inputs)
 
+    def number_of(self, identity: int, count: int) -> int:
+        """Of how many of the first ``count`` calls of a variant something is kept."""
+        calls = self._calls.get(identity)
+        return 0 if calls is None else min(calls.count, count)
+
     def rows_of(self, identity: int, count: int) -> list[Row]:
         """What is kept of the first ``count`` calls of a variant."""
         calls = self._calls.get(identity)
