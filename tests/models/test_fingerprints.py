@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from functools import cache
 from typing import Any
@@ -15,6 +16,7 @@ from shapetrace.events.model import ModuleCall, Op, Trace
 from tests.models import diffusers_cases, torch_nn_cases, transformers_cases
 from tests.models.case import ModelCase, Program
 from tests.models.observe import Results, plain, program_of
+from tests.support.reference.remains import living_tensors
 
 pytestmark = pytest.mark.models
 
@@ -92,6 +94,18 @@ def test_every_call_that_returns_tensors_has_one(case: ModelCase) -> None:
     whole = [call for call in trace.modules if call.outputs and call.error is None]
     assert whole
     assert all(call.fingerprints and call.fingerprints[0].outputs for call in whole)
+
+
+@every_case
+def test_nothing_is_left_behind(case: ModelCase) -> None:
+    usual(case)
+    gc.collect()
+    before = living_tensors()
+    with shapetrace.trace(fingerprint=True) as recording:
+        program_of(case).fresh()()
+    gc.collect()
+    assert living_tensors() == before
+    assert recording.ops
 
 
 @every_forward_case

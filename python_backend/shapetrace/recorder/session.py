@@ -184,6 +184,8 @@ class Recorder:
         self.states.clear()
         self._idle.clear()
         self.trampolines.forget()
+        if self.fingerprints is not None:
+            self.fingerprints.stop()
 
     def stop_in_child(self) -> None:
         """Let a forked child go on as if nobody was watching."""

@@ -12,6 +12,7 @@ import torch
 from shapetrace.recorder.values.inside import tensors_in
 from shapetrace.recorder.values.keeping import FEWEST_CALLS, MOST_CALLS, Calls, Row
 from shapetrace.recorder.values.looking import Awaited, Raw, look, unknown
+from shapetrace.recorder.values.places import forget_places
 from shapetrace.recorder.values.readable import dtype_of, unseen
 
 MOST_WAITING: Final = 256
@@ -48,6 +49,10 @@ class Fingerprints:
         self._waiting.append((identity, outputs, inputs))
         if len(self._waiting) >= MOST_WAITING:
             self.sort(wait=False)
+
+    def stop(self) -> None:
+        """Let go of what was only there to be quicker."""
+        forget_places()
 
     def remake_lock(self) -> None:
         """In a process that was just forked: who held it is not here."""

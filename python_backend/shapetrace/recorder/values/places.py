@@ -19,6 +19,11 @@ _known: dict[tuple[int, ...], tuple[Tensor, ...]] = {}
 """By shape, where the samples are, dimension by dimension."""
 
 
+def forget_places() -> None:
+    """Let go of where the samples are; that is made anew when it is needed."""
+    _known.clear()
+
+
 def places_of(count: int) -> list[int]:
     """The places, if all numbers stood in a row."""
     if count <= SAMPLES:
