@@ -66,6 +66,8 @@ METHOD = """\
 - **shards**: each rank is a process of its own with one thread, and writes six captured layers of
   its 48 into a file in memory. All ranks do the same at the same time, so that processors that
   they have to share weigh on plain and on capturing alike; the slowest rank counts.
+- **fingerprints**: as _real work_, with `fingerprint=True`: each pass is the first of its
+  recording, and every number of every tensor that a call returns is read.
 - **HDF5**: one file in memory, from making it to having closed it. Each gather brings four
   iterations of every name. The other side is a program that writes the same chunks, iterations and
   ranks by h5py and flushes after each gather; killed, it may leave a file that does not open.

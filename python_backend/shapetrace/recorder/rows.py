@@ -40,6 +40,7 @@ from shapetrace.recorder.records import (
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
+    from shapetrace.recorder.values.fingerprints import Fingerprints
 
 Message: TypeAlias = dict[str, Any]
 
@@ -98,6 +99,8 @@ class RowWriter:
         self._kernel_states: list[Any] = []
         self._module_states: list[Any] = []
         self._variables: dict[Any, int] = {}
+        self._looked_at: dict[int, int] = {}
+        """Of how many calls of a variant fingerprints were written."""
         self._coverage: list[Row] = []
         self._run: Message | None = None
 
@@ -156,6 +159,8 @@ class RowWriter:
                 else:
                     self._add("ops", self._kernel(kernel))
                 self._kernel_states[index] = state
+        if self._recorder.fingerprints is not None:
+            self._write_fingerprints(self._recorder.fingerprints)
         coverage = self._find_coverage()
         if coverage != self._coverage:
             message["coverage"] = self._coverage = coverage
@@ -165,6 +170,19 @@ class RowWriter:
 
     def _add(self, kind: str, row: Any) -> None:
         self._message.setdefault(kind, []).append(row)
+
+    def _write_fingerprints(self, fingerprints: Fingerprints) -> None:
+        fingerprints.sort()
+        variants: list[ModuleVariant | OpVariant | KernelVariant] = [
+            *self._written_modules,
+            *self._written_ops,
+            *self._written_kernels,
+        ]
+        for variant in variants:
+            number = fingerprints.number_of(variant.id, variant.count)
+            if number != self._looked_at.get(variant.id, 0):
+                self._looked_at[variant.id] = number
+                self._add("fingerprints", (variant.id, fingerprints.rows_of(variant.id, number)))
 
     def _write_sources(self) -> None:
         """Add files that were met, up to so much text; the rest comes with the next message."""

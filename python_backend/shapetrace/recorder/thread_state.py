@@ -53,6 +53,8 @@ class ThreadState(CallFinder):
         super().__init__(recorder)
         self.thread = thread
         self.function_mode: Any = None
+        self.looks = False
+        """Whether what calls return is looked at: by ``values.looking_state``."""
         self.entered = False
         """Whether the modes belong on this thread's stacks now."""
         self.stays = False
@@ -69,9 +71,9 @@ class ThreadState(CallFinder):
         """For a module's variables, which do not go away, the store and identity noted last."""
         self.current: OpVariant | None = None
         """The op whose kernels are now being run."""
-        self.running: list[tuple[KernelVariant, Any, Raw]] = []
-        """The kernels it ran so far, each with its inputs and output."""
-        self.ran: list[tuple[KernelVariant, Any, Raw]] = []
+        self.running: list[tuple[KernelVariant, Any, Raw, Any]] = []
+        """The kernels it ran so far, each with its inputs, output and fingerprints."""
+        self.ran: list[tuple[KernelVariant, Any, Raw, Any]] = []
         """Those of the op that has just ended."""
         hide_methods(self, STATE_METHODS, recorder.options.unseen)
 
@@ -190,13 +192,26 @@ class ThreadState(CallFinder):
         self.recorder.add_op(another)
         return another
 
+    def look_at(self, variant: OpVariant, result: Any, args: Any, kwargs: Any) -> None:
+        """Note what a call returned; only where that was asked for."""
+        raise NotImplementedError
+
     def failed(self, variant: OpVariant, error: BaseException, args: Any, kwargs: Any) -> OpVariant:
         """The variant of a call that raised."""
         return self.with_output(variant, describe_error(error), args, kwargs)
 
     # Kernels
 
-    def add_kernel(self, function: Any, args: Any, kwargs: Any, inputs: Any, output: Raw) -> None:
+    def look_at_kernel(self, function: Any, result: Any) -> Any:
+        """Fingerprints of what an aten operator returned; only where that was asked for."""
+        raise NotImplementedError
+
+    def keep_looks(self, kernel: KernelVariant, looks: Any) -> None:
+        """Note the fingerprints of a kernel that was counted for good."""
+
+    def add_kernel(
+        self, function: Any, args: Any, kwargs: Any, inputs: Any, output: Raw, looks: Any = None
+    ) -> None:
         """Record a call of an aten operator for the op that is now running."""
 
         def texts() -> tuple[str, ...]:
@@ -205,20 +220,27 @@ class ThreadState(CallFinder):
         parent = self.current
         if parent is not None:
             kernel = self._count_kernel(parent, parent.site, function, texts, inputs, output)
-            self.running.append((kernel, inputs, output))
+            self.running.append((kernel, inputs, output, looks))
             return
         frame = sys._getframe(2)
         activation = self.locate(frame)
         site = site_of(activation, frame.f_lasti)
-        self._count_kernel(None, site, function, texts, inputs, output)
+        self.keep_looks(self._count_kernel(None, site, function, texts, inputs, output), looks)
 
     def _move_kernels(self, parent: OpVariant) -> None:
         """Count the kernels of the call that has just ended for the variant it turned out to be."""
-        for kernel, inputs, output in self.ran:
+        for index, (kernel, inputs, output, looks) in enumerate(self.ran):
             kernel.count -= 1
             texts = kernel.arguments
             function = kernel.function
-            self._count_kernel(parent, parent.site, function, lambda: texts, inputs, output)  # noqa: B023
+            moved = self._count_kernel(parent, parent.site, function, lambda: texts, inputs, output)  # noqa: B023
+            self.ran[index] = (moved, inputs, output, looks)
+        self.settle_kernels()
+
+    def settle_kernels(self) -> None:
+        """The kernels of the call that has just ended are counted for good."""
+        for kernel, _, _, looks in self.ran:
+            self.keep_looks(kernel, looks)
         self.ran = []
 
     def _count_kernel(

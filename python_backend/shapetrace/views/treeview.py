@@ -43,6 +43,7 @@ from shapetrace.views.styled import (
     printable,
 )
 from shapetrace.views.summary import closing, header
+from shapetrace.views.values import value_spans
 
 _LEAST_BODY = 40
 """Columns that a row keeps however deep it stands; past that, lines outgrow the width."""
@@ -130,6 +131,7 @@ class _TreeWriter:
             detail_room = room - line_cells(_module_title(call, marks, 0))
             self._write_titled(head, _module_title(call, marks, detail_room), place)
             self._write_flow(call, flow, row_head)
+        self._write_values(call, row_head)
         self._write_error(call, row_head, whole=False)
         if call.note is not None:
             self._write_row(row_head, ((printable(call.note), "note"),))
@@ -157,7 +159,14 @@ class _TreeWriter:
         if op.error is None:
             room = self._room(row_head) - _ROLE_WIDTH
             self._write_operand(Operand("Output", outcome(op, room)), row_head)
+        self._write_values(op, row_head)
         self._write_error(op, row_head, whole=True)
+
+    def _write_values(self, call: Op | ModuleCall, row_head: str) -> None:
+        """What came out in numbers, where the recording looked at that."""
+        spans = value_spans(call.fingerprints)
+        if spans:
+            self._write_row(row_head, (("Values:".ljust(_ROLE_WIDTH), "role"), *spans))
 
     def _write_operand(self, operand: Operand, row_head: str) -> None:
         role = f"{operand.role}:" if operand.role else ""

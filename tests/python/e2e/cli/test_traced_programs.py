@@ -118,6 +118,33 @@ def test_level_aten_and_other_options_reach_the_recorder(tmp_path: Path) -> None
     assert calls(trace, "exp()") < 4
 
 
+def test_equal_runs_have_equal_fingerprints_and_others_do_not(tmp_path: Path) -> None:
+    body = """
+        torch.manual_seed(0)
+        net = nn.Linear(4, 2)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        with torch.no_grad():
+            net.bias += float(sys.argv[1])
+        step(0)
+    """
+    write(tmp_path, body)
+    traces = []
+    for bias in ("0", "0", "0.01"):
+        outcome = run(tmp_path, "--fingerprint", "-o", "run.json", "script.py", bias)
+        assert outcome.code == 0
+        assert "Values: " in outcome.stdout
+        traces.append(codec.load(tmp_path / "run.json"))
+    one, again, other = [
+        {op.label: op.fingerprints for op in trace.ops if op.direct} for trace in traces
+    ]
+    assert one == again
+    assert one["exp()"] != other["exp()"]
+    assert one["exp()"][0].outputs[0].count == 6
+    without = run(tmp_path, "-o", "run.json", "script.py", "0")
+    assert "Values: " not in without.stdout
+    assert "fingerprints" not in (tmp_path / "run.json").read_text()
+
+
 def test_stop_after_trace(tmp_path: Path) -> None:
     write(tmp_path, LOOP)
     outcome = run(tmp_path, "--stop-after-trace", "--passes", "2", "-o", "a.json", "script.py")

@@ -53,6 +53,7 @@ def test_options_of_run_with_their_defaults() -> None:
         "level": "torch",
         "settle_after": None,
         "expand_fused": False,
+        "fingerprint": False,
         "output": None,
         "view": "tree",
         "color": "auto",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from torch import nn
 
 import shapetrace
@@ -40,6 +42,18 @@ def nothing_left_behind() -> Iterator[None]:
         for each in (before, after)
     )
     assert before.changes(after) == []
+
+
+@pytest.fixture
+def single_process_group() -> Iterator[None]:
+    """A process group of one, which talks to nobody."""
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    hook = sys.excepthook
+    torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=1)
+    yield
+    torch.distributed.destroy_process_group()
+    sys.excepthook = hook  # which torch puts its own in front of, for good
 
 
 @pytest.fixture

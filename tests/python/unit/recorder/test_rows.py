@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from shapetrace._errors import TraceFileError
+from shapetrace.events.fingerprint import CallFingerprints
 from shapetrace.events.model import ModuleCall, Op, Trace, Variable
 from shapetrace.events.rows import RowReader
 from shapetrace.events.update import Update
@@ -31,6 +32,7 @@ class Follower:
         self.modules: dict[int, ModuleCall] = {}
         self.ops: dict[int, Op] = {}
         self.variables: dict[int, Variable] = {}
+        self.fingerprints: dict[int, tuple[CallFingerprints, ...]] = {}
         self.updates: list[Update] = []
 
     def read(self, *, final: bool = False, changes: bool = False) -> Update | None:
@@ -42,6 +44,7 @@ class Follower:
         self.modules |= {module.id: module for module in update.modules}
         self.ops |= {op.id: op for op in update.ops}
         self.variables |= update.variables
+        self.fingerprints |= update.fingerprints
         for number, count in update.counts.items():
             if count == 0:
                 del self.ops[number]
@@ -64,6 +67,7 @@ class Follower:
             *self.modules.values(),
             *sorted(self.ops.values(), key=lambda op: op.id),
         ]
+        ours = [replace(it, fingerprints=self.fingerprints.get(it.id, ())) for it in ours]
         theirs: list[ModuleCall | Op] = [*trace.modules, *trace.ops]
         found = [
             f"{a!r}\n  {b!r}" for a, b in zip(ours, theirs, strict=True) if _bare(a) != _bare(b)
@@ -91,16 +95,19 @@ class Block(nn.Module):
         return torch.maximum(h, x)
 
 
-def recording(level: str = "torch") -> Recorder:
-    recorder = Recorder(RecorderOptions(level=level))
+def recording(level: str = "torch", fingerprint: bool = False) -> Recorder:
+    recorder = Recorder(RecorderOptions(level=level, fingerprint=fingerprint))
     recorder.start()
     return recorder
 
 
+@pytest.mark.parametrize("fingerprint", [False, True])
 @pytest.mark.parametrize("level", ["torch", "aten"])
-def test_a_recording_that_is_followed_is_the_snapshot_at_its_end(level: str) -> None:
+def test_a_recording_that_is_followed_is_the_snapshot_at_its_end(
+    level: str, fingerprint: bool
+) -> None:
     model = nn.Sequential(Block(), Block())
-    recorder = recording(level)
+    recorder = recording(level, fingerprint)
     try:
         follower = Follower(recorder)
         for length in [2, 3, 2, *range(4, 40)]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-
 import pytest
 import torch
 
@@ -202,18 +199,6 @@ def test_distributed_tensor_tells_its_placements(single_process_group: None) -> 
     (operand,) = next(op for op in trace.ops if op.name == "torch.Tensor.mul").inputs
     assert facts(operand) == "float32 (4, 2) cpu strided DTensor"
     assert operand.placements == "S(0)"
-
-
-@pytest.fixture
-def single_process_group() -> Iterator[None]:
-    """A process group of one, which talks to nobody."""
-    from torch.testing._internal.distributed.fake_pg import FakeStore
-
-    hook = sys.excepthook
-    torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=1)
-    yield
-    torch.distributed.destroy_process_group()
-    sys.excepthook = hook  # which torch puts its own in front of, for good
 
 
 def test_containers_of_tensors_as_arguments_and_results(traced: Traced) -> None:
