@@ -241,21 +241,11 @@ class FunctionListener:
         iteration, wanted, _, seen, simple, _ = state
         want = simple.get(name)
         if want is not None and type(value) is Tensor and is_ordinary(value):
-            try:
-                last = want.last
-                if last is not None and name not in seen and last.is_still(value):
-                    seen[name] = last
-                    return
-                want.last = seen[name] = plain = SeenPlain(value)
-                plain.version = value._version
-                variable = self._variables[want.variable]
-                if variable.pre_save_callbacks:
-                    variable.save(want.name, value, iteration)
-                else:
-                    variable.keep(want.name, copied_ordinary(value), iteration)
-            except Exception as error:
-                want.last = None
-                self._capture.failed(error, want.name, iteration)
+            last = want.last
+            if last is not None and name not in seen and last.is_still(value):
+                seen[name] = last
+            else:
+                seen[name] = self._save_ordinary(want, value, iteration)
             return
         for want in wanted.get(name, ()):
             key = name if name in simple else want
@@ -272,19 +262,34 @@ class FunctionListener:
             except Exception as error:
                 self._capture.failed(error, want.name, iteration)
 
+    def _save_ordinary(self, want: Want, value: Tensor, iteration: Iteration) -> SeenPlain:
+        """Save an ordinary tensor, and remember it."""
+        want.last = now = SeenPlain(value)
+        now.version = value._version
+        try:
+            variable = self._variables[want.variable]
+            if variable.pre_save_callbacks:
+                variable.save(want.name, value, iteration)
+            else:
+                variable.keep(want.name, copied_ordinary(value), iteration)
+        except Exception as error:
+            want.last = None
+            self._capture.failed(error, want.name, iteration)
+        return now
+
     def returned(self, state: Any, value: Any, line: int) -> None:
         """The call has returned."""
         iteration = state[0]
         for want in state[2]:
             try:
                 last = want.last
-                if last is None or not last.is_still(value):
-                    variable = self._variables[want.variable]
-                    if is_ordinary(value) and not variable.pre_save_callbacks:
-                        variable.keep(want.name, copied_ordinary(value), iteration)
-                    else:
-                        variable.save(want.name, value, iteration)
-                    want.last = lasting(value)
+                if last is not None and last.is_still(value):
+                    continue
+                if type(value) is Tensor and is_ordinary(value):
+                    self._save_ordinary(want, value, iteration)
+                    continue
+                self._variables[want.variable].save(want.name, value, iteration)
+                want.last = lasting(value)
             except Exception as error:
                 self._capture.failed(error, want.name, iteration)
         if state[5]:

@@ -254,9 +254,14 @@ class _Running:
             self._gather(mode, number, left[number])
 
     def _gather(self, mode: Mode, number: int, variables: Iterable[Variable]) -> None:
-        entries: dict[str, ResultEntry] = {}
+        rank = self._gathering.rank
+        if len(self._variables) == 1:
+            entries = self._variables[0].hand_over(mode, number, rank)
+            self._take_in(self._gathering.hand_in(Round(number, rank, mode, entries)))
+            return
+        entries = {}
         for variable in variables:
-            handed_over = variable.hand_over(mode, number, self._gathering.rank)
+            handed_over = variable.hand_over(mode, number, rank)
             index = self._variables.index(variable)
             if index:
                 # Others may have values of the same name.
@@ -264,8 +269,7 @@ class _Running:
                     f"{name}{_OF_VARIABLE}{index}": handed_over[name] for name in handed_over
                 }
             entries.update(handed_over)
-        handed = Round(number, self._gathering.rank, mode, entries)
-        self._take_in(self._gathering.hand_in(handed))
+        self._take_in(self._gathering.hand_in(Round(number, rank, mode, entries)))
 
     def _take_in(self, complete: Iterable[Gathered]) -> None:
         for gathered in complete:

@@ -19,6 +19,7 @@ from shapetrace.instrument.interface import Call, Interest, Listener
 UNHEARD: Final[tuple[tuple[()]]] = ((),)
 """What the body of a call is run with that nobody listens to."""
 
+_MODULES: Final = sys.modules
 _FEW: Final = 64
 """So many calls are remembered at least before those that are over are forgotten."""
 
@@ -287,9 +288,19 @@ class Site:
     # What follows is written out at length: it runs for every call and nearly every statement.
 
     def enter(self, *values: object) -> object:
-        """A call has begun, with the first parameter and then what the marks say."""
-        if _is_compiling():
-            return UNHEARD
+        """A call has begun, with the first parameter and then what the marks say.
+
+        While torch makes a graph of what runs, our hooks are no part of that.
+        """
+        compiler: Any = _MODULES.get("torch.compiler")
+        if compiler is not None:
+            try:
+                # What is_compiling() asks, but for scripted code, which has no hooks.
+                is_compiling = compiler._is_compiling_flag
+            except AttributeError:
+                is_compiling = _is_compiling(compiler)
+            if is_compiling:
+                return UNHEARD
         plan = self.plan
         first: Any = values[0]
         if plan.leads_with_rest:
@@ -412,12 +423,7 @@ class _Silence:
         return _nothing
 
 
-def _is_compiling() -> bool:
-    """Whether torch makes a graph of what runs, of which our hooks are no part."""
-    compiler = sys.modules.get("torch.compiler")
-    try:
-        # What is_compiling() asks, but for scripted code, which has no hooks.
-        return compiler._is_compiling_flag  # type: ignore[union-attr, no-any-return]
-    except AttributeError:
-        is_compiling = getattr(compiler, "is_compiling", None)
-        return is_compiling is not None and bool(is_compiling())
+def _is_compiling(compiler: Any) -> bool:
+    """Whether a torch that has no flag for it makes a graph of what runs."""
+    is_compiling = getattr(compiler, "is_compiling", None)
+    return is_compiling is not None and bool(is_compiling())
