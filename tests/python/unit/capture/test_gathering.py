@@ -121,9 +121,7 @@ def test_names_and_counts_may_differ(store: Any) -> None:
     other.hand_in(a_round(1, 1, "only here", name="y"))
     other.hand_in(a_round(2, 1, "a", "b", "c"))
     other.finish()
-    main.hand_in(a_round(1, 0))
-    main.hand_in(a_round(2, 0))
-    first, second = main.finish()
+    first, second = *main.hand_in(a_round(1, 0)), *main.hand_in(a_round(2, 0)), *main.finish()
     assert first["y"] == ResultEntry([1], [1], ["only here"])
     assert second["x"] == ResultEntry([2, 2, 2, 2], [0, 1, 1, 1], ["0:2", "a", "b", "c"])
 
@@ -283,8 +281,7 @@ def test_a_rank_that_waits_for_rank_0_itself_is_given_up(store: Any) -> None:
 
     thread = threading.Thread(target=standing)
     thread.start()
-    main.hand_in(a_round(1, 0))
-    gathered = main.finish()
+    gathered = [*main.hand_in(a_round(1, 0)), *main.finish()]
     event.set()
     thread.join(WITHIN)
     others[0].finish()
