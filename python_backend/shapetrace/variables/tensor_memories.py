@@ -144,7 +144,8 @@ class TensorMemory:
             if layout is None or not address or tensors.transforming() is not None:
                 return
             reach = tensor.storage_offset() * look.itemsize + layout.reach
-            if reach <= tensor.untyped_storage().nbytes() and not tensor.is_neg():
+            is_whole_truth = not (tensor.is_neg() or tensor.is_conj())
+            if is_whole_truth and reach <= tensor.untyped_storage().nbytes():
                 self.content = read(address, layout)
                 self.layout = layout
         except Exception:  # functorch's tensors and those that are only described have no storage

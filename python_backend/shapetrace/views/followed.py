@@ -170,7 +170,7 @@ def _change(
     left: list[Span],
     options: FollowedOptions,
 ) -> list[Span]:
-    room = _room(left, options)
+    room = max(options.width - line_cells(left) - len(_GAP[0]), _LEAST_VALUE)
     if after is None:
         return [("removed", "note")]
     if before is None:

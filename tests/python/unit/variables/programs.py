@@ -8,7 +8,6 @@ import re
 import sys
 import textwrap
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from shapetrace.events.followed import (
@@ -42,9 +41,10 @@ class Program:
         specification = importlib.util.spec_from_file_location(self.name, self.path)
         assert specification is not None
         assert specification.loader is not None
-        self.module: Any = importlib.util.module_from_spec(specification)
-        self.module.told = self.events.append
-        sys.modules[self.name] = self.module
+        module = importlib.util.module_from_spec(specification)
+        self.module: Any = module
+        vars(module)["told"] = self.events.append
+        sys.modules[self.name] = module
         specification.loader.exec_module(self.module)
 
     def line(self, mark: str) -> int:
@@ -84,8 +84,3 @@ class Program:
 
 def text(value: Any) -> str:
     return "nothing" if value is None else value_text(value.value)
-
-
-def module_of(program: Program) -> ModuleType:
-    module: ModuleType = program.module
-    return module

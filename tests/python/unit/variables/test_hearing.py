@@ -421,9 +421,10 @@ def test_a_decorated_function_is_the_function_itself(program: Load) -> None:
     """)
     followed: Any = it.module.followed
     assert followed is it.module.before
-    assert str(inspect.signature(followed)) == "(x: 'int', *, y: 'str' = 'a') -> 'float'" or str(
-        inspect.signature(followed)
-    ) == "(x: int, *, y: str = 'a') -> float"
+    assert (
+        str(inspect.signature(followed)) == "(x: 'int', *, y: 'str' = 'a') -> 'float'"
+        or str(inspect.signature(followed)) == "(x: int, *, y: str = 'a') -> float"
+    )
     assert followed.__doc__ == "What it does."
     assert inspect.getsource(followed).startswith("def plain")
     assert followed.__code__.co_varnames == it.module.code.co_varnames
@@ -493,6 +494,5 @@ def test_a_handler_that_fails_is_left_out(
     assert (it.module.f(1), it.module.f(2)) == (1, 2)
     error = capsys.readouterr().err
     assert error == (
-        "shapetrace: the handler of followed values has failed and is left out: "
-        "ValueError: mine\n"
+        "shapetrace: the handler of followed values has failed and is left out: ValueError: mine\n"
     )
