@@ -187,7 +187,7 @@ def _change(
         note = f"  {', '.join(words)}"
         return [*_value(after, max(room - len(note), _LEAST_VALUE)), (note, "note")]
     note = f"  {', '.join(words)}" if words and before.kind != followed.SCALAR else ""
-    half = max((room - 3 - len(note)) // 2, _LEAST_VALUE)
+    half = max((room - 3 - len(note)) // 2, _LEAST_VALUE // 2)
     spare = max(half - len(one), 0)
     first = _fit(before, names[0], max(half, room - 3 - len(note) - len(other)))
     second = _fit(after, names[1], half + spare)
