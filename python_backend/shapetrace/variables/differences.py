@@ -21,6 +21,7 @@ from shapetrace.variables.memories import (
 from shapetrace.variables.numbers import Numbers, is_within
 from shapetrace.variables.tensor_memories import TensorMemory
 
+NO_PARTS: Final[tuple[tuple[PartChanged, ...], int]] = ((), 0)
 MOST_PARTS: Final = 4
 """So many parts of a container are told of; the others are counted."""
 
@@ -56,7 +57,7 @@ def parts_of(
 ) -> tuple[tuple[PartChanged, ...], int]:
     """The first parts of a container that differ, and how many more do."""
     if not isinstance(before, ContainerMemory) or not isinstance(after, ContainerMemory):
-        return (), 0
+        return NO_PARTS
     changed = list(_parts(before, after, "", tolerance))
     return tuple(changed[:MOST_PARTS]), max(len(changed) - MOST_PARTS, 0)
 

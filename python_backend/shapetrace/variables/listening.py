@@ -11,6 +11,7 @@ from types import CodeType, FrameType
 from typing import Any, Final
 
 from shapetrace.events.followed import (
+    CONTAINER,
     CallBegan,
     CallEnded,
     FollowedValue,
@@ -20,7 +21,7 @@ from shapetrace.events.followed import (
 from shapetrace.variables import calls
 from shapetrace.variables.calls import Running, around, frame_of_program, label, running
 from shapetrace.variables.describing import describe
-from shapetrace.variables.differences import differences, parts_of
+from shapetrace.variables.differences import NO_PARTS, differences, parts_of
 from shapetrace.variables.loaded import loaded_tensors
 from shapetrace.variables.memories import Memory, PlainMemory, remember
 from shapetrace.variables.names import FollowedName
@@ -247,7 +248,9 @@ class FunctionListener:
         differs = differences(before, after, is_same_object, followed.tolerance)
         if not differs:
             return
-        parts, more = parts_of(before, after, followed.tolerance)
+        parts, more = NO_PARTS
+        if after.described.kind == CONTAINER:
+            parts, more = parts_of(before, after, followed.tolerance)
         self._outlets.tell(
             VariableChanged(
                 call=state.running.call,
@@ -301,6 +304,9 @@ class FunctionListener:
 
 
 def _remembered(value: Any, followed: Followed) -> Memory:
+    tensors = loaded_tensors()
+    if tensors is not None and type(value) in tensors.plain:
+        return TensorMemory(value, tensors, followed.tolerance is not None)
     return remember(value, followed.tolerance is not None)
 
 

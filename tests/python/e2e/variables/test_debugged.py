@@ -18,21 +18,8 @@ from tests.support.session_server import HIDING_RULE
 pytestmark = pytest.mark.e2e
 
 PROGRAM = """
-import json, os
 import torch
-
-if os.environ.get("HISTORY"):
-    from shapetrace import auto_diff, var_tracker
-    from shapetrace.events.followed import to_json
-    history = open(os.environ["HISTORY"], "w", buffering=1)
-    def told(event):
-        history.write(json.dumps(to_json(event)) + "\\n")
-else:
-    told = None
-    def var_tracker(*names, handler=None):
-        return lambda function: function
-    def auto_diff(**options):
-        return lambda function: function
+from history import auto_diff, told, var_tracker
 
 class Cache:
     def __init__(self):
@@ -77,6 +64,23 @@ def main():
 main()
 """
 
+HISTORY = """
+import json, os
+
+if os.environ.get("HISTORY"):
+    from shapetrace import auto_diff, var_tracker
+    from shapetrace.events.followed import to_json
+    history = open(os.environ["HISTORY"], "w", buffering=1)
+    def told(event):
+        history.write(json.dumps(to_json(event)) + "\\n")
+else:
+    told = None
+    def var_tracker(*names, handler=None):
+        return lambda function: function
+    def auto_diff(**options):
+        return lambda function: function
+"""
+
 EXPECTED = [
     ("cached", "self.k", "kind"),
     ("floats", "x", "kind"),
@@ -96,7 +100,8 @@ def compare(drive: Drive, directory: Path, how: Launch | None = None) -> None:
     script = Script.write(PROGRAM, directory)
     just_my_code = how.just_my_code if how else True
     path = {"PYTHONPATH": str(BACKEND)}
-    rules = [HIDING_RULE]
+    helper = Script.write(HISTORY, directory, "history.py")
+    rules = [HIDING_RULE, {"path": str(helper.path), "include": False}]
     without = debug(script, drive, Launch(environment=path, just_my_code=just_my_code, rules=rules))
     history = directory / "history.jsonl"
     followed = Launch(
