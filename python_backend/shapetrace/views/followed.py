@@ -53,7 +53,7 @@ def event_text(event: FollowedEvent, options: FollowedOptions) -> StyledText:
     if isinstance(event, VariableChanged):
         return StyledText(tuple(_changed(event, options)))
     if isinstance(event, CallEnded):
-        return StyledText(((*ended_line(event, options), time_span(event)),))
+        return StyledText(((*ended_line(event, options), time_span(event.seconds)),))
     place = ""
     if event.file is not None:
         place = f"{place_text(event.file, event.line, options.base)}: "
@@ -231,9 +231,9 @@ def ended_line(event: CallEnded, options: FollowedOptions) -> Line:
     return (*left, *_value(event.value, max(room, _LEAST_VALUE)))
 
 
-def time_span(event: CallEnded) -> Span:
+def time_span(seconds: float) -> Span:
     """How long it took."""
-    return (f"  {seconds_text(event.seconds)}", "count")
+    return (f"  {seconds_text(seconds)}", "count")
 
 
 def _value(value: FollowedValue, room: int) -> list[Span]:
