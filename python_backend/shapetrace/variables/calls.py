@@ -114,13 +114,14 @@ def flavor_of(code: CodeType) -> str:
 
 
 _main_process = os.getpid()
-_process_name: str | None = None
+process_name: str | None = None
+"""What this process is called, where it was started by another one of the program's."""
 _main_thread = threading.main_thread().ident
 
 
 def label(is_async: bool) -> str | None:
     """What tells apart calls that run in turns; None for the main thread of the main process."""
-    names = [_process_name] if _process_name else []
+    names = [process_name] if process_name else []
     number = threading.get_ident()
     if number != _main_thread:
         # Not current_thread(), which would enter threads that Python does not know.
@@ -150,19 +151,14 @@ def _task_name() -> str | None:
         return None  # another library's tasks
 
 
-def is_worker() -> bool:
-    """Whether this process was started by another one of the program's."""
-    return _process_name is not None
-
-
 def _name_process() -> None:
-    global _process_name
+    global process_name
     multiprocessing: Any = sys.modules.get("multiprocessing.process")
     parent = None if multiprocessing is None else multiprocessing.parent_process()
     if parent is not None:
-        _process_name = multiprocessing.current_process().name
+        process_name = multiprocessing.current_process().name
     elif os.getpid() != _main_process:
-        _process_name = f"process {os.getpid()}"
+        process_name = f"process {os.getpid()}"
 
 
 def _after_fork_in_child() -> None:

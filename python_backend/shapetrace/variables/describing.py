@@ -23,8 +23,13 @@ _known: dict[Any, FollowedValue] = {}
 """Arrays that look alike share their description."""
 
 
+_NONE: Final = FollowedValue(followed.SCALAR, Other("None"))
+
+
 def describe(value: Any) -> FollowedValue:
     """What a value looks like."""
+    if value is None:
+        return _NONE
     tensors = loaded_tensors()
     if tensors is None:
         return _described(value, tensors, 0, [MOST_LOOKED_AT])

@@ -102,7 +102,7 @@ def write(stream: Any, text: str) -> None:
     """Write lines to a stream all at once, so that those of other threads do not come between."""
     try:
         stream.write(text)
-        if calls.is_worker():
+        if calls.process_name is not None:
             # Processes share what stdout goes to; what is kept back would be cut anywhere.
             stream.flush()
     except (AttributeError, OSError, ValueError):
@@ -138,18 +138,19 @@ class Outlets:
 
     def __init__(self, outlets: tuple[Outlet, ...]) -> None:
         self.all = outlets
+        printing = [outlet for outlet in outlets if isinstance(outlet, Printing)]
+        self._idle = [outlet for outlet in outlets if isinstance(outlet, Idle)]
+        is_only = len(printing) == 1 and 1 + len(self._idle) == len(outlets)
+        self._only = printing[0] if is_only else None
 
     def printing(self) -> Printing | None:
         """Where there is nothing but printing, that: it needs no event for what it knows."""
-        if _telling.is_on:
+        if self._only is None or _telling.is_on:
             return None
-        found = None
-        for outlet in self.all:
-            if isinstance(outlet, Printing) and found is None:
-                found = outlet
-            elif not (isinstance(outlet, Idle) and outlet.is_idle()):
+        for outlet in self._idle:
+            if not outlet.is_idle():
                 return None
-        return found
+        return self._only
 
     def tell(self, event: FollowedEvent) -> None:
         """Tell of an event."""
@@ -167,6 +168,7 @@ class Outlets:
 
     def _leave_out(self, outlet: Outlet, error: Exception) -> None:
         self.all = tuple(each for each in self.all if each is not outlet)
+        self._only = None
         what = "printing" if isinstance(outlet, Printing) else "the handler of followed values"
         complain(f"{what} has failed and is left out: {type(error).__name__}: {error}")
 

@@ -21,12 +21,14 @@ from shapetrace.views.followed import (
     began_line,
     ended_line,
     event_text,
+    seconds_text,
     time_span,
 )
 from shapetrace.views.styled import Line, StyledText
 from shapetrace.views.terminal import to_text
 
 _MOST_KNOWN: Final = 2048
+_SAMPLE: Final = 1e-6
 _SHARED: Final = (followed.TENSOR, followed.ARRAY, followed.SCALAR)
 """Kinds of values that share their description with those that look alike."""
 
@@ -40,6 +42,9 @@ class Rendering:
         self._encoding = encoding
         self._known: dict[object, tuple[str, object]] = {}
         """Texts, with what was described, so that what they are known by stays its own."""
+        sample = self.lines([(time_span(_SAMPLE),)])
+        self._around_time = sample.split(seconds_text(_SAMPLE))
+        """What stands before and after a time."""
 
     def lines(self, lines: Iterable[Line]) -> str:
         """Lines as text."""
@@ -64,7 +69,10 @@ class Rendering:
 
     def time(self, seconds: float) -> str:
         """What is written behind the end of a call."""
-        return self.lines([(time_span(seconds),)])
+        if len(self._around_time) != 2:  # the encoding has no µ
+            return self.lines([(time_span(seconds),)])
+        before, after = self._around_time
+        return f"{before}{seconds_text(seconds)}{after}"
 
     def _changed(self, event: VariableChanged) -> str:
         before, after = event.before, event.after
