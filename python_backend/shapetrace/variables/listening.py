@@ -109,6 +109,7 @@ class FunctionListener:
         self._stats = stats
         self._parameters = parameters_of(code)
         self._flavor = calls.flavor_of(code)
+        self._has_failed = False
         self._is_async = self._flavor in ("coroutine", "async generator")
         self._roots = {each.name.root for each in everything}
         self._named: dict[tuple[str, int], NamedValue] = {}
@@ -117,9 +118,24 @@ class FunctionListener:
 
     def entered(self, call: object) -> CallState | None:
         """A call has begun."""
-        if is_telling():
+        try:
+            return self._entered(sys._getframe(1))
+        except Exception as error:
+            self._fault(error)
             return None
-        frame = frame_of_program(sys._getframe(1))
+
+    def _fault(self, error: Exception) -> None:
+        """A mistake of ours, which is not to become the program's. It is said once."""
+        if not self._has_failed:
+            self._has_failed = True
+            kind = type(error).__name__
+            complain(f"something is missing of {self._function}: {kind}: {error}")
+
+    def _entered(self, hook: FrameType) -> CallState | None:
+        tensors = loaded_tensors()
+        if is_telling() or (tensors is not None and tensors.tracing() is not None):
+            return None
+        frame = frame_of_program(hook)
         if frame is None:
             return None
         outer, callers = around(frame)
@@ -222,13 +238,16 @@ class FunctionListener:
         if slots is None:
             return
         for slot in slots:
-            found = resolve(value, slot.steps) if slot.steps else value
-            if found is MISSING:
-                slot.memory = None
-                continue
-            known = slot.memory
-            if known is None or not known.is_same(found):
-                self._changed(state, slot, found, line)
+            try:
+                found = resolve(value, slot.steps) if slot.steps else value
+                if found is MISSING:
+                    slot.memory = None
+                    continue
+                known = slot.memory
+                if known is None or not known.is_same(found):
+                    self._changed(state, slot, found, line)
+            except Exception as error:
+                self._fault(error)
 
     def looked_at_all(
         self,
@@ -302,7 +321,10 @@ class FunctionListener:
     def returned(self, state: Any, value: Any, line: int) -> None:
         """The call has returned."""
         state.is_over = True
-        self._end(state, "returned", self._described(value, self._stats), line)
+        try:
+            self._end(state, "returned", self._described(value, self._stats), line)
+        except Exception as error:
+            self._fault(error)
 
     def left(self, state: CallState, frame: FrameType) -> None:
         """The call is over and has not returned: it has raised, or was thrown away."""
@@ -316,7 +338,7 @@ class FunctionListener:
                 outcome = "raised"
             self._end(state, outcome, None, line)
         except Exception as error:
-            complain(f"following {self._function} has failed: {type(error).__name__}: {error}")
+            self._fault(error)
 
     def _end(self, state: CallState, outcome: str, value: FollowedValue | None, line: int) -> None:
         call, seconds = state.running, perf_counter() - state.began
