@@ -14,7 +14,6 @@ from shapetrace.events.followed import (
     CONTAINER,
     CallBegan,
     CallEnded,
-    Caller,
     FollowedValue,
     NamedValue,
     VariableChanged,
@@ -27,13 +26,12 @@ from shapetrace.variables.loaded import loaded_tensors
 from shapetrace.variables.memories import Memory, PlainMemory, remember
 from shapetrace.variables.names import FollowedName
 from shapetrace.variables.outlets import Outlets, complain, is_telling
-from shapetrace.variables.rendering import argument_key, call_key, change_key, end_key
+from shapetrace.variables.rendering import call_key, change_key, end_key
 from shapetrace.variables.resolving import MISSING, resolve
 from shapetrace.variables.statistics import with_statistics
 from shapetrace.variables.tensor_memories import TensorMemory
 
 _OURS_AND_THE_FRAMES: Final = 3
-_MOST_NAMED: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +110,6 @@ class FunctionListener:
         self._has_failed = False
         self._is_async = self._flavor in ("coroutine", "async generator")
         self._roots = {each.name.root for each in everything}
-        self._named: dict[tuple[str, int], NamedValue] = {}
-        """Arguments as they were told of, by their descriptions, which they keep."""
         self._whole = {each.name.root for each in everything if not each.name.steps}
 
     def entered(self, call: object) -> CallState | None:
@@ -135,9 +131,11 @@ class FunctionListener:
         tensors = loaded_tensors()
         if is_telling() or (tensors is not None and tensors.tracing() is not None):
             return None
-        frame = frame_of_program(hook)
-        if frame is None:
-            return None
+        frame = hook.f_back
+        if frame is None or frame.f_code.co_name != self._code.co_name:
+            frame = frame_of_program(hook)
+            if frame is None:
+                return None
         outer, callers = around(frame)
         number = calls.next_number()
         if calls.is_new_process:
@@ -150,9 +148,17 @@ class FunctionListener:
         thread = label(self._is_async)
         state = CallState(self, id(frame), now, slots, thread)
         arguments = self._arguments(frame, slots)
-        if self._began_again(now.depth, thread, callers, arguments):
-            state.began = perf_counter()
-            return state
+        printing = self._outlets.printing()
+        if printing is not None:
+            caller = callers[0] if callers else None
+            values = [value for _, value, _ in arguments]
+            if printing.again(call_key(self._file, self._line, depth, thread, caller, values)):
+                state.began = perf_counter()
+                return state
+        named = [
+            NamedValue(name, value, not is_argument or name in self._whole, is_argument)
+            for name, value, is_argument in arguments
+        ]
         self._outlets.tell(
             CallBegan(
                 call=number,
@@ -162,7 +168,7 @@ class FunctionListener:
                 file=self._file,
                 line=self._line,
                 callers=callers,
-                arguments=tuple(arguments),
+                arguments=tuple(named),
                 flavor=self._flavor,
                 process=os.getpid(),
                 thread=thread,
@@ -171,29 +177,16 @@ class FunctionListener:
         state.began = perf_counter()
         return state
 
-    def _began_again(
-        self,
-        depth: int,
-        thread: str | None,
-        callers: tuple[Caller, ...],
-        arguments: list[NamedValue],
-    ) -> bool:
-        """Whether nobody is to be told of a call but by lines that were printed before."""
-        printing = self._outlets.printing()
-        if printing is None:
-            return False
-        caller = callers[0] if callers else None
-        keys = [argument_key(argument, depth, thread) for argument in arguments]
-        return printing.again(call_key(self._file, self._line, depth, thread, caller), *keys)
-
-    def _arguments(self, frame: FrameType, slots: dict[str, list[Slot]]) -> list[NamedValue]:
+    def _arguments(
+        self, frame: FrameType, slots: dict[str, list[Slot]]
+    ) -> list[tuple[str, FollowedValue, bool]]:
+        """Arguments, and what is followed in them: names, values, and whether it is an argument."""
         found = []
         values = frame.f_locals
         try:
             for name in self._parameters:
                 if name in values:
-                    value = values[name]
-                    found.append(self._argument(name, self._described(value, self._stats)))
+                    found.append((name, self._described(values[name], self._stats), True))
             for name, all_of_it in slots.items():
                 if name not in values:
                     continue
@@ -204,8 +197,7 @@ class FunctionListener:
                     memory = slot.memory = _remembered(value, slot.followed)
                     if slot.steps:
                         described = self._told(memory, value, slot.followed)
-                        text = slot.followed.name.text
-                        found.append(NamedValue(text, described, True, argument=False))
+                        found.append((slot.followed.name.text, described, False))
             value = None
         finally:
             if sys.version_info < (3, 13) and frame.f_trace is None and sys.gettrace() is None:
@@ -213,15 +205,6 @@ class FunctionListener:
                 if sys.getrefcount(values) <= _OURS_AND_THE_FRAMES:
                     values.clear()
         return found
-
-    def _argument(self, name: str, described: FollowedValue) -> NamedValue:
-        known = self._named.get((name, id(described)))
-        if known is None:
-            known = NamedValue(name, described, name in self._whole)
-            if len(self._named) >= _MOST_NAMED:
-                self._named.clear()
-            self._named[name, id(described)] = known
-        return known
 
     def _described(self, value: Any, stats: bool) -> FollowedValue:
         described = describe(value)

@@ -61,17 +61,15 @@ class Printing:
         if self._is_ready():
             write(self._known, self._rendering.lines(text.lines))
 
-    def again(self, *keys: object, seconds: float | None = None) -> bool:
-        """Print lines that were printed before, if all of these were; a time may follow them."""
+    def again(self, key: object, seconds: float | None = None) -> bool:
+        """Print lines that were printed before, if they were; a time may follow them."""
         if not self._is_ready():
             return True
-        rendering = self._rendering
-        texts = [rendering.known(key) for key in keys]
-        if None in texts:
+        text = self._rendering.known(key)
+        if text is None:
             return False
-        text = "".join(texts)  # type: ignore[arg-type]
         if seconds is not None:
-            text += rendering.time(seconds)
+            text += self._rendering.time(seconds)
         _telling.is_on = True
         try:
             write(self._known, text)
