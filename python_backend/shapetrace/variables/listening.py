@@ -240,29 +240,32 @@ class FunctionListener:
         missing: object,
     ) -> None:
         """Several variables may have changed; most have not, which is seen here."""
-        plain = state.plain
-        tensors = loaded_tensors()
-        may_ask = tensors is None or not tensors.function_modes()
-        address_of = None if tensors is None else tensors.address_of
-        for (name, line, assigned), value in zip(marks, values, strict=True):
-            slot = plain.get(name)
-            if slot is not None and may_ask:
-                known = slot.memory
-                kind = type(known)
-                if kind is TensorMemory:
-                    if (
-                        known.version is not None
-                        and known.reference() is value
-                        and value is not None
-                        and value._version == known.version
-                        and known.address is not None
-                        and address_of(value) == known.address  # type: ignore[misc]
-                    ):
+        try:
+            plain = state.plain
+            tensors = loaded_tensors()
+            may_ask = tensors is None or not tensors.function_modes()
+            address_of = None if tensors is None else tensors.address_of
+            for (name, line, assigned), value in zip(marks, values, strict=True):
+                slot = plain.get(name)
+                if slot is not None and may_ask:
+                    known = slot.memory
+                    kind = type(known)
+                    if kind is TensorMemory:
+                        if (
+                            known.version is not None
+                            and known.reference() is value
+                            and value is not None
+                            and value._version == known.version
+                            and known.address is not None
+                            and address_of(value) == known.address  # type: ignore[misc]
+                        ):
+                            continue
+                    elif kind is PlainMemory and known.value is value:
                         continue
-                elif kind is PlainMemory and known.value is value:
-                    continue
-            if value is not missing:
-                self.looked_at(state, name, value, line, assigned)
+                if value is not missing:
+                    self.looked_at(state, name, value, line, assigned)
+        except Exception as error:
+            self._fault(error)
 
     def _changed(self, state: CallState, slot: Slot, value: Any, line: int) -> None:
         followed, before = slot.followed, slot.memory
