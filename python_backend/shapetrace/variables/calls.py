@@ -9,6 +9,7 @@ import sys
 import threading
 import weakref
 from functools import lru_cache
+from threading import get_ident
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 
@@ -71,6 +72,17 @@ def around(frame: FrameType) -> tuple[Running | None, tuple[Caller, ...]]:
     return None, tuple(callers)
 
 
+def first_caller(frame: FrameType) -> Caller | None:
+    """The function that called what runs in a frame."""
+    outer = frame.f_back
+    while outer is not None:
+        caller = _caller_in(outer)
+        if caller is not None:
+            return caller
+        outer = outer.f_back
+    return None
+
+
 _callers: Final[dict[tuple[int, int], tuple[CodeType, Caller | None]]] = {}
 """By code and instruction; the code is kept, so that its number stays its own."""
 _MOST_CALLERS_KNOWN: Final = 4096
@@ -121,8 +133,10 @@ _main_thread = threading.main_thread().ident
 
 def label(is_async: bool) -> str | None:
     """What tells apart calls that run in turns; None for the main thread of the main process."""
+    number = get_ident()
+    if number == _main_thread and process_name is None and not is_async:
+        return None
     names = [process_name] if process_name else []
-    number = threading.get_ident()
     if number != _main_thread:
         # Not current_thread(), which would enter threads that Python does not know.
         thread = getattr(threading, "_active", {}).get(number)
@@ -164,7 +178,7 @@ def _name_process() -> None:
 def _after_fork_in_child() -> None:
     global is_new_process, _main_thread
     is_new_process = True
-    _main_thread = threading.get_ident()
+    _main_thread = get_ident()
 
 
 is_new_process = True

@@ -12,14 +12,23 @@ from typing import Any, Final
 
 from shapetrace.events.followed import (
     CONTAINER,
+    VALUES,
     CallBegan,
     CallEnded,
+    Caller,
     FollowedValue,
     NamedValue,
     VariableChanged,
 )
 from shapetrace.variables import calls
-from shapetrace.variables.calls import Running, around, frame_of_program, label, running
+from shapetrace.variables.calls import (
+    Running,
+    around,
+    first_caller,
+    frame_of_program,
+    label,
+    running,
+)
 from shapetrace.variables.describing import describe
 from shapetrace.variables.differences import NO_PARTS, differences, parts_of
 from shapetrace.variables.loaded import loaded_tensors
@@ -32,6 +41,7 @@ from shapetrace.variables.statistics import with_statistics
 from shapetrace.variables.tensor_memories import TensorMemory
 
 _OURS_AND_THE_FRAMES: Final = 3
+_VALUES: Final = (VALUES,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +81,10 @@ class CallState:
         self.key = key
         self.running = running
         self.slots = slots
-        self.plain = {
-            name: each[0] for name, each in slots.items() if len(each) == 1 and not each[0].steps
-        }
+        self.plain: dict[str, Slot] = {}
+        for name, each in slots.items():
+            if len(each) == 1 and not each[0].steps:
+                self.plain[name] = each[0]
         """Those of which nothing but the variable itself is followed."""
         self.thread = thread
         self.is_over = False
@@ -136,7 +147,14 @@ class FunctionListener:
             frame = frame_of_program(hook)
             if frame is None:
                 return None
-        outer, callers = around(frame)
+        printing = self._outlets.printing()
+        outer: Running | None = None
+        callers: tuple[Caller, ...] | None = None
+        if running or printing is None:
+            outer, callers = around(frame)
+            caller = callers[0] if callers else None
+        else:
+            caller = first_caller(frame)
         number = calls.next_number()
         if calls.is_new_process:
             calls.name_process()
@@ -148,9 +166,7 @@ class FunctionListener:
         thread = label(self._is_async)
         state = CallState(self, id(frame), now, slots, thread)
         arguments = self._arguments(frame, slots)
-        printing = self._outlets.printing()
         if printing is not None:
-            caller = callers[0] if callers else None
             values = [value for _, value, _ in arguments]
             if printing.again(call_key(self._file, self._line, depth, thread, caller, values)):
                 state.began = perf_counter()
@@ -167,7 +183,7 @@ class FunctionListener:
                 function=self._function,
                 file=self._file,
                 line=self._line,
-                callers=callers,
+                callers=around(frame)[1] if callers is None else callers,
                 arguments=tuple(named),
                 flavor=self._flavor,
                 process=os.getpid(),
@@ -270,10 +286,21 @@ class FunctionListener:
     def _changed(self, state: CallState, slot: Slot, value: Any, line: int) -> None:
         followed, before = slot.followed, slot.memory
         after = slot.memory = _remembered(value, followed)
-        is_same_object = before is not None and before.is_of(value)
-        differs = differences(before, after, is_same_object, followed.tolerance)
-        if not differs:
-            return
+        if (
+            type(before) is TensorMemory
+            and type(after) is TensorMemory
+            and before.described is after.described
+            and before.layout is not None
+            and before.layout is after.layout
+            and before.content != after.content
+            and followed.tolerance is None
+        ):
+            differs: tuple[str, ...] = _VALUES  # as below, for what is most common
+        else:
+            is_same_object = before is not None and before.is_of(value)
+            differs = differences(before, after, is_same_object, followed.tolerance)
+            if not differs:
+                return
         told = self._told(after, value, followed)
         former = None if before is None else before.described
         call = state.running
