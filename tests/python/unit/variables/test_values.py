@@ -103,6 +103,11 @@ def test_arrays(program: Load) -> None:
         "values",
     ]
     assert changes(program, "x = np.float64(2)", np.float64(1)) == ["values"]
+    objects = np.array([1, "a", None, object()], dtype=object)
+    assert changes(program, "y = len(x); x[2] = 5; x[3] = []; y = x", objects) == [
+        "values",
+        "values",
+    ]
 
 
 def test_plain_values(program: Load) -> None:
