@@ -31,12 +31,18 @@ def follow(function: Callable[..., Any], interest: Interest, listener: Listener)
         return followed.add(interest, listener)
 
 
+def own_code(function: types.FunctionType) -> types.CodeType:
+    """The code that a function has without hooks."""
+    followed = _FOLLOWED.get(function)
+    return function.__code__ if followed is None else followed.code
+
+
 class _Followed:
     """A function that somebody follows."""
 
     def __init__(self, function: types.FunctionType) -> None:
         self._function: Final = function
-        self._code: Final = function.__code__
+        self.code: Final = function.__code__
         self._followings: list[Following] = []
 
     def add(self, interest: Interest, listener: Listener) -> Following:
@@ -50,10 +56,10 @@ class _Followed:
 
     def _apply(self, followings: list[Following]) -> None:
         if followings:
-            self._function.__code__ = _rewritten(self._function, self._code, followings)
+            self._function.__code__ = _rewritten(self._function, self.code, followings)
             _FOLLOWED[self._function] = self
         else:
-            self._function.__code__ = self._code
+            self._function.__code__ = self.code
             _FOLLOWED.pop(self._function, None)
         self._followings = followings
 

@@ -225,7 +225,12 @@ class Rewriting:
         sure -= scopes.deleted(node.body)
         changes, where = scopes.may_change(node.test), line_of(node.test)
         self._expressions.within_field(node, "test")
-        before, _ = self._look([], changes, node.test.lineno, sure, where)
+        # Where the body begins: a jump back to it would be at the line of the test once more.
+        inside = _start_of(node.body[0])
+        decorators = getattr(node.body[0], "decorator_list", None)
+        if decorators:
+            inside = line_of(decorators[0])
+        before, _ = self._look([], changes, node.test.lineno, sure, inside)
         node.body, _ = self._block(node.body, sure, before=before)
         before, _ = self._look([], changes, node.test.lineno, sure, where)
         node.orelse, _ = self._block(node.orelse, sure, before=before)

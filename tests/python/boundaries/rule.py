@@ -18,7 +18,10 @@ ALLOWED: dict[str, set[str]] = {
     "process": set(),
     "recorder": {"events", "sinks.base"},
     "instrument": set(),
-    "variables": {"events", "sinks.base", "instrument"},
+    "variables": {
+        *("events", "instrument", "panes", "views"),
+        *("recorder.describe", "recorder.plain_rows"),
+    },
     "capture": {"events", "sinks.base", "instrument"},
     "panes": {"events", "recorder", "views"},
     "agent": {
@@ -38,7 +41,6 @@ OUTSIDE: dict[str, set[str]] = {
     "views": {"rich"},
     "recorder": {"torch"},
     "instrument": {"torch"},
-    "variables": {"numpy", "torch"},
     "capture": {"h5py", "numpy", "torch"},
     "agent": {"_pydevd_bundle", "debugpy", "pydevd", "torch"},
     "server": {"lsprotocol", "pygls"},

@@ -1,0 +1,180 @@
+"""What a value looks like, as an event says it. None of the program's code runs."""
+
+from __future__ import annotations
+
+from collections import UserDict, UserList, deque
+from functools import lru_cache, partial
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, Final
+
+from shapetrace.events import followed
+from shapetrace.events.followed import FollowedValue
+from shapetrace.events.model import Container, Other, Tensor
+from shapetrace.panes.inside import PLAIN, Held, dataclass_fields, held_by, key_text, plain_text
+from shapetrace.panes.loaded import array_type, classes_of, is_kind
+from shapetrace.variables.loaded import Tensors, loaded_tensors
+from shapetrace.variables.tensor_memories import describe_tensor
+
+MOST_DEPTH: Final = 4
+"""How deep containers are looked into."""
+MOST_LOOKED_AT: Final = 256
+"""So many values are looked at in one container and those in it."""
+_MOST_KNOWN: Final = 4096
+
+_known: dict[Any, FollowedValue] = {}
+"""Arrays that look alike share their description."""
+
+
+_NONE: Final = FollowedValue(followed.SCALAR, Other("None"))
+
+
+def describe(value: Any) -> FollowedValue:
+    """What a value looks like."""
+    if value is None:
+        return _NONE
+    tensors = loaded_tensors()
+    if tensors is None:
+        return _described(value, tensors, 0, [MOST_LOOKED_AT])
+    if type(value) in tensors.plain:
+        return describe_tensor(value, tensors)
+    if tensors.function_modes():
+        with tensors.as_is():
+            return _described(value, tensors, 0, [MOST_LOOKED_AT])
+    return _described(value, tensors, 0, [MOST_LOOKED_AT])
+
+
+def _described(value: Any, tensors: Tensors | None, depth: int, budget: list[int]) -> FollowedValue:
+    kind = type(value)
+    if kind in PLAIN:
+        return _described_plain(value)
+    if tensors is not None and is_kind(kind, tensors.tensor):
+        return describe_tensor(value, tensors)
+    arrays = array_type()
+    if arrays is not None:
+        if is_kind(kind, arrays):
+            return describe_array(value, arrays)
+        number = numpy_number_text(value, kind)
+        if number is not None:
+            return FollowedValue(followed.SCALAR, Other(number))
+    torch = None if tensors is None else tensors.torch
+    if torch is not None and kind in torch.symbolic:
+        return FollowedValue(followed.SCALAR, Other(kind.__name__))
+    held = held_container(value, kind, tensors) if depth < MOST_DEPTH else None
+    if held is not None:
+        return FollowedValue(followed.CONTAINER, _container(held, tensors, depth, budget))
+    return describe_object(value)
+
+
+def describe_object(value: Any) -> FollowedValue:
+    """What any other object is, by its class."""
+    kind = type(value)
+    if issubclass(kind, type):  # not isinstance, which asks the value for its class
+        return _of_class(f"<class {value.__name__}>")
+    return _of_class(kind.__name__)
+
+
+@lru_cache(maxsize=1024)
+def _of_class(name: str) -> FollowedValue:
+    return FollowedValue(followed.OTHER, Other(name))
+
+
+def held_container(value: Any, kind: type, tensors: Tensors | None) -> Held | None:
+    """What is in a value that is nothing but what is in it; None where it is more, or nothing."""
+    if not _holds(kind):
+        return None
+    try:
+        held = held_by(value, kind, None if tensors is None else tensors.torch)
+    except Exception:
+        return None  # changed by another thread while it was looked at
+    return held if held is not None and held.is_own else None
+
+
+_HOLDERS: Final = (
+    *(dict, tuple, list, set, frozenset, deque, UserDict, UserList, partial),
+    *(MappingProxyType, SimpleNamespace),
+    *map(type, ({}.keys(), {}.values(), {}.items())),
+)
+_kinds: dict[int, tuple[type, bool]] = {}
+"""Which classes are containers, by number; a class is kept, so that its number stays its own."""
+
+
+def _holds(kind: type) -> bool:
+    """Whether what is in an object of this class may be all there is to it."""
+    known = _kinds.get(id(kind))
+    if known is None:
+        classes = classes_of(kind)
+        # By identity: a metaclass may have a hash and an equality of its own.
+        holds = any(each is holder for each in classes for holder in _HOLDERS)
+        holds = holds or kind.__name__ == "Namespace" or bool(dataclass_fields(classes))
+        if len(_kinds) >= _MOST_KNOWN:
+            _kinds.clear()
+        known = _kinds[id(kind)] = (kind, holds)
+    return known[1]
+
+
+def _container(held: Held, tensors: Tensors | None, depth: int, budget: list[int]) -> Container:
+    items = []
+    for value in held.values:
+        budget[0] -= 1
+        if budget[0] < 0:
+            break
+        items.append(_described(value, tensors, depth + 1, budget).value)
+    keys = None
+    if held.keys is not None:
+        keys = tuple(map(key_text, held.keys[: len(items)]))
+    length = held.length if held.length > len(items) else None
+    return Container(held.kind, tuple(items), keys, length)
+
+
+@lru_cache(maxsize=1024)
+def _of_text(text: str) -> FollowedValue:
+    return FollowedValue(followed.SCALAR, Other(text))
+
+
+def _described_plain(value: Any) -> FollowedValue:
+    return _of_text(plain_text(value))
+
+
+def describe_array(array: Any, arrays: Any) -> FollowedValue:
+    """What a NumPy array looks like."""
+    try:
+        shape = arrays.shape.__get__(array)
+        dtype = arrays.dtype.__get__(array)
+        key = (shape, dtype, type(array))
+        known = _known.get(key)
+        if known is None:
+            name = type(array).__name__
+            known = FollowedValue(
+                followed.ARRAY, Tensor(tuple(shape), dtype_name(dtype), kind=name)
+            )
+            if len(_known) < _MOST_KNOWN:
+                _known[key] = known
+        return known
+    except Exception:
+        return FollowedValue(followed.OTHER, Other(type(array).__name__))
+
+
+def dtype_name(dtype: Any) -> str:
+    """NumPy's name of a dtype, or what it is where it has fields."""
+    return f"({', '.join(dtype.names)})" if dtype.names else str(dtype.name)
+
+
+def numpy_number_text(value: Any, kind: type) -> str | None:
+    """A number of NumPy's, with its type; None for everything else."""
+    if kind.__module__ != "numpy" or not hasattr(kind, "dtype"):
+        return None
+    numpy_kind: Any = kind
+    try:
+        dtype = numpy_kind.dtype.__get__(value)
+        number = numpy_kind.item(value)
+    except Exception:
+        return None
+    name = _short(dtype.name)
+    return f"{plain_text(number)} {name}" if type(number) in PLAIN else name
+
+
+@lru_cache(maxsize=64)
+def _short(name: str) -> str:
+    from shapetrace.views.shapes import dtype_text
+
+    return dtype_text(name)

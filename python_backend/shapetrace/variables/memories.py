@@ -1,0 +1,297 @@
+"""Remembering what a variable held, so that the next look tells whether that has changed.
+
+- Tensors: by identity and by the version that counts what was written in place; then, on the CPU,
+  by a sample of their bytes. Those of inference mode, which count nothing, by the sample alone.
+- NumPy arrays, which count nothing either: by identity and a sample.
+- Numbers and texts: by value; a NaN is as it was.
+- Lists, tuples, dictionaries, sets, dataclasses: by what is in them, in turn.
+- All other objects: by identity.
+
+An identity is that of an object that is still there, never a number such as ``id``. Nothing that a
+call has let go of is kept alive, but for parameters and tensors of other classes until the next
+look: weak references would be in the way of ``swap_tensors``.
+"""
+
+from __future__ import annotations
+
+import weakref
+from itertools import islice
+from typing import Any, Final, Protocol
+
+from shapetrace.events import followed
+from shapetrace.events.followed import FollowedValue
+from shapetrace.events.model import Container
+from shapetrace.panes.inside import MOST_ITEMS, PLAIN, Held, key_text, plain_text
+from shapetrace.panes.loaded import array_type, is_kind
+from shapetrace.variables.describing import (
+    MOST_DEPTH,
+    MOST_LOOKED_AT,
+    describe,
+    describe_array,
+    describe_object,
+    held_container,
+)
+from shapetrace.variables.loaded import Tensors, loaded_tensors
+from shapetrace.variables.numbers import Numbers, numbers_of_array
+from shapetrace.variables.sampling import UNCOUNTED, Layout, layout_of, read
+from shapetrace.variables.tensor_memories import Strong, TensorMemory
+
+
+class Looking:
+    """How values are looked at."""
+
+    __slots__ = ("left", "tensors", "wants_numbers")
+
+    def __init__(self, tensors: Tensors | None, wants_numbers: bool) -> None:
+        self.tensors = tensors
+        self.wants_numbers = wants_numbers
+        """Whether numbers are kept, to tell how far apart they are."""
+        self.left = MOST_LOOKED_AT
+        """So many more values are looked at."""
+
+
+class Memory(Protocol):
+    """What is remembered of a value."""
+
+    described: FollowedValue
+    """What it looked like."""
+
+    def is_same(self, value: Any) -> bool:
+        """Whether it is still that value, and surely as it was."""
+
+    def is_of(self, value: Any) -> bool:
+        """Whether it is the same object, whatever has become of it."""
+
+
+class ArrayMemory:
+    """A NumPy array."""
+
+    __slots__ = ("arrays", "content", "described", "layout", "numbers", "reference")
+
+    def __init__(self, array: Any, arrays: Any, wants_numbers: bool = False) -> None:
+        self.arrays = arrays
+        self.reference = weakref.ref(array)
+        self.described = describe_array(array, arrays)
+        self.layout, self.content = _sample_of(array, arrays)
+        self.numbers: Numbers | None = numbers_of_array(array) if wants_numbers else None
+
+    def is_of(self, value: Any) -> bool:
+        """Whether it is the same array."""
+        return self.reference() is value and value is not None
+
+    def is_same(self, value: Any) -> bool:
+        """Whether it is the same array, with the same bytes where they are read."""
+        return (
+            self.is_of(value)
+            and _sample_of(value, self.arrays) == (self.layout, self.content)
+            and describe_array(value, self.arrays) == self.described
+        )
+
+
+def _sample_of(array: Any, arrays: Any) -> tuple[Layout | None, bytes]:
+    """Some bytes of an array, or its first objects in words."""
+    try:
+        dtype = arrays.dtype.__get__(array)
+        if dtype.hasobject:
+            return _items_of(array, arrays)
+        layout = layout_of(
+            arrays.shape.__get__(array), arrays.strides.__get__(array), dtype.itemsize, UNCOUNTED
+        )
+        address = arrays.__array_interface__.__get__(array)["data"][0] if layout.blocks else 0
+        return layout, read(address, layout)
+    except Exception:
+        return None, b""
+
+
+_ALL: Final = Layout((), True, 0)
+_SOME: Final = Layout((), False, 0)
+
+
+def _items_of(array: Any, arrays: Any) -> tuple[Layout, bytes]:
+    """The first objects of an array: plain values as they are, others by their class."""
+    first = list(islice(arrays.flat.__get__(array), MOST_ITEMS))
+    texts = [plain_text(item) if type(item) in PLAIN else type(item).__name__ for item in first]
+    is_all = arrays.size.__get__(array) == len(first) and PLAIN.issuperset(map(type, first))
+    return _ALL if is_all else _SOME, "\n".join(texts).encode("utf-8", "backslashreplace")
+
+
+class PlainMemory:
+    """A number, a text or None."""
+
+    __slots__ = ("described", "kind", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.kind, self.value = type(value), value
+        self.described = describe(value)
+
+    def is_of(self, value: Any) -> bool:
+        """Numbers have no identity."""
+        return False
+
+    def is_same(self, value: Any) -> bool:
+        """Whether it is of the same class and equal; a NaN is equal to itself here."""
+        known = self.value
+        if type(value) is not self.kind:
+            return False
+        if known is value:
+            return True
+        return bool(known == value) or (known != known and value != value)
+
+
+class ContainerMemory:
+    """A list, tuple, dictionary, set or dataclass."""
+
+    __slots__ = ("described", "keys", "kind", "length", "parts", "reference")
+
+    def __init__(self, value: Any, held: Held, depth: int, look: Looking) -> None:
+        self.kind = type(value)
+        self.reference: Any = _weakly(value)
+        self.length = held.length
+        values = held.values[: max(look.left, 0)]
+        look.left -= len(values)
+        self.keys = None if held.keys is None else [*held.keys[: len(values)]]
+        self.parts: list[Memory] = [_remember(each, depth + 1, look) for each in values]
+        items = tuple([part.described.value for part in self.parts])
+        keys = None if self.keys is None else tuple(map(key_text, self.keys))
+        length = held.length if held.length > len(items) else None
+        self.described = FollowedValue(
+            followed.CONTAINER, Container(held.kind, items, keys, length)
+        )
+
+    def is_of(self, value: Any) -> bool:
+        """Whether it is the same container."""
+        known = self.reference
+        return known is not None and known() is value and value is not None
+
+    def is_same(self, value: Any) -> bool:
+        """Whether it holds the same values, as they were."""
+        if type(value) is not self.kind:
+            return False
+        held = held_container(value, self.kind, loaded_tensors())
+        if held is None or held.length != self.length or len(held.values) < len(self.parts):
+            return False
+        if not self.has_keys(held.keys):
+            return False
+        return all(map(_is_same, self.parts, held.values))
+
+    def has_keys(self, keys: list[Any] | None) -> bool:
+        """Whether these are the same keys, without asking them."""
+        known = self.keys
+        if known is None or keys is None:
+            return known is keys
+        return all(map(_is_same_key, known, keys))
+
+
+def _is_same(part: Memory, value: Any) -> bool:
+    return part.is_same(value)
+
+
+def _is_same_key(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and type(one) in PLAIN and bool(one == other))
+
+
+class SetMemory:
+    """A set: how many there are, and which plain ones."""
+
+    __slots__ = ("content", "described", "kind", "length")
+
+    def __init__(self, value: Any, held: Held) -> None:
+        self.kind = type(value)
+        self.length = held.length
+        self.content = _plain_of(held)
+        self.described = describe(value)
+
+    def is_of(self, value: Any) -> bool:
+        """Sets are known by what is in them."""
+        return False
+
+    def is_same(self, value: Any) -> bool:
+        """Whether the same plain values are in it."""
+        if type(value) is not self.kind:
+            return False
+        held = held_container(value, self.kind, None)
+        if held is None or held.length != self.length:
+            return False
+        return self.length > len(held.values) or _plain_of(held) == self.content
+
+
+def _plain_of(held: Held) -> set[Any]:
+    return {each for each in held.values if type(each) in PLAIN and type(each) is not bytearray}
+
+
+class ObjectMemory:
+    """Any other object."""
+
+    __slots__ = (
+        "described",
+        "reference",
+    )
+
+    def __init__(self, value: Any) -> None:
+        self.reference = _weakly(value) or Strong(value)
+        self.described = describe_object(value)
+
+    def is_of(self, value: Any) -> bool:
+        """Whether it is the same object."""
+        return self.reference() is value and value is not None
+
+    def is_same(self, value: Any) -> bool:
+        """Whether it is the same object; what it does inside is its own."""
+        return self.is_of(value)
+
+
+def _weakly(value: Any) -> Any:
+    # Not for classes of the program's with a `__weakref__` of their own making.
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return None
+
+
+def remember(value: Any, wants_numbers: bool = False) -> Memory:
+    """Remember a value as it is now."""
+    tensors = loaded_tensors()
+    if tensors is not None and tensors.function_modes():
+        with tensors.as_is():
+            return _remember(value, 0, Looking(tensors, wants_numbers))
+    return _remember(value, 0, Looking(tensors, wants_numbers))
+
+
+def _remember(value: Any, depth: int, look: Looking) -> Memory:
+    kind = type(value)
+    if kind in PLAIN and kind is not bytearray:
+        return PlainMemory(value)
+    tensors = look.tensors
+    if tensors is not None and is_kind(kind, tensors.tensor):
+        return TensorMemory(value, tensors, look.wants_numbers)
+    arrays = array_type()
+    if arrays is not None and is_kind(kind, arrays):
+        return ArrayMemory(value, arrays, look.wants_numbers)
+    if depth < MOST_DEPTH:
+        held = held_container(value, kind, tensors)
+        if held is not None:
+            if is_kind(kind, set) or is_kind(kind, frozenset):
+                return SetMemory(value, held)
+            return ContainerMemory(value, held, depth, look)
+    if arrays is not None and kind.__module__ == "numpy" and hasattr(kind, "dtype"):
+        return NumberMemory(value)
+    return ObjectMemory(value)
+
+
+class NumberMemory:
+    """A number of NumPy's, by its bytes."""
+
+    __slots__ = ("content", "described", "kind")
+
+    def __init__(self, value: Any) -> None:
+        self.kind = type(value)
+        self.content = value.tobytes()
+        self.described = describe(value)
+
+    def is_of(self, value: Any) -> bool:
+        """Numbers have no identity."""
+        return False
+
+    def is_same(self, value: Any) -> bool:
+        """Whether it has the same type and bytes."""
+        return type(value) is self.kind and value.tobytes() == self.content

@@ -1,0 +1,157 @@
+"""Events as text for one stream. What was written once is known: most lines come again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from shapetrace.events import followed
+from shapetrace.events.followed import (
+    CallBegan,
+    CallEnded,
+    Caller,
+    FollowedEvent,
+    FollowedValue,
+    VariableChanged,
+)
+from shapetrace.views.followed import (
+    FollowedOptions,
+    ended_line,
+    event_text,
+    seconds_text,
+    time_span,
+)
+from shapetrace.views.styled import Line, StyledText
+from shapetrace.views.terminal import to_text
+
+_MOST_KNOWN: Final = 2048
+_SAMPLE: Final = 1e-6
+_SHARED: Final = (followed.TENSOR, followed.ARRAY, followed.SCALAR, followed.OTHER)
+"""Kinds of values that share their description with those that look alike."""
+
+
+class Rendering:
+    """Renders events for one stream."""
+
+    def __init__(self, options: FollowedOptions, color: bool, encoding: str | None) -> None:
+        self._options = options
+        self._color = color
+        self._encoding = encoding
+        self._known: dict[object, tuple[str, object]] = {}
+        """Texts, with what was described, so that what they are known by stays its own."""
+        sample = self.lines([(time_span(_SAMPLE),)])
+        self._around_time = sample.split(seconds_text(_SAMPLE))
+        """What stands before and after a time."""
+
+    def lines(self, lines: Iterable[Line]) -> str:
+        """Lines as text."""
+        text = StyledText(tuple(lines))
+        return to_text(text, color=self._color, encoding=self._encoding)
+
+    def text_of(self, event: FollowedEvent) -> str:
+        """The lines that tell of an event."""
+        if type(event) is VariableChanged:
+            return self._changed(event)
+        if type(event) is CallEnded:
+            return self._ended(event)
+        if type(event) is CallBegan:
+            return self._began(event)
+        return self.lines(event_text(event, self._options).lines)
+
+    def known(self, key: object) -> str | None:
+        """What was written for this key."""
+        found = self._known.get(key)
+        return None if found is None else found[0]
+
+    def time(self, seconds: float) -> str:
+        """What is written behind the end of a call."""
+        if len(self._around_time) != 2:  # the encoding has no µ
+            return self.lines([(time_span(seconds),)])
+        before, after = self._around_time
+        return f"{before}{seconds_text(seconds)}{after}"
+
+    def _changed(self, event: VariableChanged) -> str:
+        before, after = event.before, event.after
+        if event.parts or not _is_shared(after) or not (before is None or _is_shared(before)):
+            return self.lines(event_text(event, self._options).lines)
+        key = change_key(
+            *(event.file, event.name, event.line, event.depth, event.thread),
+            *(event.differs, before, after),
+        )
+        known = self._known.get(key)
+        if known is None:
+            text = self.lines(event_text(event, self._options).lines)
+            return self._keep(key, text, (before, after))
+        return known[0]
+
+    def _began(self, event: CallBegan) -> str:
+        text = self.lines(event_text(event, self._options).lines)
+        values = [argument.value for argument in event.arguments]
+        if all(map(_is_shared, values)):
+            caller = event.callers[0] if event.callers else None
+            key = call_key(event.file, event.line, event.depth, event.thread, caller, values)
+            self._keep(key, text, (caller, values))
+        return text
+
+    def _ended(self, event: CallEnded) -> str:
+        value = event.value
+        time = self.time(event.seconds)
+        key = end_key(
+            event.file, event.line, event.depth, event.thread, event.outcome, event.error, value
+        )
+        known = self._known.get(key)
+        if known is not None:
+            return known[0] + time
+        text = self.lines([ended_line(event, self._options)]).removesuffix("\n")
+        if value is None or _is_shared(value):
+            self._keep(key, text, value)
+        return text + time
+
+    def _keep(self, key: object, text: str, described: object) -> str:
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[key] = (text, described)
+        return text
+
+
+def change_key(
+    file: str,
+    name: str,
+    line: int,
+    depth: int,
+    thread: str | None,
+    differs: tuple[str, ...],
+    before: FollowedValue | None,
+    after: FollowedValue,
+) -> object:
+    """By what the line of a change is known."""
+    return (file, name, line, depth, thread, differs, id(before), id(after))
+
+
+def call_key(
+    file: str,
+    line: int,
+    depth: int,
+    thread: str | None,
+    caller: Caller | None,
+    values: Iterable[FollowedValue],
+) -> object:
+    """By what the lines of a call are known: a place has one function, whose names are the same."""
+    return (file, line, depth, thread, id(caller), *map(id, values))
+
+
+def end_key(
+    file: str,
+    line: int,
+    depth: int,
+    thread: str | None,
+    outcome: str,
+    error: str | None,
+    value: FollowedValue | None,
+) -> object:
+    """By what the last line of a call is known, but for its time."""
+    return (file, line, depth, thread, outcome, error, id(value))
+
+
+def _is_shared(value: FollowedValue) -> bool:
+    return value.kind in _SHARED and value.statistics is None

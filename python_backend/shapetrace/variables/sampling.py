@@ -1,0 +1,124 @@
+"""Reading a few bytes of an array's memory, to tell whether its content is another.
+
+Up to a few pages are read whole; of more, blocks that are spread over it, so that a change in
+between may stay unseen. Bytes are compared, so a NaN is as it was, and any dtype will do. Nothing
+is computed: no mode, graph, generator or recorder notices.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import lru_cache
+from math import prod
+from typing import Final, NamedTuple
+
+_string_at: Final[Callable[[int, int], bytes]] = ctypes.string_at
+
+
+class Layout(NamedTuple):
+    """Which bytes are read of arrays that lie in memory in the same way."""
+
+    blocks: tuple[tuple[int, int], ...]
+    """Where each begins, from the first item on, and how long it is."""
+    is_whole: bool
+    """Whether that is all there is."""
+    reach: int
+    """How many bytes after the first item's beginning the last byte read is at most."""
+
+
+def read(address: int, layout: Layout) -> bytes:
+    """Read an array whose first item is at an address."""
+    blocks = layout.blocks
+    if len(blocks) == 1:
+        start, length = blocks[0]
+        return _string_at(address + start, length)
+    return b"".join([_string_at(address + at, size) for at, size in blocks])
+
+
+class Extent(NamedTuple):
+    """How much is read."""
+
+    whole: int
+    """So many bytes are read whole."""
+    rows: int
+    """So many rows that do not lie next to each other are read whole."""
+    blocks: int
+    """So many pieces are read of more."""
+
+
+UNCOUNTED: Final = Extent(32 << 10, 256, 32)
+"""For what nobody counts the changes of: reading is the only way to notice them."""
+COUNTED: Final = Extent(2 << 10, 4, 1)
+"""For what is known to be another tensor, or to have been written to."""
+_BLOCK: Final = 64
+
+
+@lru_cache(maxsize=1024)
+def layout_of(
+    shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, extent: Extent
+) -> Layout:
+    """Which bytes to read, given strides in bytes."""
+    if 0 in shape:
+        return Layout((), True, 0)
+    rows, length = _rows(shape, strides, itemsize)
+    count = prod(size for size, _ in rows)
+    if count == 1:
+        blocks, is_whole = _of_one(length, extent)
+    elif count <= extent.rows and count * length <= extent.whole:
+        blocks = tuple((_offset(rows, at), length) for at in range(count))
+        is_whole = True
+    else:
+        blocks, is_whole = _of_rows(rows, count, length, extent), False
+    return Layout(blocks, is_whole, max(at + size for at, size in blocks))
+
+
+def _rows(
+    shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int
+) -> tuple[list[tuple[int, int]], int]:
+    """Sizes and strides of rows, and the length of each, which lies in one piece.
+
+    What is repeated is there once.
+    """
+    axes = [(size, step) for size, step in zip(shape, strides, strict=True) if size > 1 and step]
+    axes.sort(key=lambda axis: -abs(axis[1]))
+    joined: list[tuple[int, int]] = []
+    for size, step in axes:
+        if joined and joined[-1][1] == size * step:
+            joined[-1] = (joined[-1][0] * size, step)
+        else:
+            joined.append((size, step))
+    if joined and joined[-1][1] == itemsize:
+        return joined[:-1], joined[-1][0] * itemsize
+    return joined, itemsize
+
+
+def _of_one(length: int, extent: Extent) -> tuple[tuple[tuple[int, int], ...], bool]:
+    if length <= extent.whole:
+        return ((0, length),), True
+    last, count = length - _BLOCK, extent.blocks
+    if count == 1:
+        return ((last // 2, _BLOCK),), False
+    return tuple((last * at // (count - 1), _BLOCK) for at in range(count)), False
+
+
+def _of_rows(
+    rows: list[tuple[int, int]], count: int, length: int, extent: Extent
+) -> tuple[tuple[int, int], ...]:
+    """Pieces of some of the rows."""
+    taken, chosen = min(length, _BLOCK), min(extent.blocks, count)
+    blocks = []
+    for number in range(chosen):
+        row = (count - 1) * number // max(chosen - 1, 1)
+        within = (length - taken) * (number % 4) // 3
+        blocks.append((_offset(rows, row) + within, taken))
+    return tuple(dict.fromkeys(blocks))
+
+
+def _offset(rows: list[tuple[int, int]], number: int) -> int:
+    """Where the so-manieth row begins."""
+    offset = 0
+    for size, step in reversed(rows):
+        number, at = divmod(number, size)
+        offset += at * step
+    return offset
