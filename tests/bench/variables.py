@@ -26,7 +26,9 @@ def speed(quick: bool) -> Turns[Result]:
     followed = Contender("**shapetrace**, variables output, src, mask", _following(NAMES))
     unnamed = Contender("**shapetrace**, followed without a variable", _calling)
     contenders = (PLAIN, PLAIN_AGAIN, followed, unnamed)
-    seconds = yield from steady_turns(contenders, tiny_encoder("train"), 6 if quick else 24)
+    # A training loop runs for long: CPython has adapted itself to the code that is followed.
+    rounds = 6 if quick else 24
+    seconds = yield from steady_turns(contenders, tiny_encoder("train"), rounds, warm=64)
     plain = seconds[PLAIN.name]
     lines = tuple(Line(item.title, ratio(seconds[item.name], plain)) for item in contenders)
     bars = []

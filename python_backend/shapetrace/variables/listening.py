@@ -31,7 +31,7 @@ from shapetrace.variables.calls import (
 )
 from shapetrace.variables.describing import describe
 from shapetrace.variables.differences import NO_PARTS, differences, parts_of
-from shapetrace.variables.loaded import loaded_tensors
+from shapetrace.variables.loaded import Tensors, loaded_tensors
 from shapetrace.variables.memories import Memory, PlainMemory, remember
 from shapetrace.variables.names import FollowedName
 from shapetrace.variables.outlets import Outlets, complain, is_telling
@@ -42,6 +42,16 @@ from shapetrace.variables.tensor_memories import TensorMemory
 
 _OURS_AND_THE_FRAMES: Final = 3
 _VALUES: Final = (VALUES,)
+
+
+_tensors: Tensors | None = None
+
+
+def _load_tensors() -> Tensors | None:
+    """What is needed of torch, once the program has imported it."""
+    global _tensors
+    _tensors = loaded_tensors()
+    return _tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,28 +268,26 @@ class FunctionListener:
         """Several variables may have changed; most have not, which is seen here."""
         try:
             plain = state.plain
-            tensors = loaded_tensors()
-            may_ask = tensors is None or not tensors.function_modes()
-            address_of = None if tensors is None else tensors.address_of
-            for (name, line, assigned), value in zip(marks, values, strict=True):
-                slot = plain.get(name)
-                if slot is not None and may_ask:
+            tensors = _tensors or _load_tensors()
+            is_quick = tensors is None or not tensors.function_modes()
+            for index, mark in enumerate(marks):
+                value = values[index]
+                if is_quick and (slot := plain.get(mark[0])) is not None:
                     known = slot.memory
                     kind = type(known)
                     if kind is TensorMemory:
                         if (
-                            known.version is not None
+                            known.is_counted
                             and known.reference() is value
                             and value is not None
                             and value._version == known.version
-                            and known.address is not None
-                            and address_of(value) == known.address  # type: ignore[misc]
+                            and tensors.address_of(value) == known.address  # type: ignore[union-attr]
                         ):
                             continue
                     elif kind is PlainMemory and known.value is value:
                         continue
                 if value is not missing:
-                    self.looked_at(state, name, value, line, assigned)
+                    self.looked_at(state, mark[0], value, mark[1], mark[2])
         except Exception as error:
             self._fault(error)
 

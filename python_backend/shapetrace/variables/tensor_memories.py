@@ -100,8 +100,8 @@ class TensorMemory:
     """A tensor."""
 
     __slots__ = (
-        *("address", "content", "described", "layout", "numbers", "reference", "tensors"),
-        "version",
+        *("address", "content", "described", "is_counted", "layout", "numbers", "reference"),
+        *("tensors", "version"),
     )
 
     def __init__(self, tensor: Any, tensors: Tensors, wants_numbers: bool = False) -> None:
@@ -128,6 +128,8 @@ class TensorMemory:
                 self._look(tensor, tensors)
         else:
             self._look(tensor, tensors)
+        self.is_counted = self.version is not None and self.address is not None
+        """Whether version and address tell that nothing has happened."""
         self.numbers: Numbers | None = numbers_of_tensor(tensor, tensors) if wants_numbers else None
 
     def _look(self, tensor: Any, tensors: Tensors) -> None:
