@@ -30,6 +30,12 @@ export class Mismatch extends Error {
 }
 
 export const integer = simple<number>("a whole number", Number.isInteger);
+export const number: Form<number> = {
+  expects: ["a whole number", "a decimal number"],
+  read(document) {
+    return typeof document === "number" ? document : refuse(this, document);
+  },
+};
 export const text = simple<string>("text", (document) => typeof document === "string");
 export const boolean = simple<boolean>(
   "true or false",

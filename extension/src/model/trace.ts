@@ -16,6 +16,7 @@ import {
   mappingOf,
   Mismatch,
   nullable,
+  number,
   oneByMark,
   record,
   text,
@@ -88,6 +89,45 @@ export interface ErrorInfo {
   readonly extra: JsonObject;
 }
 
+/** What one tensor held; of several calls in a row, what it held in all of them together. */
+export interface Fingerprint {
+  readonly dtype: string;
+  /** How many numbers it held; a complex one is two. */
+  readonly count: number;
+  /** Of the finite numbers, as are the next three; null where there are none. */
+  readonly mean: number | null;
+  readonly rootMeanSquare: number | null;
+  readonly low: number | null;
+  readonly high: number | null;
+  /** Numbers at places that `count` alone decides; as text what is no finite one: `nan`, `-inf`. */
+  readonly samples: readonly (number | string)[];
+  readonly nan: number;
+  readonly positiveInfinity: number;
+  readonly negativeInfinity: number;
+  /** Of whole numbers and truth values: exact, and whatever their order. */
+  readonly checksum: string | null;
+  /** How many numbers the moments are of, where that is not all of them. */
+  readonly lookedAt: number | null;
+  /** Why nothing is known but dtype and count, where that is so. */
+  readonly note: string | null;
+  readonly extra: JsonObject;
+}
+
+/** What came out of one call of an op or module, or of several calls in a row. */
+export interface CallFingerprints {
+  /** Which one it is of the calls that the op or module call stands for, from 1. */
+  readonly first: number;
+  /** The same, where it is one call. */
+  readonly last: number;
+  /** Of each tensor in `outputs` of the op or module call, from left to right. */
+  readonly outputs: readonly Fingerprint[];
+  /** Of each tensor in `inputs`; only for outermost module calls. */
+  readonly inputs: readonly Fingerprint[];
+  /** Of several calls: depends on each fingerprint to the last bit, and on their order. */
+  readonly digest: string | null;
+  readonly extra: JsonObject;
+}
+
 /** The calls of one module from one place that had the same inputs and outputs. */
 export interface ModuleCall {
   /** Unique among modules and ops together; a smaller id was seen earlier. */
@@ -125,6 +165,8 @@ export interface ModuleCall {
   readonly note: string | null;
   /** Whether the program itself made the call, so that the outputs are its expression's value. */
   readonly direct: boolean;
+  /** What came out of its calls, in their order; only where that was asked for. */
+  readonly fingerprints: readonly CallFingerprints[];
   readonly extra: JsonObject;
 }
 
@@ -158,6 +200,8 @@ export interface Op {
   readonly error: ErrorInfo | null;
   /** The thread's name, where it was not the main one. */
   readonly thread: string | null;
+  /** What came out of its calls, in their order; only where that was asked for. */
+  readonly fingerprints: readonly CallFingerprints[];
   readonly extra: JsonObject;
 }
 
@@ -311,6 +355,34 @@ const errorInfo = record<ErrorInfo>({
   message: { key: "message", form: text },
 });
 
+const fingerprint = record<Fingerprint>({
+  dtype: { key: "dtype", form: text },
+  count: { key: "count", form: integer },
+  mean: { key: "mean", form: nullable(number), otherwise: null },
+  rootMeanSquare: { key: "root_mean_square", form: nullable(number), otherwise: null },
+  low: { key: "low", form: nullable(number), otherwise: null },
+  high: { key: "high", form: nullable(number), otherwise: null },
+  samples: { key: "samples", form: listOf(anyOf(number, text)), otherwise: [] },
+  nan: { key: "nan", form: integer, otherwise: 0 },
+  positiveInfinity: { key: "positive_infinity", form: integer, otherwise: 0 },
+  negativeInfinity: { key: "negative_infinity", form: integer, otherwise: 0 },
+  checksum: { key: "checksum", form: nullable(text), otherwise: null },
+  lookedAt: { key: "looked_at", form: nullable(integer), otherwise: null },
+  note: { key: "note", form: nullable(text), otherwise: null },
+});
+
+const callFingerprints = record<CallFingerprints>({
+  first: { key: "first", form: integer },
+  last: { key: "last", form: integer },
+  outputs: { key: "outputs", form: listOf(fingerprint) },
+  inputs: { key: "inputs", form: listOf(fingerprint), otherwise: [] },
+  digest: { key: "digest", form: nullable(text), otherwise: null },
+});
+
+const fingerprints = {
+  fingerprints: { key: "fingerprints", form: listOf(callFingerprints), otherwise: [] },
+};
+
 const moduleCall = record<ModuleCall>({
   id: { key: "id", form: integer },
   parent: { key: "parent", form: nullable(integer), otherwise: null },
@@ -332,6 +404,7 @@ const moduleCall = record<ModuleCall>({
   error: { key: "error", form: nullable(errorInfo), otherwise: null },
   note: { key: "note", form: nullable(text), otherwise: null },
   direct: { key: "direct", form: boolean, otherwise: true },
+  ...fingerprints,
 });
 
 const op = record<Op>({
@@ -354,6 +427,7 @@ const op = record<Op>({
   parent: { key: "parent", form: nullable(integer), otherwise: null },
   error: { key: "error", form: nullable(errorInfo), otherwise: null },
   thread: { key: "thread", form: nullable(text), otherwise: null },
+  ...fingerprints,
 });
 
 const variable = record<Variable>({

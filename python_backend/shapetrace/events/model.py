@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from shapetrace.events.fingerprint import CallFingerprints
+
 JsonObject: TypeAlias = Mapping[str, Any]
 """A decoded JSON object whose keys this version does not know."""
 
@@ -140,6 +142,8 @@ class ModuleCall:
     direct: bool = True
     """Whether the program itself made the call, so that the outputs are its expression's value;
     False where torch did, as ``nn.Sequential`` does for its children."""
+    fingerprints: tuple[CallFingerprints, ...] = ()
+    """What came out of its calls, in their order; only where that was asked for."""
     extra: JsonObject = field(default_factory=_no_extra, hash=False)
 
 
@@ -175,6 +179,8 @@ class Op:
     error: ErrorInfo | None = None
     thread: str | None = None
     """The thread's name, where it was not the main one."""
+    fingerprints: tuple[CallFingerprints, ...] = ()
+    """What came out of its calls, in their order; only where that was asked for."""
     extra: JsonObject = field(default_factory=_no_extra, hash=False)
 
 

@@ -191,6 +191,8 @@ def _form_of(hint: object) -> Form:
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
         record = record_of(hint)
         return Form({dict: record.read}, record.write)
+    if hint is float:  # Others write 1.0 as 1.
+        return Form({int: None, float: None}, None)
     if isinstance(hint, type) and hint in _NAMES:
         return Form({hint: None}, None)
     raise TypeError(f"no stored form for {hint}")

@@ -8,6 +8,7 @@ from typing import Any, get_type_hints
 
 from hypothesis import strategies as st
 
+from shapetrace.events.fingerprint import CallFingerprints, Fingerprint
 from shapetrace.events.model import (
     Container,
     Coverage,
@@ -31,12 +32,9 @@ characters = st.characters(exclude_categories=["Cs"]) | st.characters(
     min_codepoint=0xDC80, max_codepoint=0xDCFF, categories=["Cs"]
 )
 texts = st.text(characters, max_size=8)
+finite = st.floats(allow_nan=False, allow_infinity=False)
 json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | texts,
+    st.none() | st.booleans() | st.integers() | finite | texts,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=4,
 )
@@ -50,7 +48,9 @@ def _several(items: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]
 _BY_HINT: dict[object, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
     int: st.integers(),
+    float: finite,
     str: texts,
+    tuple[float | int | str, ...]: _several(finite | st.integers() | texts),
     tuple[int, ...]: _several(st.integers()),
     tuple[str, ...]: _several(texts),
     tuple[int | str, ...]: _several(st.integers() | texts),
@@ -80,6 +80,8 @@ _BY_HINT[Tensor] = _events(Tensor)
 _BY_HINT[tuple[Tensor, ...]] = _several(_BY_HINT[Tensor])
 _BY_HINT[Value] = st.deferred(lambda: _BY_HINT[Tensor] | _BY_HINT[Other] | _BY_HINT[Container])
 _BY_HINT[tuple[Value, ...]] = _several(_BY_HINT[Value])
+_BY_HINT[tuple[Fingerprint, ...]] = _several(_events(Fingerprint))
+_BY_HINT[tuple[CallFingerprints, ...]] = _several(_events(CallFingerprints))
 _BY_HINT[ErrorInfo] = _events(ErrorInfo)
 _BY_HINT[Other] = _events(Other)
 _BY_HINT[Container] = _events(Container)

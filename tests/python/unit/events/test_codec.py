@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from shapetrace._errors import TraceFileError
-from shapetrace.events import codec, model
+from shapetrace.events import codec, fingerprint, model
 from tests.python.unit.events.strategies import traces
 
 CONTRACT = Path(__file__).parents[3] / "contract"
@@ -23,7 +23,7 @@ SAMPLES = sorted(CONTRACT.glob("trace_*.json"))
 REFUSED: list[dict[str, Any]] = json.loads((CONTRACT / "refused_traces.json").read_text("utf-8"))
 EVENT_CLASSES = [
     value
-    for value in vars(model).values()
+    for value in (*vars(model).values(), fingerprint.Fingerprint)
     if dataclasses.is_dataclass(value) and isinstance(value, type)
 ]
 

@@ -1,0 +1,237 @@
+"""What a tensor held, in a few numbers: enough to tell two runs apart without keeping values.
+
+    for ours, theirs in zip(op.fingerprints, other.fingerprints):    # a call, or calls in a row
+        for a, b in zip(ours.outputs, theirs.outputs):               # a tensor of what came out
+            if not agree(a, b):
+                apart = distance(a, b)                               # how far, and in what
+
+*Moments* (mean, root mean square, least, largest, how many are no finite numbers) do not depend on
+the order of the numbers; *samples* are a few of the numbers themselves, at places that only the
+number of elements decides. A tensor that was transposed has the same moments and other samples;
+one that was reshaped, or lies in memory in another way, has the same of both.
+
+What is not noticed: a change of numbers that were not sampled and are neither the least nor the
+largest, where it moves mean and root mean square by less than the tolerance; another order, where
+the numbers at the sampled places are the same in both.
+
+**Tolerance.** A number is stored with an error of up to the unit roundoff of its dtype, ``u``. It
+has inherited some more of these from what it was computed from, and is the sum of ``terms``
+products that others add up in another order, or at another precision; that error grows with the
+root of how many there are. So the tolerance is ``SLACK * (u + sqrt(terms) * v)``, where ``v`` is
+the roundoff of what sums are kept in: float32, or the dtype itself where that is finer. It is
+relative to how large the numbers of the tensor are, as one near zero may be the difference of two
+large ones. The coarser of both dtypes decides. Where more than these was coarse on the way to a
+value, as under autocast, pass ``tolerance_for`` of all that were.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+SLACK: Final = 8.0
+"""How many times the error of one number is still taken for rounding."""
+
+TERMS: Final = 4096
+"""How many numbers a sum is taken to be of, where nobody says: as wide as most layers are."""
+
+Sample: TypeAlias = float | int | str
+"""A number; as text where it is no finite one: ``nan``, ``inf``, ``-inf``."""
+
+Verdict: TypeAlias = Literal["equal", "close", "rearranged", "different", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What one tensor held; of several calls in a row, what it held in all of them together."""
+
+    dtype: str
+    count: int
+    """How many numbers it held; a complex one is two."""
+    mean: float | None = None
+    """Of the finite numbers, as are the next three; None where there are none."""
+    root_mean_square: float | None = None
+    low: float | None = None
+    high: float | None = None
+    samples: tuple[Sample, ...] = ()
+    """Numbers at places that ``count`` alone decides; of several calls, a mean whose weights
+    depend on the order of the calls."""
+    nan: int = 0
+    positive_infinity: int = 0
+    negative_infinity: int = 0
+    checksum: str | None = None
+    """Of whole numbers and truth values: exact, and whatever their order."""
+    looked_at: int | None = None
+    """How many numbers the moments are of, where that is not all of them."""
+    note: str | None = None
+    """Why nothing is known but dtype and count, where that is so."""
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CallFingerprints:
+    """What came out of one call of an op or module, or of several calls in a row."""
+
+    first: int
+    """Which one it is of the calls that the op or module call stands for, from 1."""
+    last: int
+    """The same, where it is one call."""
+    outputs: tuple[Fingerprint, ...]
+    """Of each tensor in ``outputs`` of the op or module call, from left to right."""
+    inputs: tuple[Fingerprint, ...] = ()
+    """Of each tensor in ``inputs``; only for outermost module calls."""
+    digest: str | None = None
+    """Of several calls: depends on each fingerprint to the last bit, and on their order."""
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """How far two fingerprints are apart."""
+
+    verdict: Verdict
+    """``equal`` in all that is known of them; ``close``: within the tolerance; ``rearranged``: the
+    same numbers as far as can be seen, in other places; ``different``; ``unknown``: one was not
+    looked at."""
+    amount: float
+    """The largest difference, as a multiple of what is tolerated: up to 1 for close ones,
+    ``math.inf`` where no tolerance helps. Of rearranged ones, that of the samples."""
+    relative: float
+    """That difference, relative to how large the numbers are."""
+    where: str
+    """What differs most: ``count``, ``nan``, ``infinite``, ``checksum``, ``mean``,
+    ``root mean square``, ``low``, ``high``, ``samples``; ``note`` for unknown; empty for equal."""
+    tolerance: float
+    """What was tolerated, relative to how large the numbers are."""
+
+
+def agree(a: Fingerprint, b: Fingerprint, tolerance: float | None = None) -> bool:
+    """Whether nothing speaks against two tensors being the same but for rounding."""
+    return distance(a, b, tolerance).verdict in ("equal", "close", "unknown")
+
+
+def distance(a: Fingerprint, b: Fingerprint, tolerance: float | None = None) -> Distance:
+    """How far two fingerprints are apart, and in what.
+
+    Without a tolerance, it is the one of both dtypes; of whole numbers none is tolerated then.
+    """
+    if a.note is not None or b.note is not None:
+        return Distance("unknown", 0.0, 0.0, "note", 0.0)
+    allowed = tolerance_for(a.dtype, b.dtype) if tolerance is None else tolerance
+    if a.count != b.count:
+        return Distance("different", math.inf, math.inf, "count", allowed)
+    if _content(a) == _content(b) and (a.checksum or b.checksum) == (b.checksum or a.checksum):
+        return Distance("equal", 0.0, 0.0, "", allowed)
+    if a.nan != b.nan:
+        return Distance("different", math.inf, math.inf, "nan", allowed)
+    if (a.positive_infinity, a.negative_infinity) != (b.positive_infinity, b.negative_infinity):
+        return Distance("different", math.inf, math.inf, "infinite", allowed)
+    size = _size(a, b)
+    moments = _worst(_moments(a, b), size, allowed)
+    samples = _worst(_samples(a, b), size, allowed)
+    exact = a.checksum is not None and b.checksum is not None and tolerance is None
+    if exact and a.checksum != b.checksum:
+        relative = max(moments[1], samples[1])
+        return Distance("different", math.inf, relative, "checksum", allowed)
+    if moments[0] > 1:
+        return Distance("different", *max(moments, samples), allowed)
+    if samples[0] > 1 or (exact and samples[0] > 0):
+        return Distance("rearranged", *samples, allowed)
+    return Distance("close", *max(moments, samples), allowed)
+
+
+def tolerance_for(*dtypes: str, terms: int = TERMS) -> float:
+    """How far numbers may be apart that were computed by way of these dtypes.
+
+    Relative to how large they are. ``terms`` is how many products are added up to make one.
+    """
+    stored = max((_ROUNDOFF.get(dtype, _FLOAT32) for dtype in dtypes), default=_FLOAT32)
+    return SLACK * (stored + math.sqrt(terms) * min(stored, _FLOAT32))
+
+
+_FLOAT32: Final = 2.0**-24
+
+_ROUNDOFF: Final = {
+    "float64": 2.0**-53,
+    "complex128": 2.0**-53,
+    "float32": _FLOAT32,
+    "complex64": _FLOAT32,
+    "float16": 2.0**-11,
+    "complex32": 2.0**-11,
+    "bfloat16": 2.0**-8,
+    "float8_e4m3fn": 2.0**-4,
+    "float8_e4m3fnuz": 2.0**-4,
+    "float8_e5m2": 2.0**-3,
+    "float8_e5m2fnuz": 2.0**-3,
+    "float8_e8m0fnu": 2.0**-1,
+    "float4_e2m1fn_x2": 2.0**-2,
+} | dict.fromkeys(
+    ("bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))), 0.0
+)
+"""By dtype, how far a number may be from the nearest one that can be stored."""
+
+_Part: TypeAlias = tuple[str, float, float]
+"""What it is, and the value on either side."""
+
+
+def _content(fingerprint: Fingerprint) -> tuple[object, ...]:
+    """What two tensors with the same numbers have in common, whatever their dtypes."""
+    return (
+        fingerprint.mean,
+        fingerprint.root_mean_square,
+        fingerprint.low,
+        fingerprint.high,
+        fingerprint.samples,
+        fingerprint.nan,
+        fingerprint.positive_infinity,
+        fingerprint.negative_infinity,
+    )
+
+
+def _moments(a: Fingerprint, b: Fingerprint) -> Iterator[_Part]:
+    pairs = (
+        ("mean", a.mean, b.mean),
+        ("root mean square", a.root_mean_square, b.root_mean_square),
+        ("low", a.low, b.low),
+        ("high", a.high, b.high),
+    )
+    for name, ours, theirs in pairs:
+        if ours is not None and theirs is not None:
+            yield name, ours, theirs
+
+
+def _samples(a: Fingerprint, b: Fingerprint) -> Iterator[_Part]:
+    for ours, theirs in zip(a.samples, b.samples, strict=False):
+        if ours != theirs:
+            yield "samples", float(ours), float(theirs)
+
+
+def _size(a: Fingerprint, b: Fingerprint) -> float:
+    """How large the numbers of either are.
+
+    Not the root mean square alone: a mask of huge numbers would hide all others.
+    """
+    overall = max(a.root_mean_square or 0.0, b.root_mean_square or 0.0)
+    sampled = [abs(float(sample)) for sample in (*a.samples, *b.samples)]
+    ordinary = [sample for sample in sampled if 0 < sample < math.inf]
+    return min(overall, 4 * statistics.median(ordinary)) if ordinary else overall
+
+
+def _worst(parts: Iterator[_Part], size: float, allowed: float) -> tuple[float, float, str]:
+    """The largest difference: as a multiple of what is allowed, relative, and of what."""
+    worst = (0.0, 0.0, "")
+    for name, ours, theirs in parts:
+        if ours == theirs:
+            continue
+        apart = abs(ours - theirs)
+        scale = max(size, abs(ours), abs(theirs))
+        if not math.isfinite(apart):  # one of them is no finite number, or both are huge
+            relative = math.inf if not (math.isfinite(ours) and math.isfinite(theirs)) else 2.0
+        else:
+            relative = apart / scale
+        amount = relative / allowed if allowed else math.inf
+        worst = max(worst, (amount, relative, name))
+    return worst
