@@ -1,0 +1,145 @@
+"""Whether two calls gave the same values, as far as their fingerprints tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from shapetrace.comparing.alignment import Step
+from shapetrace.comparing.aspects import tensor_pairs
+from shapetrace.comparing.model import Apart, Aspect, Event, Part
+from shapetrace.events.fingerprint import (
+    CallFingerprints,
+    Distance,
+    Fingerprint,
+    distance,
+    tolerance_for,
+)
+from shapetrace.events.model import Container, Tensor, Value
+
+_FLOATING: Final = ("float", "bfloat", "complex")
+
+
+@dataclass(slots=True)
+class Rounding:
+    """What has been rounded so far, in either run.
+
+    A value in float32 that was computed from others in bfloat16 is no better than these.
+    """
+
+    given: float | None
+    """What the user tolerates."""
+    seen: set[str] = field(default_factory=set)
+    tolerance: float = 0.0
+    """Of the coarsest dtype so far."""
+    is_noisy: bool = False
+    """Whether any values were close without being equal."""
+
+    def see(self, dtype: str) -> None:
+        """A tensor of this dtype went into or came out of a call."""
+        if dtype not in self.seen:
+            self.seen.add(dtype)
+            if dtype.startswith(_FLOATING):
+                self.tolerance = max(self.tolerance, tolerance_for(dtype))
+
+    def apart(self, a: Fingerprint, b: Fingerprint) -> Distance:
+        """How far two tensors are apart, measured by what may have been rounded."""
+        if self.given is not None:
+            return distance(a, b, self.given)
+        own = max(tolerance_for(a.dtype, b.dtype), self.tolerance)
+        is_exact = not (a.dtype.startswith(_FLOATING) and b.dtype.startswith(_FLOATING))
+        if is_exact and not self.is_noisy and a.dtype == b.dtype:
+            return distance(a, b)
+        found = distance(a, b, own)
+        if found.verdict == "close":
+            self.is_noisy = True
+        return found
+
+
+def has_fingerprints(event: Event) -> bool:
+    """Whether anything is known of its values."""
+    return bool(event.fingerprints)
+
+
+def values_aspects(step: Step, rounding: Rounding) -> list[Aspect]:
+    """The inputs and outputs of a call whose values are further apart than rounding explains."""
+    a, b = step.a, step.b
+    if a is None or b is None or not a.fingerprints or not b.fingerprints:
+        return []
+    found: list[Aspect] = []
+    if step.phase == "enter":
+        found += _part_aspects(a, b, "input", rounding)
+    else:
+        found += _part_aspects(a, b, "output", rounding)
+    return found
+
+
+def note_dtypes(event: Event, rounding: Rounding) -> None:
+    """Take in the dtypes of a call's tensors."""
+    for value in (*event.inputs, *event.outputs):
+        _note(value, rounding)
+
+
+def _note(value: Value, rounding: Rounding) -> None:
+    if isinstance(value, Tensor):
+        rounding.see(value.dtype)
+    elif isinstance(value, Container):
+        for item in value.items:
+            _note(item, rounding)
+
+
+def _part_aspects(a: Event, b: Event, part: Part, rounding: Rounding) -> Iterator[Aspect]:
+    """The tensors that differ in any of the calls, each with where it differs most."""
+    ours, theirs = _values(a, part), _values(b, part)
+    worst: dict[int, Apart] = {}
+    for one, other in zip(a.fingerprints, b.fingerprints, strict=False):
+        if (one.first, one.last) != (other.first, other.last):
+            break
+        _compare_calls(one, other, part, rounding, worst)
+    for number, (tensor_a, tensor_b, position) in enumerate(_positions(ours, theirs)):
+        if number in worst and tensor_a.shape == tensor_b.shape:
+            yield Aspect("values", part, position, tensor_a, tensor_b, worst[number])
+
+
+def _compare_calls(
+    one: CallFingerprints,
+    other: CallFingerprints,
+    part: Part,
+    rounding: Rounding,
+    worst: dict[int, Apart],
+) -> None:
+    if one == other:
+        return
+    ours = one.inputs if part == "input" else one.outputs
+    theirs = other.inputs if part == "input" else other.outputs
+    if len(ours) != len(theirs):
+        return
+    for number, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+        if a == b:
+            continue
+        found = rounding.apart(a, b)
+        if found.verdict not in ("different", "rearranged"):
+            continue
+        if number not in worst or found.amount > worst[number].amount:
+            worst[number] = Apart(
+                found.amount,
+                found.relative,
+                found.tolerance,
+                found.where,
+                one.first,
+                one.last,
+            )
+
+
+def _values(event: Event, part: Part) -> Sequence[Value]:
+    return event.inputs if part == "input" else event.outputs
+
+
+def _positions(
+    a: Sequence[Value], b: Sequence[Value]
+) -> Iterator[tuple[Tensor, Tensor, int]]:
+    """The tensors of both from left to right, with the position of the value that holds them."""
+    for position, (ours, theirs) in enumerate(zip(a, b, strict=False)):
+        for one, other in tensor_pairs((ours,), (theirs,)):
+            yield one, other, position
