@@ -75,7 +75,8 @@ class Walk:
     def steps(self, a: Sequence[Node], b: Sequence[Node]) -> Iterator[Step]:
         """The steps below some outermost calls, nested as they are in the traces."""
         rows = self._matcher.rows(sites_of(None, a, math.inf), sites_of(None, b, math.inf))
-        pending: list[_Work] = list(_work(rows))[::-1]
+        pending: list[_Work] = [*_work(rows)]
+        pending.reverse()
         _mark_the_end(pending)
         while pending:
             work = pending.pop()
@@ -116,9 +117,7 @@ class Walk:
         if self._open and done.last < self._open[-1].bound:
             self._open[-1].last = max(self._open[-1].last, done.last)
         entered = done.step
-        return Step(
-            entered.a, entered.b, entered.module_a, entered.module_b, "leave", done.last
-        )
+        return Step(entered.a, entered.b, entered.module_a, entered.module_b, "leave", done.last)
 
 
 def _work(rows: Sequence[Row]) -> Iterator[_Pair | Step]:

@@ -63,9 +63,7 @@ def aspects(step: Step, known: Known) -> list[Aspect]:
     return [aspect for aspect in found if aspect.kind not in known.ignored]
 
 
-def _module_aspects(
-    a: ModuleCall, b: ModuleCall, step: Step, known: Known
-) -> Iterator[Aspect]:
+def _module_aspects(a: ModuleCall, b: ModuleCall, step: Step, known: Known) -> Iterator[Aspect]:
     if step.phase == "enter":
         if a.detail != b.detail:
             yield from _text_aspect(a.detail, b.detail, known)
@@ -161,9 +159,7 @@ def _tensor_kinds(a: Tensor, b: Tensor, known: Known) -> Iterator[Kind]:
             yield kind
 
 
-def _may_be_alike(
-    a: tuple[Dimension, ...] | None, b: tuple[Dimension, ...] | None
-) -> bool:
+def _may_be_alike(a: tuple[Dimension, ...] | None, b: tuple[Dimension, ...] | None) -> bool:
     """Whether calls of which only ranges of sizes are known can have had the same ones."""
     if a is None or b is None:
         return False

@@ -12,8 +12,8 @@ from shapetrace.comparing.alignment import Step, Walk
 from shapetrace.comparing.aspects import Known, aspects
 from shapetrace.comparing.counts import Counts
 from shapetrace.comparing.model import (
-    MINOR,
     KINDS,
+    MINOR,
     Aspect,
     Comparison,
     Difference,
@@ -49,7 +49,8 @@ def compare(
         read_source: gives source files, to find calls again whose code was moved.
 
     """
-    # What is alike in several ways is matched by who comes first, which must not depend on who asks.
+    # What is alike in several ways is matched in the order of A, which must not depend on which
+    # of them is asked for as A.
     if _identity(a) > _identity(b):
         return turned(_compare(b, a, frozenset(ignored), tolerance, read_source))
     return _compare(a, b, frozenset(ignored), tolerance, read_source)
@@ -99,9 +100,7 @@ def _compare(
     )
 
 
-def _difference(
-    step: Step, known: Known, counts: Counts, rounding: Rounding
-) -> Difference | None:
+def _difference(step: Step, known: Known, counts: Counts, rounding: Rounding) -> Difference | None:
     a, b = step.a, step.b
     for event in (a, b):
         if event is not None and event.fingerprints:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from shapetrace.comparing.model import Event
 from shapetrace.comparing.places import Places
 from shapetrace.comparing.sequences import align
-from shapetrace.comparing.sites import Keys, Site, sites_of
+from shapetrace.comparing.sites import Keys, Site, sites_of, sizes
 from shapetrace.events.model import ModuleCall
 
 Relation: TypeAlias = Literal["same", "moved", "renamed", "replaced"]
@@ -76,6 +77,7 @@ class Matcher:
         roles_a = self._keys.roles(a, self._a, "a")
         roles_b = self._keys.roles(b, self._b, "b")
         matches = align(roles_a, roles_b) or _only_modules(a, b, same_class=False)
+        matches = matches or _only_ops(a, b)
         return _in_order(a, b, matches, "replaced") if matches else rows
 
     def _unwrapped(self, a: list[Site], b: list[Site], wrappers: int) -> list[Row] | None:
@@ -94,9 +96,7 @@ class Matcher:
                 rows = self.rows(*pair, wrappers - 1)
                 first = inside[0]
                 at = next(
-                    number
-                    for number, row in enumerate(rows)
-                    if (row.a if is_a else row.b) is first
+                    number for number, row in enumerate(rows) if (row.a if is_a else row.b) is first
                 )
                 wrapper = Row(site, None) if is_a else Row(None, site)
                 wrapper.is_wrapper = True
@@ -155,7 +155,7 @@ def _gaps(rows: Sequence[Row]) -> Iterator[list[Row]]:
     """Rows that are not matched and stand together, and each other row by itself."""
     gap: list[Row] = []
     for row in rows:
-        if row.a is not None and row.b is not None or row.is_wrapper:
+        if (row.a is not None and row.b is not None) or row.is_wrapper:
             if gap:
                 yield gap
                 gap = []
@@ -164,6 +164,17 @@ def _gaps(rows: Sequence[Row]) -> Iterator[list[Row]]:
             gap.append(row)
     if gap:
         yield gap
+
+
+def _only_ops(a: Sequence[Site], b: Sequence[Site]) -> list[tuple[int, int]]:
+    """The one op of each, where they stand for each other and make the same sizes."""
+    if len(a) != 1 or len(b) != 1:
+        return []
+    one, other = a[0].event, b[0].event
+    if isinstance(one, ModuleCall) or isinstance(other, ModuleCall):
+        return []
+    is_alike = one.level == other.level and sizes(one.outputs) == sizes(other.outputs)
+    return [(0, 0)] if is_alike else []
 
 
 def _only_modules(
@@ -175,7 +186,10 @@ def _only_modules(
     if len(ours) != 1 or len(theirs) != 1:
         return []
     one, other = a[ours[0]].event, b[theirs[0]].event
-    assert isinstance(one, ModuleCall) and isinstance(other, ModuleCall)
-    if same_class and one.class_name != other.class_name:
+    if same_class and _class_of(one) != _class_of(other):
         return []
     return [(ours[0], theirs[0])]
+
+
+def _class_of(event: Event) -> str:
+    return event.class_name if isinstance(event, ModuleCall) else ""

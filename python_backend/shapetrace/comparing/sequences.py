@@ -115,9 +115,7 @@ def _anchors(a: Keys, b: Keys, low_a: int, high_a: int, low_b: int, high_b: int)
     for ours, theirs in zip(a, b, strict=True):
         counted_b = {key: at for at, key in _counted(theirs, low_b, high_b)}
         pairs = [
-            (at, counted_b[key])
-            for at, key in _counted(ours, low_a, high_a)
-            if key in counted_b
+            (at, counted_b[key]) for at, key in _counted(ours, low_a, high_a) if key in counted_b
         ]
         if pairs:
             return rising(pairs)

@@ -68,9 +68,7 @@ def _count_pairs(step: Step, pairs: Mapping[Kind, Counter[Pair]]) -> None:
                         pairs[kind][one, other] += 1
 
 
-def _parts(
-    a: Event, b: Event, step: Step
-) -> Iterable[tuple[tuple[Value, ...], tuple[Value, ...]]]:
+def _parts(a: Event, b: Event, step: Step) -> Iterable[tuple[tuple[Value, ...], tuple[Value, ...]]]:
     if step.phase != "leave":
         yield a.inputs, b.inputs
     if step.phase != "enter":
@@ -125,7 +123,7 @@ def _renamed(step: Step, a: ModuleCall, b: ModuleCall) -> Pair:
     changed_a, changed_b = ours[start : len(ours) - end], theirs[start : len(theirs) - end]
     if not changed_a or not changed_b:
         return ".".join(ours), ".".join(theirs)
-    return ".".join(ours[: start] + changed_a), ".".join(theirs[: start] + changed_b)
+    return ".".join(ours[:start] + changed_a), ".".join(theirs[:start] + changed_b)
 
 
 def _relative(call: ModuleCall, parent: ModuleCall | None) -> list[str]:

@@ -136,9 +136,7 @@ def _values(event: Event, part: Part) -> Sequence[Value]:
     return event.inputs if part == "input" else event.outputs
 
 
-def _positions(
-    a: Sequence[Value], b: Sequence[Value]
-) -> Iterator[tuple[Tensor, Tensor, int]]:
+def _positions(a: Sequence[Value], b: Sequence[Value]) -> Iterator[tuple[Tensor, Tensor, int]]:
     """The tensors of both from left to right, with the position of the value that holds them."""
     for position, (ours, theirs) in enumerate(zip(a, b, strict=False)):
         for one, other in tensor_pairs((ours,), (theirs,)):
