@@ -161,6 +161,7 @@ def trace(
     passes: int | None = None,
     settle_after: int | None = None,
     expand_fused: bool = False,
+    fingerprint: bool = False,
 ) -> LiveRecording:
     """Record what the ``with`` block does with torch.
 
@@ -171,6 +172,8 @@ def trace(
         settle_after: rest after this many forward passes that brought nothing new.
         expand_fused: look into modules for which torch would take a fused path, at the price that
             it does not take it.
+        fingerprint: look at the values that calls return as well, and keep a few numbers of each,
+            by which two runs can be compared.
 
     """
     if level not in LEVELS:
@@ -184,6 +187,7 @@ def trace(
         "passes": passes,
         "settle_after": settle_after,
         "expand_fused": expand_fused,
+        "fingerprint": fingerprint,
     }
     return LiveRecording(model, options)
 

@@ -85,6 +85,12 @@ def add_parser(
         action="store_true",
         help="look into modules that torch would compute in one fused step, and so slow them down",
     )
+    recording.add_argument(
+        "--fingerprint",
+        action="store_true",
+        help="look at the values that calls return too, and keep a few numbers of each, by "
+        "which two runs can be compared",
+    )
     recording.add_argument("-o", "--output", metavar="FILE", help="write the trace to a file")
     add_view_options(parser.add_argument_group("how it is shown"), may_be_none=True)
     return parser
@@ -128,6 +134,7 @@ def run(arguments: argparse.Namespace, program: Program) -> int:
         stop_after_trace=arguments.stop_after_trace,
         settle_after=arguments.settle_after,
         expand_fused=arguments.expand_fused,
+        fingerprint=arguments.fingerprint,
     )
     argv = (program.name, *program.arguments)
     traced_run = TracedRun(recording, view_choice(arguments), sink, terminal, argv)

@@ -50,6 +50,7 @@ class RecordingChoice:
     stop_after_trace: bool = False
     settle_after: int | None = None
     expand_fused: bool = False
+    fingerprint: bool = False
 
 
 class TracedRun:
@@ -139,6 +140,7 @@ class TracedRun:
                 through_step=not choice.stop_after_trace,
                 settle_after=choice.settle_after,
                 expand_fused=choice.expand_fused,
+                fingerprint=choice.fingerprint,
                 program_began_at=self._began_at.timestamp(),
             )
             recorder = Recorder(options, on_complete=self._recording_is_complete)

@@ -18,6 +18,8 @@ their order. Numbers are the sender's and mean something within one sequence of 
 - ``variables``: number, name, file, line, column, end line, end column, function, module, value,
   kind
 - ``counts``: number of an op or module, count
+- ``fingerprints``: number of an op or module, its calls; of each the first and last number,
+  outputs, inputs, digest; an output or input is the fields of a ``Fingerprint``
 - ``coverage``: reason, where, count
 """
 
@@ -27,6 +29,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shapetrace._errors import TraceFileError
+from shapetrace.events.fingerprint import CallFingerprints, Fingerprint
 from shapetrace.events.model import (
     Container,
     Coverage,
@@ -80,6 +83,9 @@ class RowReader:
             ops=tuple(map(self._op, message.get("ops", ()))),
             variables={row[0]: self._variable(row) for row in message.get("variables", ())},
             counts=dict(message.get("counts", ())),
+            fingerprints={
+                number: tuple(map(_calls, rows)) for number, rows in message.get("fingerprints", ())
+            },
             coverage=None if coverage is None else tuple(Coverage(*row) for row in coverage),
         )
 
@@ -231,6 +237,22 @@ def read_value(row: Row) -> Value:
 
 def _dimension(size: Any) -> Dimension:
     return DimensionRange(*size) if isinstance(size, list | tuple) else size
+
+
+def _calls(row: Row) -> CallFingerprints:
+    first, last, outputs, inputs, digest = row
+    return CallFingerprints(
+        first,
+        last,
+        outputs=tuple(map(_fingerprint, outputs)),
+        inputs=tuple(map(_fingerprint, inputs)),
+        digest=digest,
+    )
+
+
+def _fingerprint(row: Row) -> Fingerprint:
+    dtype, count, mean, size, low, high, samples, *rest = row
+    return Fingerprint(dtype, count, mean, size, low, high, tuple(samples), *rest)
 
 
 def _run(fields: Mapping[str, Any]) -> Run:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from shapetrace.events.fingerprint import CallFingerprints
 from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Variable
 
 
@@ -24,6 +25,10 @@ class Source:
 
 
 def _no_counts() -> Mapping[int, int]:
+    return {}
+
+
+def _no_fingerprints() -> Mapping[int, tuple[CallFingerprints, ...]]:
     return {}
 
 
@@ -48,5 +53,9 @@ class Update:
     counts: Mapping[int, int] = field(default_factory=_no_counts)
     """The new number of calls of ops and module calls that changed in nothing else; 0 where a
     kernel turned out to be another call's."""
+    fingerprints: Mapping[int, tuple[CallFingerprints, ...]] = field(
+        default_factory=_no_fingerprints
+    )
+    """All that is known so far of the values that calls returned, by the id of the op or module."""
     coverage: tuple[Coverage, ...] | None = None
     """All of it, when it has changed."""

@@ -178,10 +178,10 @@ def _describe_attributes(value: Any, kind: Any, depth: int) -> Raw:
     """The fields of a dataclass, not by its own lookup or properties: those are program code."""
     present: list[str] = []
     values: list[Any] = []
-    attributes = _in_class(kind, "__dict__")
+    attributes = in_class(kind, "__dict__")
     held = {} if attributes is None else attributes.__get__(value)
     for field in dataclasses.fields(kind):
-        slot = _in_class(kind, field.name)
+        slot = in_class(kind, field.name)
         try:
             values.append(
                 slot.__get__(value) if type(slot) is MemberDescriptorType else held[field.name]
@@ -192,7 +192,8 @@ def _describe_attributes(value: Any, kind: Any, depth: int) -> Raw:
     return _describe_items(kind.__name__, tuple(present), values, len(values), depth)
 
 
-def _in_class(kind: Any, name: str) -> Any:
+def in_class(kind: Any, name: str) -> Any:
+    """What a class itself has by a name, or one that it is derived from; None for nothing."""
     for each in kind.__mro__:
         if name in each.__dict__:
             return each.__dict__[name]

@@ -28,6 +28,8 @@ class RecorderOptions:
     """Rest after this many forward passes that brought nothing new; None never to rest."""
     expand_fused: bool = False
     """Look into modules for which torch would take a fused path, at the price of not taking it."""
+    fingerprint: bool = False
+    """Look at the values that calls return as well, and keep a few numbers of each."""
     on_first_call: Callable[[], object] | None = None
     """Called when there is something to tell, on the program's thread."""
     follows_forks: bool = False

@@ -40,6 +40,7 @@ from shapetrace.recorder.records import (
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
+    from shapetrace.recorder.values.fingerprints import Fingerprints
 
 Message: TypeAlias = dict[str, Any]
 
@@ -156,6 +157,8 @@ class RowWriter:
                 else:
                     self._add("ops", self._kernel(kernel))
                 self._kernel_states[index] = state
+        if self._recorder.fingerprints is not None:
+            self._write_fingerprints(self._recorder.fingerprints)
         coverage = self._find_coverage()
         if coverage != self._coverage:
             message["coverage"] = self._coverage = coverage
@@ -165,6 +168,14 @@ class RowWriter:
 
     def _add(self, kind: str, row: Any) -> None:
         self._message.setdefault(kind, []).append(row)
+
+    def _write_fingerprints(self, fingerprints: Fingerprints) -> None:
+        fingerprints.sort()
+        variants: list[ModuleVariant | OpVariant] = [*self._written_modules, *self._written_ops]
+        for variant in variants:
+            rows = fingerprints.rows_of(variant.id, variant.count)
+            if rows:
+                self._add("fingerprints", (variant.id, rows))
 
     def _write_sources(self) -> None:
         """Add files that were met, up to so much text; the rest comes with the next message."""

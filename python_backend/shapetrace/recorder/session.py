@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from threading import get_ident
 from types import CodeType, FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn import Module
@@ -47,6 +47,9 @@ from shapetrace.recorder.watch_importlib_bootstrap import (
     call_plainly,
 )
 from shapetrace.recorder.worth import Worth
+
+if TYPE_CHECKING:
+    from shapetrace.recorder.values.fingerprints import Fingerprints
 
 MOST_INTERNED = 1 << 16
 MOST_VARIABLE_SHAPES = 16
@@ -101,7 +104,20 @@ class Recorder:
         self._pass_signature: Any = None
         self._counts_before_last_pass: list[tuple[OpVariant | ModuleVariant, int]] = []
         self._lock = threading.Lock()
+        self.fingerprints: Fingerprints | None = None
+        """What calls returned, where that is asked for."""
+        self._state_class = ThreadState
+        if options.fingerprint:
+            self._look_at_values()
         hide_methods(self, RECORDER_METHODS, options.unseen)
+
+    def _look_at_values(self) -> None:
+        # Not imported before somebody asks for it: nobody else is to pay for it.
+        from shapetrace.recorder.values.fingerprints import Fingerprints
+        from shapetrace.recorder.values.looking_state import LookingState
+
+        self.fingerprints = Fingerprints()
+        self._state_class = LookingState
 
     # Beginning and end
 
@@ -200,7 +216,7 @@ class Recorder:
                 # Reusing a finished thread's state keeps short-lived threads from adding up.
                 state = self._idle.pop()
             except IndexError:
-                state = ThreadState(self, name)
+                state = self._state_class(self, name)
             state.thread = name
             self.states[get_ident()] = state
         if not state.entered:

@@ -11,6 +11,7 @@ from shapetrace.events.rows import RowReader
 from shapetrace.recorder.rows import Message, RowWriter
 
 if TYPE_CHECKING:
+    from shapetrace.events.fingerprint import CallFingerprints
     from shapetrace.events.model import Coverage, Run
     from shapetrace.recorder.session import Recorder
 
@@ -25,6 +26,7 @@ def take_snapshot(recorder: Recorder) -> Trace:
     ops: dict[int, Op] = {}
     variables: dict[int, Variable] = {}
     coverage: tuple[Coverage, ...] = ()
+    fingerprints: dict[int, tuple[CallFingerprints, ...]] = {}
     for message in _messages(writer):
         update = reader.read(message)
         run = update.run or run
@@ -33,7 +35,13 @@ def take_snapshot(recorder: Recorder) -> Trace:
         modules |= {module.id: module for module in update.modules}
         ops |= {op.id: op for op in update.ops}
         variables |= update.variables
+        fingerprints |= update.fingerprints
         coverage = update.coverage or coverage
+    for identity, calls in fingerprints.items():
+        if identity in modules:
+            modules[identity] = dataclasses.replace(modules[identity], fingerprints=calls)
+        else:
+            ops[identity] = dataclasses.replace(ops[identity], fingerprints=calls)
     if run is None:
         raise AssertionError("a writer's first message describes the run")
     return Trace(

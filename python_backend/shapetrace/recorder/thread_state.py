@@ -53,6 +53,8 @@ class ThreadState(CallFinder):
         super().__init__(recorder)
         self.thread = thread
         self.function_mode: Any = None
+        self.looks = False
+        """Whether what calls return is looked at: by ``values.looking_state``."""
         self.entered = False
         """Whether the modes belong on this thread's stacks now."""
         self.stays = False
@@ -189,6 +191,10 @@ class ThreadState(CallFinder):
         variant.rarely().next = another
         self.recorder.add_op(another)
         return another
+
+    def look_at(self, variant: OpVariant, result: Any, args: Any, kwargs: Any) -> None:
+        """Note what a call returned; only where that was asked for."""
+        raise NotImplementedError
 
     def failed(self, variant: OpVariant, error: BaseException, args: Any, kwargs: Any) -> OpVariant:
         """The variant of a call that raised."""

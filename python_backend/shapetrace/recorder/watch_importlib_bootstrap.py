@@ -78,6 +78,9 @@ class FunctionMode(TorchFunctionMode):
         self.state = state
         self.live = state.live
         self.quiet = state.recorder.quiet
+        options = state.recorder.options
+        self.only_calls = options.level != "aten" and not options.fingerprint
+        """Whether nothing more is recorded of a call than the call itself."""
 
     # Long and flat on purpose: a call of a helper here costs every op of every program.
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -171,10 +174,10 @@ class FunctionMode(TorchFunctionMode):
             clean(error)  # an interrupt that came while our own code was running
             raise
         try:
-            if self.state.dispatch_mode is None:
+            if self.only_calls:
                 result = trampoline(func, args, kwargs or _NO_KEYWORDS)
             else:
-                result = _run_with_kernels(self.state, variant, trampoline, func, args, kwargs)
+                result = _run_and_look(self.state, variant, trampoline, func, args, kwargs)
         except BaseException as error:
             try:
                 if variant is not None:
@@ -215,6 +218,24 @@ class FunctionMode(TorchFunctionMode):
             clean(error)
             raise
         return result
+
+
+def _run_and_look(
+    state: ThreadState, variant: Any, trampoline: Any, function: Any, args: Any, kwargs: Any
+) -> Any:
+    """Make a call of which more is recorded: its kernels, or what it returns."""
+    if state.dispatch_mode is None:
+        result = trampoline(function, args, kwargs or _NO_KEYWORDS)
+    else:
+        result = _run_with_kernels(state, variant, trampoline, function, args, kwargs)
+    if state.looks and variant is not None:
+        try:
+            state.look_at(variant, result, args, kwargs)
+        except RecursionError:
+            pass
+        except Exception as fault:
+            state.recorder.fault(fault)
+    return result
 
 
 def _run_with_kernels(

@@ -1,0 +1,1 @@
+"""Fingerprints of what calls returned, where a recording was asked for them."""

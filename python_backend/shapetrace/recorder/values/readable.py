@@ -1,0 +1,110 @@
+"""Which tensors can be read at all, and as what; and reading them so that nobody notices.
+
+Whoever asks runs on the program's thread, in the middle of its computing: nothing here is seen by
+autograd, by a mode, by autocast or by a graph that is being made, and no random number is used.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import torch
+from torch import Tensor
+from torch._C import DisableTorchFunction
+from torch.nn import Parameter
+
+Result = TypeVar("Result")
+
+_internals: Final[Any] = torch._C
+_PLAIN: Final = frozenset({Tensor, Parameter})
+_BASE: Final[Any] = torch._C.TensorBase
+_STRIDED: Final = torch.strided
+_transforming: Final[Any] = getattr(
+    getattr(torch._C, "_functorch", None), "peek_interpreter_stack", lambda: None
+)
+_below_autograd: Final[Any] = _internals._AutoDispatchBelowAutograd
+_without_dispatch: Final[Any] = _internals._DisableTorchDispatch
+_without_autocast: Final[Any] = _internals._DisableAutocast
+_inference_mode: Final[Any] = _internals._InferenceMode
+
+
+class NotReadError(Exception):
+    """A tensor that nothing is known of but dtype and count, for the reason that this says."""
+
+
+def unseen(function: Callable[[Any], Result], argument: Any) -> Result:
+    """What a function that computes with plain tensors makes of something."""
+    with DisableTorchFunction(), _without_dispatch(), _below_autograd(), _without_autocast():
+        if torch.is_inference_mode_enabled():
+            with _inference_mode(False):
+                return function(argument)
+        return function(argument)
+
+
+def readable(tensor: Any) -> Tensor:
+    """A tensor whose numbers torch's kernels can be asked for; to be called where all is unseen.
+
+    Raises ``NotReadError`` for any other.
+    """
+    if type(tensor) not in _PLAIN:
+        tensor = _inside(tensor)
+    if _transforming() is not None:
+        raise NotReadError("within a function transform such as vmap")
+    if tensor.layout is not _STRIDED or tensor.is_nested:
+        layout = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+        raise NotReadError(layout)
+    if not tensor.is_cpu:
+        _refuse_device(tensor)
+    if tensor.is_quantized:
+        raise NotReadError("quantized")
+    if _internals._get_tracing_state() is not None:
+        raise NotReadError("while torch.jit traces")
+    if not _is_allocated(tensor):
+        raise NotReadError("its memory was given back")
+    plain: Tensor = tensor
+    return plain
+
+
+def _is_allocated(tensor: Any) -> bool:
+    """Whether all of a tensor lies in its storage, which may have been freed under it."""
+    shape = tensor.shape
+    if 0 in shape:
+        return True
+    pairs = zip(shape, tensor.stride(), strict=True)
+    last = tensor.storage_offset() + sum((size - 1) * stride for size, stride in pairs)
+    held: int = tensor.untyped_storage().nbytes()
+    return bool((last + 1) * tensor.element_size() <= held)
+
+
+def _refuse_device(tensor: Any) -> None:
+    device = tensor.device.type
+    if device == "meta":
+        raise NotReadError("no data on meta")
+    if device == "cuda" and torch.cuda.is_current_stream_capturing():
+        raise NotReadError("within the capture of a CUDA graph")
+
+
+def _inside(tensor: Any) -> Any:
+    """What a tensor of another class stands for."""
+    kind = type(tensor)
+    distributed = sys.modules.get("torch.distributed.tensor")
+    if distributed is not None and issubclass(kind, distributed.DTensor):
+        tensor = object.__getattribute__(tensor, "_local_tensor")
+        if type(tensor) in _PLAIN:
+            return tensor
+        kind = type(tensor)
+    if kind.__torch_dispatch__ is not Tensor.__torch_dispatch__:
+        if kind.__module__.startswith(("torch._subclasses", "torch.fx")):
+            raise NotReadError("no data while a program is traced")
+        raise NotReadError(f"{kind.__name__} keeps its data in its own way")
+    if hasattr(kind, "cls_to_become"):
+        raise NotReadError("no data before the first call")
+    # What a class of the program's has put in the place of an attribute is not asked.
+    return _BASE.as_subclass(tensor, Tensor)
+
+
+def dtype_of(tensor: Any) -> str:
+    """The dtype of any tensor."""
+    return str(_BASE.dtype.__get__(tensor)).removeprefix("torch.")
