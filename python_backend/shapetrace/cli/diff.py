@@ -71,7 +71,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="text (default); json: everything, for programs; markdown: for a pull request",
     )
     look.add_argument("-o", "--output", metavar="FILE", help="write it to a file instead")
-    add_look_options(look)
+    add_look_options(look, "show all differences, however many")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -65,7 +65,7 @@ def aspects(step: Step, known: Known) -> list[Aspect]:
 
 def _module_aspects(a: ModuleCall, b: ModuleCall, step: Step, known: Known) -> Iterator[Aspect]:
     if step.phase == "enter":
-        if a.detail != b.detail:
+        if a.detail != b.detail and a.class_name == b.class_name:
             yield from _text_aspect(a.detail, b.detail, known)
         if (a.inputs, a.input_names) != (b.inputs, b.input_names):
             yield from _named_aspects(a, b, known)
@@ -215,7 +215,7 @@ def _found(match: str | tuple[str, ...]) -> str:
 
 def _named_aspects(a: ModuleCall, b: ModuleCall, known: Known) -> Iterator[Aspect]:
     """What differs in the arguments of a module call, by the parameters that they went to."""
-    if a.input_names == b.input_names:
+    if a.input_names == b.input_names or a.class_name != b.class_name:
         yield from value_aspects(a.inputs, b.inputs, "input", known)
         return
     ours, theirs = _by_name(a), _by_name(b)

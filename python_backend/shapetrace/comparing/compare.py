@@ -73,6 +73,7 @@ def _compare(
     if "name" not in ignored:
         throughout += names_of(steps)
     counts = Counts(a, b, notes)
+    _note_values(a, b, ignored, notes)
     rounding = Rounding(tolerance)
     alike: list[float] = []
     compared = 0
@@ -175,6 +176,13 @@ def _same_level(a: Trace, b: Trace, notes: list[str]) -> tuple[Trace, Trace]:
         return a, b
     notes.append("only one of them was recorded with --level aten: kernels are not compared")
     return (_without_kernels(a), b) if kernels_a else (a, _without_kernels(b))
+
+
+def _note_values(a: Trace, b: Trace, ignored: frozenset[Kind], notes: list[str]) -> None:
+    lacking = [not any(op.fingerprints for op in trace.ops) for trace in (a, b)]
+    if any(lacking) and "values" not in ignored and (a.ops or b.ops):
+        who = "both" if all(lacking) else "one of them"
+        notes.append(f"values are not compared: record {who} with --fingerprint for that")
 
 
 def _without_kernels(trace: Trace) -> Trace:

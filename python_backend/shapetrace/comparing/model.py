@@ -51,6 +51,9 @@ class Apart:
     first: int = 1
     """In which of the calls that were merged into one event it is, from 1."""
     last: int = 1
+    is_new: bool = True
+    """Whether the same numbers were not found to differ before: a view only passes them on, and so
+    does a module that returns what the last op in it gave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +143,18 @@ class Comparison:
 
 
 def largest(comparison: Comparison, most: int) -> list[Difference]:
-    """The differences of values that are furthest apart, and the largest calls of only one run."""
-    telling = [difference for difference in comparison.differences if extent(difference) > 0]
+    """The differences of values that are furthest apart."""
+    telling = [item for item in comparison.differences if extent(item) > 0 and not is_passed(item)]
     return sorted(telling, key=extent, reverse=True)[:most]
+
+
+def is_passed(difference: Difference) -> bool:
+    """Whether it is nothing but values that were found to differ before."""
+    return difference.kind == "values" and all(
+        aspect.apart is not None and not aspect.apart.is_new
+        for aspect in difference.aspects
+        if aspect.kind == "values"
+    )
 
 
 def extent(difference: Difference) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shapetrace.comparing.alignment import Step
@@ -17,6 +17,8 @@ from shapetrace.events.fingerprint import (
     tolerance_for,
 )
 from shapetrace.events.model import Container, Tensor, Value
+
+_MOST_NOISE: Final = 3.0
 
 _FLOATING: Final = ("float", "bfloat", "complex")
 
@@ -33,8 +35,10 @@ class Rounding:
     seen: set[str] = field(default_factory=set)
     tolerance: float = 0.0
     """Of the coarsest dtype so far."""
-    is_noisy: bool = False
-    """Whether any values were close without being equal."""
+    noise: float = 0.0
+    """The largest difference so far that was rounding, as a multiple of what is tolerated."""
+    told: set[tuple[object, ...]] = field(default_factory=set)
+    """Pairs of tensors that were found to differ."""
 
     def see(self, dtype: str) -> None:
         """A tensor of this dtype went into or came out of a call."""
@@ -49,30 +53,30 @@ class Rounding:
             return distance(a, b, self.given)
         own = max(tolerance_for(a.dtype, b.dtype), self.tolerance)
         is_exact = not (a.dtype.startswith(_FLOATING) and b.dtype.startswith(_FLOATING))
-        if is_exact and not self.is_noisy and a.dtype == b.dtype:
+        if is_exact and not self.noise and a.dtype == b.dtype:
             return distance(a, b)
         found = distance(a, b, own)
-        if found.verdict == "close":
-            self.is_noisy = True
+        # Errors of many calls add up: where they come near to what one may make, some more is
+        # tolerated, but never so much that a step from one call to the next would be missed.
+        if found.verdict == "close" or found.amount <= _MOST_NOISE * min(self.noise, 1.0):
+            self.noise = max(self.noise, found.amount)
+            return replace(found, verdict="close")
         return found
 
-
-def has_fingerprints(event: Event) -> bool:
-    """Whether anything is known of its values."""
-    return bool(event.fingerprints)
+    def is_new(self, a: Fingerprint, b: Fingerprint) -> bool:
+        """Whether such a difference is found for the first time, and not passed on by a view."""
+        pair = (_moments(a), _moments(b))
+        is_new = pair not in self.told
+        self.told.add(pair)
+        return is_new
 
 
 def values_aspects(step: Step, rounding: Rounding) -> list[Aspect]:
-    """The inputs and outputs of a call whose values are further apart than rounding explains."""
+    """The inputs or outputs of a call whose values are further apart than rounding explains."""
     a, b = step.a, step.b
     if a is None or b is None or not a.fingerprints or not b.fingerprints:
         return []
-    found: list[Aspect] = []
-    if step.phase == "enter":
-        found += _part_aspects(a, b, "input", rounding)
-    else:
-        found += _part_aspects(a, b, "output", rounding)
-    return found
+    return list(_part_aspects(a, b, "input" if step.phase == "enter" else "output", rounding))
 
 
 def note_dtypes(event: Event, rounding: Rounding) -> None:
@@ -121,6 +125,7 @@ def _compare_calls(
         found = rounding.apart(a, b)
         if found.verdict not in ("different", "rearranged"):
             continue
+        is_new = rounding.is_new(a, b)
         if number not in worst or found.amount > worst[number].amount:
             worst[number] = Apart(
                 found.amount,
@@ -129,7 +134,19 @@ def _compare_calls(
                 found.where,
                 one.first,
                 one.last,
+                is_new or (number in worst and worst[number].is_new),
             )
+
+
+def _moments(fingerprint: Fingerprint) -> tuple[object, ...]:
+    return (
+        fingerprint.count,
+        fingerprint.mean,
+        fingerprint.root_mean_square,
+        fingerprint.low,
+        fingerprint.high,
+        fingerprint.checksum,
+    )
 
 
 def _values(event: Event, part: Part) -> Sequence[Value]:

@@ -20,7 +20,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from shapetrace.comparing.model import Comparison, Difference, Event, Side, Throughout, largest
+from shapetrace.comparing.model import (
+    Comparison,
+    Difference,
+    Event,
+    Side,
+    Throughout,
+    is_passed,
+    largest,
+)
 from shapetrace.events.model import ModuleCall
 from shapetrace.views.differing import (
     KIND_WORDS,
@@ -76,7 +84,6 @@ def side_facts(side: Side, base: str | None) -> str:
         counted(side.modules, "module call") if side.modules else "",
         counted(side.ops, "op"),
         counted(side.kernels, "kernel") if side.kernels else "",
-        "fingerprints" if side.fingerprinted else "",
     ]
     return printable(SEPARATOR.join(filter(None, facts)))
 
@@ -106,6 +113,11 @@ def summary_text(comparison: Comparison) -> list[str]:
     if kinds:
         told = (f"{KIND_WORDS[kind]} {count:,}" for kind, count in kinds.most_common())
         lines.append(f"Differences: {', '.join(told)}.")
+    passed = sum(map(is_passed, comparison.differences))
+    if passed:
+        lines.append(
+            f"{counted(passed, 'of them passes', 'of them pass')} on what differed before."
+        )
     return lines
 
 
@@ -245,7 +257,11 @@ class _Writer:
                 self._write_row(item, amount_text(item))
 
     def _write_further(self, first: Difference) -> None:
-        others = [item for item in self._comparison.differences if item is not first]
+        others = [
+            item
+            for item in self._comparison.differences
+            if item is not first and (self._options.verbose or not is_passed(item))
+        ]
         if not others:
             return
         most = len(others) if self._options.verbose else _MOST_FURTHER
@@ -266,7 +282,11 @@ class _Writer:
         spans: list[Span] = [(f"  {_padded(mark, _KIND_WIDTH)}", "role")]
         if path:
             spans.append((f"{printable(path)}  ", "path"))
-        spans.append((call_text(event), "call"))
+        title = call_text(event)
+        if item.a is not None and item.b is not None:
+            # What it was called with is said where that is what differs.
+            title = title.partition("(")[0] or title
+        spans.append((title, "call"))
         tail: Span = (f"  {short_text(item)}", "shape")
         for candidate in ([*spans, tail], spans):
             line = join_right(candidate, right, self._options.columns)

@@ -115,6 +115,7 @@ def _apart(apart: Apart) -> dict[str, Any]:
         "where": apart.where,
         "first": apart.first,
         "last": apart.last,
+        "new": apart.is_new,
     }
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from shapetrace.comparing.model import Comparison, Difference, largest
+from shapetrace.comparing.model import Comparison, Difference, is_passed, largest
 from shapetrace.events.model import ModuleCall
 from shapetrace.views.differences import (
     heading_text,
@@ -108,7 +108,11 @@ def _first(first: Difference, comparison: Comparison, options: ViewOptions) -> I
 def _others(
     differences: Sequence[Difference], first: Difference, options: ViewOptions
 ) -> Iterable[str]:
-    others = [item for item in differences if item is not first]
+    others = [
+        item
+        for item in differences
+        if item is not first and (options.verbose or not is_passed(item))
+    ]
     if not others:
         return
     most = len(others) if options.verbose else _MOST_ROWS

@@ -158,8 +158,9 @@ def details(difference: Difference) -> Iterator[Detail]:
     a, b = difference.a, difference.b
     marks: dict[tuple[str, int | None], list[str]] = {}
     for aspect in difference.aspects:
-        said = apart_text(aspect.apart) if aspect.apart else KIND_WORDS[aspect.kind]
-        said = f"values {said}" if aspect.apart else said
+        said = f"values {apart_text(aspect.apart)}" if aspect.apart else KIND_WORDS[aspect.kind]
+        if aspect.kind == "arguments" and aspect.part == "call":
+            said = f"arguments {changed_text(_aspect_text(aspect.a), _aspect_text(aspect.b))}"
         marks.setdefault((aspect.part, aspect.position), []).append(said)
     whole = marks.get(("call", None), [])
     yield Detail(
