@@ -47,8 +47,8 @@ class Matcher:
         if exact_a == exact_b:
             return [Row(ours, theirs) for ours, theirs in zip(a, b, strict=True)]
         keys = self._keys
-        levels_a = (exact_a, keys.similar(a), keys.named(a))
-        levels_b = (exact_b, keys.similar(b), keys.named(b))
+        levels_a = (keys.valued(a, exact_a), exact_a, keys.similar(a), keys.named(a))
+        levels_b = (keys.valued(b, exact_b), exact_b, keys.similar(b), keys.named(b))
         rows = _in_order(a, b, align(levels_a, levels_b), "same")
         rows = _with_moved(rows, keys, self._a, self._b)
         return [row for gap in _gaps(rows) for row in self._within(gap, wrappers)]

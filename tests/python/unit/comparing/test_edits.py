@@ -12,7 +12,7 @@ from shapetrace.comparing.model import Comparison, Difference
 from shapetrace.events.model import ModuleCall, Op
 from tests.python.unit.comparing.worlds import Call, World, random_op, random_world
 
-SEEDS = range(40)
+SEEDS = range(12)
 
 Comparer = Callable[[World, World], Comparison]
 
