@@ -24,6 +24,7 @@ from shapetrace.comparing.places import Places, ReadSource
 from shapetrace.comparing.throughout import known_of, names_of
 from shapetrace.comparing.turning import turned
 from shapetrace.comparing.values import Rounding, note_dtypes, values_aspects
+from shapetrace.events.codec import collector_at_rest
 from shapetrace.events.model import ModuleCall, Op, Trace
 from shapetrace.events.tree import build
 
@@ -51,9 +52,10 @@ def compare(
     """
     # What is alike in several ways is matched in the order of A, which must not depend on which
     # of them is asked for as A.
-    if _identity(a) > _identity(b):
-        return turned(_compare(b, a, frozenset(ignored), tolerance, read_source))
-    return _compare(a, b, frozenset(ignored), tolerance, read_source)
+    with collector_at_rest():
+        if _identity(a) > _identity(b):
+            return turned(_compare(b, a, frozenset(ignored), tolerance, read_source))
+        return _compare(a, b, frozenset(ignored), tolerance, read_source)
 
 
 def _compare(

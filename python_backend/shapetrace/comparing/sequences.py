@@ -9,8 +9,8 @@ grows with the square of what is compared.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from typing import Final, TypeAlias
+from collections.abc import Hashable, Sequence
+from typing import Final, TypeAlias, TypeVar
 
 Keys: TypeAlias = Sequence[Sequence[int]]
 """For each level, from the one that says most, the key of every item."""
@@ -22,6 +22,11 @@ _Gap: TypeAlias = tuple[int, int, int, int, int]
 
 _SMALL: Final = 4096
 """Items of one times items of the other, up to which all ways to match them are looked at."""
+
+_WINDOWS: Final = (12, 5)
+"""How many items in a row are looked for, where single ones are all too common."""
+
+_Key = TypeVar("_Key", bound=Hashable)
 
 _DEEPEST: Final = 24
 """How often a stretch is divided before what is left of it counts as different."""
@@ -104,14 +109,18 @@ def _trim_end(
 
 def _anchors(a: Keys, b: Keys, low_a: int, high_a: int, low_b: int, high_b: int) -> list[Match]:
     """Items that must be the same, as there is one of their kind; else by the number of each."""
-    for level, (ours, theirs) in enumerate(zip(a, b, strict=True)):
+    for ours, theirs in zip(a, b, strict=True):
         single_a = _singles(ours, low_a, high_a)
         single_b = _singles(theirs, low_b, high_b)
         pairs = [(at, single_b[key]) for key, at in single_a.items() if key in single_b]
         if pairs:
             return rising(pairs)
-        if level == len(a) - 1:
-            break
+    for width in _WINDOWS:
+        rows_a = _singles(_windows(a[-1], low_a, high_a, width), 0, high_a - low_a)
+        rows_b = _singles(_windows(b[-1], low_b, high_b, width), 0, high_b - low_b)
+        pairs = [(low_a + at, low_b + rows_b[key]) for key, at in rows_a.items() if key in rows_b]
+        if pairs:
+            return rising(pairs)
     for ours, theirs in zip(a, b, strict=True):
         counted_b = {key: at for at, key in _counted(theirs, low_b, high_b)}
         pairs = [
@@ -122,10 +131,15 @@ def _anchors(a: Keys, b: Keys, low_a: int, high_a: int, low_b: int, high_b: int)
     return []
 
 
-def _singles(keys: Sequence[int], low: int, high: int) -> dict[int, int]:
+def _windows(keys: Sequence[int], low: int, high: int, width: int) -> list[tuple[int, ...]]:
+    """Each item with those that follow it: common ones stand in rare company."""
+    return list(zip(*(keys[low + shift : high] for shift in range(width)), strict=False))
+
+
+def _singles(keys: Sequence[_Key], low: int, high: int) -> dict[_Key, int]:
     """Where the keys are that stand there once, in their order."""
-    found: dict[int, int] = {}
-    for at in range(low, high):
+    found: dict[_Key, int] = {}
+    for at in range(low, min(high, len(keys))):
         key = keys[at]
         found[key] = -1 if key in found else at
     return {key: at for key, at in found.items() if at >= 0}

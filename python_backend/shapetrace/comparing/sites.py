@@ -73,8 +73,7 @@ class Keys:
         return [self._number(_exact(site, places)) for site in sites]
 
     def valued(self, sites: Iterable[Site], exact: Iterable[int]) -> list[int]:
-        """The same that gave the same values, where these are known: of two equal calls in a row
-        they tell which one is gone."""
+        """The same with the same values, which tell which of two equal calls in a row is gone."""
         return [
             self._number((key, _values(site.event))) if site.event.fingerprints else key
             for site, key in zip(sites, exact, strict=True)

@@ -79,7 +79,7 @@ def dumps(trace: Trace) -> str:
 
 def loads(text: str | bytes) -> Trace:
     """The trace that the text of a trace file stands for."""
-    with _collector_at_rest():
+    with collector_at_rest():
         return decode(_parse(text))
 
 
@@ -150,7 +150,7 @@ def _list_pieces(events: Iterable[object]) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _collector_at_rest() -> Iterator[None]:
+def collector_at_rest() -> Iterator[None]:
     """Nothing that reading makes is garbage: searching it all for some would double the time."""
     was_enabled = gc.isenabled()
     gc.disable()

@@ -8,7 +8,6 @@ left out: who loads a trace here wants its calls.
 from __future__ import annotations
 
 import dataclasses
-import gc
 import json
 from collections.abc import Iterator
 from typing import Any, Final, TextIO
@@ -35,9 +34,10 @@ _MARKS: Final = tuple(f',"{key}":' for key in (*_PARTS, _AFTER_PARTS))
 _MORE, _LAST, _END = ",\n", "],\n", "]}\n"
 """What stands behind an event: the next one, the next list, the end of the file."""
 
-_scan: Final = json.JSONDecoder(
-    parse_constant=codec.refuse_constant, parse_float=codec.finite
-).raw_decode
+_FINGERPRINTS: Final = "fingerprints"
+_FINGERPRINTS_MARK: Final = f',"{_FINGERPRINTS}":'
+
+_scan: Final = json.JSONDecoder(parse_constant=codec.refuse_constant).raw_decode
 
 
 class Sharing:
@@ -46,14 +46,17 @@ class Sharing:
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
         forms = {field.key: field.form for field in record_of(Op).fields}
-        self._parts = {key: (forms[key], dict[str, object]()) for key in _PARTS}
+        self._parts = {key: (forms[key], dict[str, object]()) for key in (*_PARTS, _FINGERPRINTS)}
 
     def part(self, key: str, text: str) -> object:
         """What the JSON text of an op's part stands for."""
         form, known = self._parts[key]
         value = known.get(text)
         if value is None:
-            value = known[text] = form.read(json.loads(text))
+            document, end = _scan(text, 0)
+            if end != len(text):
+                raise _OtherForm
+            value = known[text] = form.read(document)
         return value
 
     def share_texts(self, document: dict[str, Any]) -> None:
@@ -72,17 +75,12 @@ def load_pair(a: codec.FilePath, b: codec.FilePath) -> tuple[Trace, Trace]:
 
 def load_calls(path: codec.FilePath, sharing: Sharing | None = None) -> Trace:
     """The calls of a trace file; what they share with others that were read is kept once."""
-    was_enabled = gc.isenabled()
-    gc.disable()
     try:
-        with open(path, encoding="ascii") as stream:
+        with codec.collector_at_rest(), open(path, encoding="ascii") as stream:
             return _Reader(stream, sharing or Sharing()).read()
     except (OSError, ValueError, StopIteration, Mismatch, RecursionError, _OtherForm):
         # Whatever is the matter is said there.
         return dataclasses.replace(codec.load(path), variables=())
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 class _OtherForm(Exception):
@@ -167,4 +165,13 @@ class _Reader:
                 raise _OtherForm
             given[key] = self._sharing.part(key, line[begin + len(mark) : end])
             begin = end
-        return line[:first] + line[begin:], given
+        rest = line[begin:]
+        at = rest.find(_FINGERPRINTS_MARK)
+        if at >= 0:
+            # They stand last, unless a newer version has put something behind them.
+            end = len(rest) - len(_MORE if rest.endswith(_MORE) else _LAST)
+            text = rest[at + len(_FINGERPRINTS_MARK) : end - 1]
+            if text.endswith("]"):
+                given[_FINGERPRINTS] = self._sharing.part(_FINGERPRINTS, text)
+                rest = rest[:at] + rest[end - 1 :]
+        return line[:first] + rest, given

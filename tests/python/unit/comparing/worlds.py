@@ -1,6 +1,6 @@
 """Random programs as trees of calls, edits of them, and the traces that they would leave.
 
-A program's text has one call on each line, so a call that is put in or taken out moves all below it.
+A program's text has one call on each line: one that is put in or taken out moves all below it.
 """
 
 from __future__ import annotations
@@ -127,7 +127,6 @@ class _Writer:
             self._number += 1
             number = self._number
             frame = self._frame(call.line, function)
-            place = (self._path, call.line, 4, call.line, 40)
             output = Tensor(call.shape, call.dtype, call.device)
             source = Tensor((2, 16), call.dtype, call.device)
             prints = (_print(call),) if self._world.with_values else ()
@@ -136,9 +135,24 @@ class _Writer:
                 own = call.name if not path else f"{path}.{call.name}"
                 self._modules.append(
                     ModuleCall(
-                        *(number, parent, own, call.class_name, call.detail, 1, call.count),
-                        *place,
-                        *(function, inner, (source,), ("x",), (output,), None, 10),
+                        id=number,
+                        parent=parent,
+                        path=own,
+                        class_name=call.class_name,
+                        detail=call.detail,
+                        call=1,
+                        count=call.count,
+                        file=self._path,
+                        line=call.line,
+                        column=4,
+                        end_line=call.line,
+                        end_column=40,
+                        function=function,
+                        stack=inner,
+                        inputs=(source,),
+                        input_names=("x",),
+                        outputs=(output,),
+                        result=None,
                         fingerprints=prints,
                     )
                 )
@@ -146,10 +160,23 @@ class _Writer:
                 continue
             self._ops.append(
                 Op(
-                    *(number, f"torch.{call.name}", f"{call.name}({call.label})"),
-                    *(f"{call.name}({{0}}, {call.label})", parent, function),
-                    *place,
-                    *(True, inner, (source,), (output,), None, call.count),
+                    id=number,
+                    name=f"torch.{call.name}",
+                    label=f"{call.name}({call.label})",
+                    form=f"{call.name}({{0}}, {call.label})",
+                    module=parent,
+                    function=function,
+                    file=self._path,
+                    line=call.line,
+                    column=4,
+                    end_line=call.line,
+                    end_column=40,
+                    direct=True,
+                    stack=inner,
+                    inputs=(source,),
+                    outputs=(output,),
+                    result=None,
+                    count=call.count,
                     fingerprints=prints,
                 )
             )
