@@ -37,6 +37,8 @@ class Step:
     """How many ops are inside a module call that only one run made."""
     is_after_end: bool = False
     """Whether everything that the other run did came before it."""
+    loop_end: float = 0.0
+    """Of calls that were made again and again: when the first round of them was over."""
 
 
 @dataclass(slots=True)
@@ -59,6 +61,7 @@ class _Pair:
     module_a: ModuleCall | None
     module_b: ModuleCall | None
     relation: Relation
+    loop_end: float = 0.0
 
 
 _Work: TypeAlias = "_Pair | Step | None"
@@ -75,7 +78,7 @@ class Walk:
     def steps(self, a: Sequence[Node], b: Sequence[Node]) -> Iterator[Step]:
         """The steps below some outermost calls, nested as they are in the traces."""
         rows = self._matcher.rows(sites_of(None, a, math.inf), sites_of(None, b, math.inf))
-        pending: list[_Work] = [*_work(rows)]
+        pending: list[_Work] = [*_work(rows, None)]
         pending.reverse()
         _mark_the_end(pending)
         while pending:
@@ -93,12 +96,13 @@ class Walk:
                 if work.a.children or work.b.children:
                     inside_a = sites_of(work.a, (), work.bound_a)
                     inside_b = sites_of(work.b, (), work.bound_b)
-                    pending += list(_work(self._matcher.rows(inside_a, inside_b)))[::-1]
+                    pending += list(_work(self._matcher.rows(inside_a, inside_b), work))[::-1]
 
     def _entered(self, pair: _Pair) -> Step:
         a, b = pair.a.event, pair.b.event
         phase: Phase = "enter" if isinstance(a, ModuleCall) else "op"
         step = Step(a, b, pair.module_a, pair.module_b, phase, 0.0, pair.relation)
+        step.loop_end = pair.loop_end
         return self._placed(step)
 
     def _placed(self, step: Step) -> Step:
@@ -117,17 +121,46 @@ class Walk:
         if self._open and done.last < self._open[-1].bound:
             self._open[-1].last = max(self._open[-1].last, done.last)
         entered = done.step
-        return Step(entered.a, entered.b, entered.module_a, entered.module_b, "leave", done.last)
+        left = Step(entered.a, entered.b, entered.module_a, entered.module_b, "leave", done.last)
+        left.loop_end = entered.loop_end
+        return left
 
 
-def _work(rows: Sequence[Row]) -> Iterator[_Pair | Step]:
-    for row in rows:
+def _work(rows: Sequence[Row], around: _Pair | None) -> Iterator[_Pair | Step]:
+    for row, loop_end in zip(rows, _loop_ends(rows, around), strict=True):
         if row.a is not None and row.b is not None:
-            yield from _variants(row.a, row.b, row.relation)
+            for work in _variants(row.a, row.b, row.relation):
+                work.loop_end = loop_end
+                yield work
         elif row.a is not None:
             yield from _lone(row.a, True, row.is_wrapper)
         elif row.b is not None:
             yield from _lone(row.b, False, row.is_wrapper)
+
+
+def _loop_ends(rows: Sequence[Row], around: _Pair | None) -> list[float]:
+    """For each row, when the first round of the loop was over that it is in.
+
+    What was called as often as what is around it is in the same loop; else all that stand together
+    and were called equally often are one.
+    """
+    outer = 1 if around is None else around.a.event.count or 1
+    ends: list[float] = []
+    run: list[int] = []
+    count = 0
+    for position, row in enumerate(rows):
+        site = row.a or row.b
+        calls = 0 if site is None else site.calls
+        ends.append(0.0)
+        if calls != count:
+            run, count = [], calls
+        if calls == outer:
+            ends[-1] = 0.0 if around is None else around.loop_end
+        elif calls > 1 and row.a is not None:
+            run.append(position)
+            for inside in run:
+                ends[inside] = row.a.bounds[0] - 0.5
+    return ends
 
 
 def _lone(site: Site, is_a: bool, is_wrapper: bool) -> Iterator[Step]:

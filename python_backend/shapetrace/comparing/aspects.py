@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from shapetrace.comparing.alignment import Step
+from shapetrace.comparing.limits import without_limits
 from shapetrace.comparing.model import Aspect, Kind, Part
 from shapetrace.events.model import (
     Container,
@@ -198,6 +199,8 @@ def _text_aspect(a: str, b: str, known: Known) -> Iterator[Aspect]:
         elif pairs and bare_a == bare_b:
             yield Aspect("dtype" if kind == "dtype" else "device", "call", None, Other(a), Other(b))
             return
+    if ours != theirs and (known.pairs.get("dtype") or "dtype" in known.ignored):
+        ours, theirs = without_limits(ours), without_limits(theirs)
     if "shape" in known.ignored:
         ours, theirs = _NUMBER.sub("*", ours), _NUMBER.sub("*", theirs)
     if ours != theirs:

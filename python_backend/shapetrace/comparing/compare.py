@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Final
 
 from shapetrace.comparing.alignment import Step, Walk
@@ -79,17 +80,19 @@ def _compare(
     rounding = Rounding(tolerance)
     alike: list[float] = []
     compared = 0
-    found: list[tuple[float, Difference]] = []
-    for step in sorted(steps, key=_order):
+    found: list[tuple[float, int, int, Difference]] = []
+    for number, step in enumerate(sorted(steps, key=_order)):
         difference = _difference(step, known, counts, rounding)
         is_op = step.phase == "op" and step.a is not None and step.b is not None
         compared += is_op
         if difference is not None:
-            found.append((step.order, difference))
+            found.append((*_moment(step, difference), number, difference))
         elif is_op:
             alike.append(step.order)
+    found.sort(key=itemgetter(0, 1, 2))
     differences = [
-        replace(difference, alike_before=bisect_left(alike, order)) for order, difference in found
+        replace(difference, alike_before=bisect_right(alike, moment))
+        for moment, _, _, difference in found
     ]
     return Comparison(
         a=_side(a),
@@ -101,6 +104,15 @@ def _compare(
         first=_first(differences),
         notes=tuple(notes),
     )
+
+
+def _moment(step: Step, difference: Difference) -> tuple[float, int]:
+    """When two runs began to differ there: in one of the first calls, or in a later round."""
+    if difference.kind != "values":
+        return step.order, 0
+    rounds = [aspect.apart.first for aspect in difference.aspects if aspect.apart is not None]
+    call = min(rounds, default=1)
+    return (step.order, 0) if call == 1 or not step.loop_end else (step.loop_end, call)
 
 
 def _difference(step: Step, known: Known, counts: Counts, rounding: Rounding) -> Difference | None:

@@ -51,12 +51,13 @@ class Matcher:
         levels_b = (keys.valued(b, exact_b), exact_b, keys.similar(b), keys.named(b))
         rows = _in_order(a, b, align(levels_a, levels_b), "same")
         rows = _with_moved(rows, keys, self._a, self._b)
-        return [row for gap in _gaps(rows) for row in self._within(gap, wrappers)]
+        rows = [row for gap in _gaps(rows) for row in self._within(gap, wrappers)]
+        return _with_other_ways(rows)
 
     def _within(self, gap: list[Row], wrappers: int) -> list[Row]:
         """The rows between two that belong together, with more of them matched."""
         rows = gap
-        for relation in ("renamed", "wrapped", "replaced"):
+        for relation in ("renamed", "rebuilt", "wrapped", "replaced"):
             if len(rows) < 2:
                 return rows
             parts = [self._part(part, relation, wrappers) for part in _gaps(rows)]
@@ -71,6 +72,10 @@ class Matcher:
         if step == "renamed":
             kinds_a, kinds_b = self._keys.kinds(a, "a"), self._keys.kinds(b, "b")
             matches = align(kinds_a, kinds_b) or _only_modules(a, b, same_class=True)
+            return _in_order(a, b, matches, "renamed") if matches else rows
+        if step == "rebuilt":
+            structures = self._keys.structures(a, "a"), self._keys.structures(b, "b")
+            matches = align((structures[0],), (structures[1],))
             return _in_order(a, b, matches, "renamed") if matches else rows
         if step == "wrapped":
             return self._unwrapped(a, b, wrappers) or rows
@@ -138,8 +143,8 @@ def _with_moved(rows: list[Row], keys: Keys, places_a: Places, places_b: Places)
     at_b = [number for number, row in enumerate(rows) if row.a is None]
     if not at_a or not at_b:
         return rows
-    exact_a = keys.exact([site for row in rows if row.b is None and (site := row.a)], places_a)
-    exact_b = keys.exact([site for row in rows if row.a is None and (site := row.b)], places_b)
+    exact_a = keys.lasting([site for row in rows if row.b is None and (site := row.a)], places_a)
+    exact_b = keys.lasting([site for row in rows if row.a is None and (site := row.b)], places_b)
     single_a = {key for key, count in Counter(exact_a).items() if count == 1}
     single_b = {key for key, count in Counter(exact_b).items() if count == 1}
     found_b = {key: at for key, at in zip(exact_b, at_b, strict=True) if key in single_b}
@@ -149,6 +154,31 @@ def _with_moved(rows: list[Row], keys: Keys, places_a: Places, places_b: Places)
             rows[at] = Row(rows[at].a, rows[found_b[key]].b, "moved")
             gone.add(found_b[key])
     return [row for number, row in enumerate(rows) if number not in gone]
+
+
+def _with_other_ways(rows: list[Row]) -> list[Row]:
+    """The rows with a lone site put to another of the same line, where the other run has more.
+
+    A line may be reached in several ways, of which either run may take another.
+    """
+    matched: dict[object, Row] = {}
+    for row in rows:
+        if row.a is not None and row.b is not None:
+            matched.setdefault((True, row.a.line), row)
+            matched.setdefault((False, row.b.line), row)
+    kept: list[Row] = []
+    for row in rows:
+        site = row.a or row.b
+        is_a = row.b is None
+        if site is not None and (row.a is None or row.b is None) and not row.is_wrapper:
+            other = matched.get((is_a, site.line))
+            if other is not None and other.a is not None and other.b is not None:
+                ours, theirs = (other.a, other.b) if is_a else (other.b, other.a)
+                if len(ours.nodes) < len(theirs.nodes):
+                    ours.take(site)
+                    continue
+        kept.append(row)
+    return kept
 
 
 def _gaps(rows: Sequence[Row]) -> Iterator[list[Row]]:

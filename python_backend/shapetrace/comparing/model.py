@@ -49,7 +49,7 @@ class Apart:
     where: str
     """What differs most: ``mean``, ``samples``, ``nan``, ..."""
     first: int = 1
-    """In which of the calls that were merged into one event it is, from 1."""
+    """The first of the calls that were merged into one event in which it is, from 1."""
     last: int = 1
     is_new: bool = True
     """Whether the same numbers were not found to differ before: a view only passes them on, and so

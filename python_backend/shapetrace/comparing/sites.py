@@ -7,11 +7,15 @@ there are more of them depends on how long the program ran.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from typing import Final
 
 from shapetrace.comparing.model import Event
 from shapetrace.comparing.places import Places
 from shapetrace.events.model import Container, DimensionRange, ModuleCall, Op, Tensor, Value
 from shapetrace.events.tree import Node
+
+_ENOUGH: Final = 16
+"""Calls inside a module that it is known by."""
 
 
 class Site:
@@ -28,6 +32,18 @@ class Site:
         self.parent = parent
         self.name = name
         """The path of a module from its parent; empty for ops."""
+
+    @property
+    def line(self) -> Hashable:
+        """What is called and where, whichever way led there."""
+        event = self.event
+        called = event.name if isinstance(event, Op) else event.path
+        return (called, event.file, event.line, event.column, event.end_line, event.end_column)
+
+    def take(self, other: Site) -> None:
+        """Have the calls of another site of the same line, too."""
+        self.nodes += other.nodes
+        self.bounds += other.bounds
 
     @property
     def calls(self) -> int:
@@ -95,6 +111,17 @@ class Keys:
                 level.append(self._number(key))
         return levels
 
+    def structures(self, sites: Iterable[Site], side: str) -> list[int]:
+        """For modules, what is inside them, whatever their name and class; no two ops the same."""
+        return [
+            self._number(_structure(site, (side, position))) for position, site in enumerate(sites)
+        ]
+
+    def lasting(self, sites: Sequence[Site], places: Places) -> list[int]:
+        """What stays the same when a call is made at another time."""
+        pairs = zip(sites, self.exact(sites, places), self.named(sites), strict=True)
+        return [name if isinstance(site.event, ModuleCall) else key for site, key, name in pairs]
+
     def roles(self, sites: Iterable[Site], places: Places, side: str) -> list[list[int]]:
         """For ops, what they make where, whatever they are; no two modules have the same."""
         levels: list[list[int]] = [[], []]
@@ -159,6 +186,18 @@ def _kinds(site: Site, unique: Hashable) -> tuple[Hashable, Hashable]:
         kind = ("kind", event.class_name, event.detail, event.parameters)
         return ((*kind, event.line, event.column, len(site.nodes[0].children)), kind)
     return (unique, unique)
+
+
+def _structure(site: Site, unique: Hashable) -> Hashable:
+    event = site.event
+    if not isinstance(event, ModuleCall):
+        return unique
+    inside = [child.event for child in site.nodes[0].children]
+    names = (
+        child.path.rpartition(".")[2] if isinstance(child, ModuleCall) else child.name
+        for child in inside[:_ENOUGH]
+    )
+    return ("structure", event.detail, event.parameters, len(inside), *names)
 
 
 def _roles(site: Site, places: Places, unique: Hashable) -> tuple[Hashable, Hashable]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from shapetrace.comparing.alignment import Step
 from shapetrace.comparing.aspects import tensor_pairs
+from shapetrace.comparing.limits import LIMITS
 from shapetrace.comparing.model import Apart, Aspect, Event, Part
 from shapetrace.events.fingerprint import (
     CallFingerprints,
@@ -49,6 +50,8 @@ class Rounding:
 
     def apart(self, a: Fingerprint, b: Fingerprint) -> Distance:
         """How far two tensors are apart, measured by what may have been rounded."""
+        if a.dtype != b.dtype:
+            a, b = _without_limits(a, b)
         if self.given is not None:
             return distance(a, b, self.given)
         own = max(tolerance_for(a.dtype, b.dtype), self.tolerance)
@@ -126,16 +129,42 @@ def _compare_calls(
         if found.verdict not in ("different", "rearranged"):
             continue
         is_new = rounding.is_new(a, b)
-        if number not in worst or found.amount > worst[number].amount:
-            worst[number] = Apart(
-                found.amount,
-                found.relative,
-                found.tolerance,
-                found.where,
-                one.first,
-                one.last,
-                is_new or (number in worst and worst[number].is_new),
+        before = worst.get(number)
+        if before is None:
+            before = Apart(0.0, 0.0, 0.0, "", one.first, one.last, is_new)
+        if found.amount > before.amount:
+            before = replace(
+                before,
+                amount=found.amount,
+                relative=found.relative,
+                tolerance=found.tolerance,
+                where=found.where,
             )
+        worst[number] = replace(before, is_new=before.is_new or is_new)
+
+
+def _without_limits(a: Fingerprint, b: Fingerprint) -> tuple[Fingerprint, Fingerprint]:
+    """Without the least and largest numbers of their dtypes, which stand for infinity in masks."""
+    ours, theirs = LIMITS.get(a.dtype), LIMITS.get(b.dtype)
+    if ours is None or theirs is None:
+        return a, b
+    same_low = a.low == -ours and b.low == -theirs
+    same_high = a.high == ours and b.high == theirs
+    if not same_low and not same_high:
+        return a, b
+    return _with_infinities(a, ours), _with_infinities(b, theirs)
+
+
+def _with_infinities(fingerprint: Fingerprint, limit: float) -> Fingerprint:
+    infinities: dict[float | int | str, str] = {limit: "inf", -limit: "-inf"}
+    return replace(
+        fingerprint,
+        mean=None,
+        root_mean_square=None,
+        low=None if fingerprint.low == -limit else fingerprint.low,
+        high=None if fingerprint.high == limit else fingerprint.high,
+        samples=tuple(infinities.get(sample, sample) for sample in fingerprint.samples),
+    )
 
 
 def _moments(fingerprint: Fingerprint) -> tuple[object, ...]:

@@ -142,7 +142,7 @@ def apart_text(apart: Apart) -> str:
         return f"another number of {'NaNs' if apart.where == 'nan' else 'infinities'}"
     if math.isinf(apart.relative):
         return f"another {apart.where}"
-    call = "" if apart.first == 1 and apart.last == 1 else f" in call {_range(apart)}"
+    call = "" if apart.first == 1 else f" from call {_range(apart)} on"
     tolerated = f"tolerated: {apart.tolerance:.1g}" if apart.tolerance else "exact"
     return f"{apart.relative:.2g} apart in {apart.where}{call} ({tolerated})"
 
