@@ -132,7 +132,7 @@ class Comparison:
     differences: tuple[Difference, ...]
     """In the order in which the calls were first made."""
     first: Difference | None
-    """The first that matters: of a minor kind only if all are."""
+    """The first of them that matters: of a minor kind only if all are."""
     notes: tuple[str, ...] = ()
     """What was not compared, and why."""
 

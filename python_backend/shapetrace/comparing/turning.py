@@ -9,13 +9,18 @@ from shapetrace.comparing.model import Aspect, Comparison, Difference, Throughou
 
 def turned(comparison: Comparison) -> Comparison:
     """What is said of A and B, of B and A."""
+    differences = tuple(map(_turned_difference, comparison.differences))
+    first = None
+    for before, after in zip(comparison.differences, differences, strict=True):
+        if before is comparison.first:
+            first = after
     return replace(
         comparison,
         a=comparison.b,
         b=comparison.a,
         throughout=tuple(map(_turned_throughout, comparison.throughout)),
-        differences=tuple(map(_turned_difference, comparison.differences)),
-        first=None if comparison.first is None else _turned_difference(comparison.first),
+        differences=differences,
+        first=first,
     )
 
 
