@@ -161,7 +161,11 @@ FAULTS = [
     ("Dropout(0.0)", "Dropout(0.5)", ("arguments", "layers.0.dropout", "layers.0.dropout")),
     ("x + mixed", "mixed", ("only", "+", None)),
     ("weights @ value", "weights @ value * 1.01", ("only", None, "*")),
-    ("self.query(x), self.key(x)", "self.key(x), self.query(x)", ("order", None, None)),
+    (
+        "self.query(x), self.key(x)",
+        "self.key(x), self.query(x)",
+        ("values", "transpose(-2, -1)", "transpose(-2, -1)"),
+    ),
     (
         "weights @ value",
         "(weights.bfloat16() @ value.bfloat16()).float()",

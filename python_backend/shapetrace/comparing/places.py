@@ -29,8 +29,8 @@ class Places:
         self._lines: dict[str, list[str]] = {}
         if read_source is not None:
             texts = _texts(ours, common, read_source)
-            names = {_name(path) for path in _texts(theirs, common, read_source)}
-            self._lines = {path: text for path, text in texts.items() if _name(path) in names}
+            if texts and _texts(theirs, common, read_source):
+                self._lines = texts
 
     def key(self, event: Event) -> tuple[Hashable, bool]:
         """The same for calls from the same place of either run; whether it is that very place."""
@@ -60,8 +60,3 @@ def _texts(digests: Digests, common: set[str], read_source: ReadSource) -> dict[
         if text is not None:
             texts[path] = text.split("\n")
     return texts
-
-
-def _name(path: str) -> str:
-    """The file without its folders."""
-    return path.replace("\\", "/").rpartition("/")[2]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from shapetrace._errors import TraceFileError
 from shapetrace.cli.diff import KIND_NAMES
 from shapetrace.comparing.compare import compare
 from shapetrace.comparing.model import KINDS, Comparison
@@ -215,10 +216,10 @@ def test_a_damaged_file_is_told_of_as_ever(tmp_path: Path) -> None:
     codec.save(random_world(1).trace(), path)
     text = path.read_text()
     path.write_text(text[: len(text) // 2])
-    with pytest.raises(codec.TraceFileError, match="cut short or damaged"):
+    with pytest.raises(TraceFileError, match="cut short or damaged"):
         load_calls(path)
     path.write_text(text.replace('"line":3,', '"line":"3",', 1))
-    with pytest.raises(codec.TraceFileError, match="damaged"):
+    with pytest.raises(TraceFileError, match="damaged"):
         load_calls(path)
     path.write_text(json.dumps(json.loads(text), indent=1))
     assert load_calls(path) == random_world(1).trace()

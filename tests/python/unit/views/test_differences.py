@@ -172,6 +172,9 @@ FILES = [
     ("values", "json", 100, "diff.values.json"),
 ]
 
+COMPARED = tuple(file for *_, file in FILES)
+"""The expected files that belong to these tests."""
+
 
 @pytest.mark.parametrize(("name", "form", "width", "file"), FILES, ids=[f[3] for f in FILES])
 def test_expected(name: str, form: str, width: int, file: str) -> None:
