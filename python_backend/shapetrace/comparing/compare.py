@@ -19,6 +19,7 @@ from shapetrace.comparing.model import (
     Comparison,
     Difference,
     Kind,
+    Paired,
     Side,
 )
 from shapetrace.comparing.places import Places, ReadSource
@@ -39,6 +40,7 @@ def compare(
     ignored: Iterable[Kind] = (),
     tolerance: float | None = None,
     read_source: ReadSource | None = None,
+    whole: bool = False,
 ) -> Comparison:
     """What differs between two traces.
 
@@ -49,14 +51,15 @@ def compare(
         tolerance: how far values may be apart, relative to how large they are; by default what
             fits the coarsest dtype that they were computed by way of.
         read_source: gives source files, to find calls again whose code was moved.
+        whole: also give all that is alike.
 
     """
     # What is alike in several ways is matched in the order of A, which must not depend on which
     # of them is asked for as A.
     with collector_at_rest():
         if _identity(a) > _identity(b):
-            return turned(_compare(b, a, frozenset(ignored), tolerance, read_source))
-        return _compare(a, b, frozenset(ignored), tolerance, read_source)
+            return turned(_compare(b, a, frozenset(ignored), tolerance, read_source, whole))
+        return _compare(a, b, frozenset(ignored), tolerance, read_source, whole)
 
 
 def _compare(
@@ -65,6 +68,7 @@ def _compare(
     ignored: frozenset[Kind],
     tolerance: float | None,
     read_source: ReadSource | None,
+    whole: bool,
 ) -> Comparison:
     notes: list[str] = []
     a, b = _same_level(a, b, notes)
@@ -80,16 +84,16 @@ def _compare(
     rounding = Rounding(tolerance)
     alike: list[float] = []
     compared = 0
-    found: list[tuple[float, int, int, Difference]] = []
-    for number, step in enumerate(sorted(steps, key=_order)):
+    found: list[tuple[float, int, Step, Difference]] = []
+    for step in sorted(steps, key=_order):
         difference = _difference(step, known, counts, rounding)
         is_op = step.phase == "op" and step.a is not None and step.b is not None
         compared += is_op
         if difference is not None:
-            found.append((*_moment(step, difference), number, difference))
+            found.append((*_moment(step, difference), step, difference))
         elif is_op:
             alike.append(step.order)
-    found.sort(key=itemgetter(0, 1, 2))
+    found.sort(key=itemgetter(0, 1))
     differences = [
         replace(difference, alike_before=bisect_right(alike, moment))
         for moment, _, _, difference in found
@@ -103,6 +107,14 @@ def _compare(
         differences=tuple(differences),
         first=_first(differences),
         notes=tuple(notes),
+        steps=_paired(steps, [step for _, _, step, _ in found]) if whole else (),
+    )
+
+
+def _paired(steps: Sequence[Step], differing: Sequence[Step]) -> tuple[Paired, ...]:
+    positions = {id(step): position for position, step in enumerate(differing)}
+    return tuple(
+        Paired(step.a, step.b, step.phase, positions.get(id(step)), step.inside) for step in steps
     )
 
 

@@ -119,6 +119,20 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
+class Paired:
+    """A call of either run or of both, and its place among the others."""
+
+    a: Event | None
+    b: Event | None
+    phase: Literal["op", "enter", "leave"]
+    """A module call that both made is entered and left, with what is in it between."""
+    difference: int | None = None
+    """Which of the differences is there."""
+    inside: int = 0
+    """How many ops are inside a module call that only one of them made."""
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Everything that is to be said of two traces."""
 
@@ -135,6 +149,8 @@ class Comparison:
     """The first of them that matters: of a minor kind only if all are."""
     notes: tuple[str, ...] = ()
     """What was not compared, and why."""
+    steps: tuple[Paired, ...] = ()
+    """All that both did, nested as they were; only where that was asked for."""
 
     @property
     def differ(self) -> bool:

@@ -21,6 +21,7 @@ def turned(comparison: Comparison) -> Comparison:
         throughout=tuple(map(_turned_throughout, comparison.throughout)),
         differences=differences,
         first=first,
+        steps=tuple(replace(step, a=step.b, b=step.a) for step in comparison.steps),
     )
 
 
