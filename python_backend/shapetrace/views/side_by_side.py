@@ -1,10 +1,9 @@
 """Two runs as two texts, one beside the other, whose lines are equal where the runs are alike.
 
-    layers.0  Attention  f32[2,6,16]          layers.0  Attention  f32[2,6,16]
-      query  Linear  f32[2,6,16]                query  Linear  f32[2,6,16]
-      transpose(-2, -1)  → f32[2,16,6]          transpose(-2, -1)  → f32[2,16,6]
-      /  → f32[2,6,6]
-      softmax(dim=-1)  → f32[2,6,6]             softmax(dim=-2)  → f32[2,6,6]
+    layers.0  Attention  (f32[2,6,16])            layers.0  Attention  (f32[2,6,16])
+      @  (f32[2,6,16], f32[2,16,6])  → f32[2,6,6]   @  (f32[2,6,16], f32[2,16,6])  → f32[2,6,6]
+      /  (f32[2,6,6])  → f32[2,6,6]
+      softmax()  ≠  (f32[2,6,6])  → f32[2,6,6]      softmax()  ≠ 0.06 apart ...
 
 An editor that compares the texts marks just what differs. Files and lines of the source are left
 out, as is what differs throughout: it would differ on every line.
@@ -19,7 +18,7 @@ from typing import Final
 from shapetrace.comparing.model import Comparison, Difference, Event, Paired, is_passed
 from shapetrace.events.model import ModuleCall
 from shapetrace.views.calls import count_text, error_text, module_inputs, outcome
-from shapetrace.views.differing import call_text, short_text
+from shapetrace.views.differing import apart_text, call_text, short_text
 from shapetrace.views.shapes import values_text
 from shapetrace.views.styled import cut_to_cells, printable
 from shapetrace.views.summary import counted
@@ -77,17 +76,17 @@ class _Writer:
         if step.phase == "leave" and (difference is None or is_passed(difference)):
             return
         indent = _INDENT * min(depth, _DEEPEST)
-        left = None if step.a is None else indent + _line(step.a, step)
-        right = None if step.b is None else indent + _line(step.b, step)
+        left = None if step.a is None else _line(step.a, step, difference)
+        right = None if step.b is None else _line(step.b, step, difference)
         if left is not None and right is not None:
             if difference is None:
                 # In the words of one of them, as dtypes may differ throughout.
                 right = left
-            elif left == right:
-                left, right = (
-                    f"{text}  {mark}"
-                    for text, mark in zip((left, right), _marks(difference), strict=True)
-                )
+            elif left == right and step.a is not None and step.b is not None:
+                mark_left, mark_right = _marks(difference)
+                left = _line(step.a, step, difference, mark_left)
+                right = _line(step.b, step, difference, mark_right)
+        left, right = (None if text is None else indent + text for text in (left, right))
         self._rows.append(_Row(left, right, step.difference))
 
     def _difference(self, step: Paired) -> Difference | None:
@@ -107,21 +106,22 @@ class _Writer:
         return SideBySide(_text(left), _text(right), found)
 
 
-def _line(event: Event, step: Paired) -> str:
+def _line(event: Event, step: Paired, difference: Difference | None, mark: str = "") -> str:
     times = "" if event.count is None else count_text(event.count)
     result = error_text(event) if event.error is not None else f"→ {outcome(event)}"
     if isinstance(event, ModuleCall):
         name = printable(event.path) or "(model)"
+        title = printable(event.class_name) if difference is None else call_text(event)
         if step.phase == "leave":
-            parts = [f"{name} returned", result.removeprefix("→ "), times]
+            parts = [f"{name} returned", mark, result.removeprefix("→ "), times]
         elif step.phase == "enter":
-            parts = [name, call_text(event), f"({module_inputs(event)})", times]
+            parts = [name, mark, title, f"({module_inputs(event)})", times]
         else:
             inside = f"with {counted(step.inside, 'op')} inside" if step.inside else ""
-            parts = [name, call_text(event), result, times, inside]
+            parts = [name, mark, title, result, times, inside]
     else:
         inputs = printable(values_text(event.inputs))
-        parts = [call_text(event), f"({inputs})" if inputs else "", result, times]
+        parts = [call_text(event), mark, f"({inputs})" if inputs else "", result, times]
     return cut_to_cells("  ".join(filter(None, parts)), _LONGEST)
 
 
@@ -131,10 +131,10 @@ def _marks(difference: Difference) -> tuple[str, str]:
     before, arrow, after = text.partition(" → ")
     if arrow and before != after:
         return f"≠ {before}", f"≠ {after}"
-    values = [aspect for aspect in difference.aspects if aspect.kind == "values"]
-    if values:
-        return "≠ values of A", f"≠ values of B: {text}"
-    return "≠ in A", f"≠ in B: {text}"
+    apart = [aspect.apart for aspect in difference.aspects if aspect.apart is not None]
+    if apart:
+        return "≠", f"≠ {apart_text(apart[0])}"
+    return "≠", f"≠ {text}"
 
 
 def _shortened(rows: Sequence[_Row]) -> list[_Row]:
