@@ -58,7 +58,8 @@ export class Comparisons implements Disposable, TextDocumentContentProvider {
   async show(compared: Compared, names: readonly [string, string]): Promise<void> {
     this.#number += 1;
     const [left, right] = names.map((name, side) =>
-      Uri.from({ scheme: SCHEME, path: `/${this.#number}/${side === 0 ? "A" : "B"} ${name}` }),
+      // As plain text, whatever the trace file's name ends with.
+      Uri.from({ scheme: SCHEME, path: `/${this.#number}/${side === 0 ? "A" : "B"} ${name}.txt` }),
     ) as [Uri, Uri];
     const open = { compared, left, right, title: `${names[0]} ↔ ${names[1]}` };
     this.#open.set(left.toString(), open);

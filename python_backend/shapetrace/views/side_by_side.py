@@ -17,7 +17,7 @@ from typing import Final
 
 from shapetrace.comparing.model import Comparison, Difference, Event, Paired, is_passed
 from shapetrace.events.model import ModuleCall
-from shapetrace.views.calls import count_text, error_text, module_inputs, outcome
+from shapetrace.views.calls import error_text, module_inputs, outcome
 from shapetrace.views.differing import apart_text, call_text, short_text
 from shapetrace.views.shapes import values_text
 from shapetrace.views.styled import cut_to_cells, printable
@@ -107,7 +107,8 @@ class _Writer:
 
 
 def _line(event: Event, step: Paired, difference: Difference | None, mark: str = "") -> str:
-    times = "" if event.count is None else count_text(event.count)
+    # The sign for times would be marked as one that can be mistaken for a letter.
+    times = "" if event.count in (None, 1) else f"{event.count:,} calls"
     result = error_text(event) if event.error is not None else f"→ {outcome(event)}"
     if isinstance(event, ModuleCall):
         name = printable(event.path) or "(model)"

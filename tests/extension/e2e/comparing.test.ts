@@ -70,7 +70,7 @@ inEditors("Compared traces", {}, (test) => {
     record(fixture);
     await workbench.openFile("good.py");
     await compare(fixture, "good.json", "bad.json");
-    const said = await workbench.notification(/^First difference, after 5 ops that are alike/);
+    const said = await workbench.notification(/^First difference, after \d+ ops that are alike/);
     assert.match(said, /only in A\. .*Only in A: 3 ops\./);
     const { diff } = workbench;
     await eventuallyMatches("the left side", () => diff.left(), /^ *layers\.0 [^]*^ *\/ {2}\(f32/m);
