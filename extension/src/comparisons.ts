@@ -27,6 +27,8 @@ interface Open {
   readonly left: Uri;
   readonly right: Uri;
   readonly title: string;
+  /** Which difference was shown last. */
+  position: number;
 }
 
 export class Comparisons implements Disposable, TextDocumentContentProvider {
@@ -61,7 +63,7 @@ export class Comparisons implements Disposable, TextDocumentContentProvider {
       // As plain text, whatever the trace file's name ends with.
       Uri.from({ scheme: SCHEME, path: `/${this.#number}/${side === 0 ? "A" : "B"} ${name}.txt` }),
     ) as [Uri, Uri];
-    const open = { compared, left, right, title: `${names[0]} ↔ ${names[1]}` };
+    const open: Open = { compared, left, right, title: `${names[0]} ↔ ${names[1]}`, position: 0 };
     this.#open.set(left.toString(), open);
     this.#open.set(right.toString(), open);
     this.#newest = open;
@@ -111,17 +113,16 @@ export class Comparisons implements Disposable, TextDocumentContentProvider {
     }
   }
 
-  /** Where the cursor is, as the number of a difference. */
-  #position({ compared, left, right }: Open): number {
-    const editor = window.visibleTextEditors.find(
-      ({ document }) => document.uri.toString() === right.toString(),
-    );
-    const active = window.activeTextEditor;
-    if (active?.document.uri.toString() === left.toString()) {
-      const sides = compared.differences.map((call) => ({ ...call, right: call.left }));
-      return differenceAt(sides, active.selection.active.line);
+  /** The difference at the cursor: the one that was shown last, unless that was moved. */
+  #position({ compared, left, right, position }: Open): number {
+    const { differences } = compared;
+    const line = (uri: Uri): number | undefined =>
+      window.visibleTextEditors.find(({ document }) => document.uri.toString() === uri.toString())
+        ?.selection.active.line;
+    if (window.activeTextEditor?.document.uri.toString() === left.toString()) {
+      return differenceAt(differences, "left", line(left) ?? 0, position);
     }
-    return differenceAt(compared.differences, editor?.selection.active.line ?? 0);
+    return differenceAt(differences, "right", line(right) ?? 0, position);
   }
 
   #current(): Open | undefined {
@@ -131,6 +132,7 @@ export class Comparisons implements Disposable, TextDocumentContentProvider {
 
   async #reveal(open: Open, position: number): Promise<void> {
     const { compared, left, right, title } = open;
+    open.position = position;
     const call = compared.differences[position];
     const line = new Position(call?.right ?? 0, 0);
     const selection = new Range(line, line);

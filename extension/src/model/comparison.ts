@@ -1,11 +1,12 @@
 /** What is shown of two compared traces, as plain data. */
 import { fileName } from "./paths";
 
-/** A difference, and its line in the right one of both texts. */
+/** A difference, and its line in either text. */
 export interface ShownDifference {
   readonly kind: string;
   readonly title: string;
   readonly detail: string;
+  readonly left: number;
   readonly right: number;
 }
 
@@ -55,21 +56,18 @@ export function stepped(position: number, direction: 1 | -1, many: number): numb
   return (position + direction + many) % many;
 }
 
-/** The difference that is nearest to a line of the right text, at it or before. */
+/** The difference that is nearest to a line of either text; of several on it the one shown last. */
 export function differenceAt(
-  differences: readonly Pick<ShownDifference, "right">[],
+  differences: readonly Pick<ShownDifference, "left" | "right">[],
+  side: "left" | "right",
   line: number,
+  last: number,
 ): number {
-  let found = 0;
-  let nearest = Number.POSITIVE_INFINITY;
-  differences.forEach((call, position) => {
-    const distance = Math.abs(call.right - line);
-    if (distance < nearest) {
-      nearest = distance;
-      found = position;
-    }
-  });
-  return found;
+  if (differences[last]?.[side] === line) {
+    return last;
+  }
+  const distances = differences.map((call) => Math.abs(call[side] - line));
+  return Math.max(distances.indexOf(Math.min(...distances)), 0);
 }
 
 /** `3 of 41: layers.0  softmax: output 0.06 apart`. */

@@ -60,11 +60,18 @@ describe("compared traces", () => {
   });
 
   test("have a difference near every line", () => {
-    assert.equal(differenceAt(CALLS, 0), 0);
-    assert.equal(differenceAt(CALLS, 8), 1);
-    assert.equal(differenceAt(CALLS, 9), 1);
-    assert.equal(differenceAt(CALLS, 400), 2);
-    assert.equal(differenceAt([], 3), 0);
+    assert.equal(differenceAt(CALLS, "right", 0, 0), 0);
+    assert.equal(differenceAt(CALLS, "right", 8, 0), 1);
+    assert.equal(differenceAt(CALLS, "left", 9, 0), 1);
+    assert.equal(differenceAt(CALLS, "right", 400, 0), 2);
+    assert.equal(differenceAt([], "right", 3, 0), 0);
+  });
+
+  test("that have no line of their own are not taken for the next one", () => {
+    const calls = [call("only in A", 3, 3), call("both", 4, 3)];
+    assert.equal(differenceAt(calls, "right", 3, 0), 0);
+    assert.equal(differenceAt(calls, "right", 3, 1), 1);
+    assert.equal(differenceAt(calls, "left", 4, 0), 1);
   });
 
   test("say which difference is shown", () => {

@@ -185,8 +185,10 @@ export class Workbench {
 
   /** The names on the tabs of all editors. */
   async tabs(): Promise<string[]> {
-    const labels = this.page.locator(".tabs-container .tab .label-name");
-    return (await labels.allInnerTexts()).map((text) => text.trim());
+    const tabs = this.page.locator(".tabs-container .tab");
+    return tabs.evaluateAll((all) =>
+      all.map((tab) => tab.getAttribute("data-resource-name") ?? ""),
+    );
   }
 
   /** The entries of the status bar, as read aloud. */
