@@ -29,6 +29,8 @@ class Step:
     order: float
     """Rises with the time of the first call."""
     relation: Relation = "same"
+    calls: tuple[int, int] | None = None
+    """How often either run made the call, where that is more than these events say."""
     is_variant: bool = False
     """Whether the other run made the call too, but never with these shapes."""
     same_number: bool = False
@@ -62,6 +64,7 @@ class _Pair:
     module_b: ModuleCall | None
     relation: Relation
     loop_end: float = 0.0
+    calls: tuple[int, int] | None = None
 
 
 _Work: TypeAlias = "_Pair | Step | None"
@@ -102,7 +105,7 @@ class Walk:
         a, b = pair.a.event, pair.b.event
         phase: Phase = "enter" if isinstance(a, ModuleCall) else "op"
         step = Step(a, b, pair.module_a, pair.module_b, phase, 0.0, pair.relation)
-        step.loop_end = pair.loop_end
+        step.loop_end, step.calls = pair.loop_end, pair.calls
         return self._placed(step)
 
     def _placed(self, step: Step) -> Step:
@@ -178,13 +181,18 @@ def _variants(a: Site, b: Site, relation: Relation) -> Iterator[_Pair | Step]:
     if len(nodes_a) == 1 and len(nodes_b) == 1:
         yield _pair(a, 0, b, 0, relation)
         return
-    pairs = _by_description(nodes_a, nodes_b)
+    kinds_a = [describe(node.event) for node in nodes_a]
+    kinds_b = [describe(node.event) for node in nodes_b]
+    pairs = _equal(kinds_a, kinds_b)
     chosen_a, chosen_b = dict(pairs), {at_b for _, at_b in pairs}
-    rest_a = [at for at in range(len(nodes_a)) if at not in chosen_a]
-    rest_b = [at for at in range(len(nodes_b)) if at not in chosen_b]
+    # Threads that meet, or ways that lead to a place, may have parted equal calls.
+    rest_a = [at for at, kind in enumerate(kinds_a) if at not in chosen_a and kind not in kinds_b]
+    rest_b = [at for at, kind in enumerate(kinds_b) if at not in chosen_b and kind not in kinds_a]
     chosen_a.update(zip(rest_a, rest_b, strict=False))
     for at in sorted(chosen_a):
-        yield _pair(a, at, b, chosen_a[at], relation)
+        pair = _pair(a, at, b, chosen_a[at], relation)
+        pair.calls = (_calls(a, kinds_a, at), _calls(b, kinds_b, chosen_a[at]))
+        yield pair
     same_number = a.calls == b.calls
     few = min(len(rest_a), len(rest_b))
     for at in rest_a[few:]:
@@ -195,22 +203,23 @@ def _variants(a: Site, b: Site, relation: Relation) -> Iterator[_Pair | Step]:
         yield _variant(step, same_number)
 
 
+def _calls(site: Site, kinds: Sequence[object], at: int) -> int:
+    """How many calls of a site were like one of them."""
+    pairs = zip(site.nodes, kinds, strict=True)
+    return sum(node.event.count or 1 for node, kind in pairs if kind == kinds[at])
+
+
 def _variant(step: Step, same_number: bool) -> Step:
     step.is_variant, step.same_number = True, same_number
     return step
 
 
-def _by_description(a: Sequence[Node], b: Sequence[Node]) -> list[tuple[int, int]]:
+def _equal(a: Sequence[object], b: Sequence[object]) -> list[tuple[int, int]]:
     """Variants with the same shapes and arguments."""
     found: dict[object, list[int]] = {}
-    for at, node in enumerate(b):
-        found.setdefault(describe(node.event), []).append(at)
-    pairs: list[tuple[int, int]] = []
-    for at, node in enumerate(a):
-        candidates = found.get(describe(node.event))
-        if candidates:
-            pairs.append((at, candidates.pop(0)))
-    return pairs
+    for at, kind in enumerate(b):
+        found.setdefault(kind, []).append(at)
+    return [(at, candidates.pop(0)) for at, kind in enumerate(a) if (candidates := found.get(kind))]
 
 
 def _pair(a: Site, at_a: int, b: Site, at_b: int, relation: Relation) -> _Pair:

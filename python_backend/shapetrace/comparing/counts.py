@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shapetrace.comparing.alignment import Step
-from shapetrace.comparing.model import Aspect, Event
+from shapetrace.comparing.model import Aspect
 from shapetrace.events.model import ModuleCall, Other, Trace
 
 
@@ -23,14 +23,13 @@ class Counts:
     def aspect(self, step: Step) -> Aspect | None:
         """A number of calls that is another than the numbers around it explain."""
         a, b = step.a, step.b
-        if a is None or b is None or a.count is None or b.count is None or a.count == b.count:
+        if a is None or b is None or a.count is None or b.count is None or self.is_other_length:
             return None
-        if self.is_other_length:
-            return None
+        ours, theirs = step.calls or (a.count, b.count)
         around_a, around_b = _around(step.module_a), _around(step.module_b)
-        if a.count * around_b == b.count * around_a:
+        if ours == theirs or ours * around_b == theirs * around_a:
             return None
-        return Aspect("calls", "call", None, Other(_times(a)), Other(_times(b)))
+        return Aspect("calls", "call", None, Other(f"×{ours}"), Other(f"×{theirs}"))
 
     def is_cut(self, step: Step) -> bool:
         """Whether only one run made the call because the other was not recorded for as long."""
@@ -43,7 +42,3 @@ class Counts:
 
 def _around(call: ModuleCall | None) -> int:
     return 1 if call is None or call.count is None else call.count
-
-
-def _times(event: Event) -> str:
-    return f"×{event.count}"

@@ -6,6 +6,7 @@ there are more of them depends on how long the program ran.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
@@ -13,6 +14,8 @@ from shapetrace.comparing.model import Event
 from shapetrace.comparing.places import Places
 from shapetrace.events.model import Container, DimensionRange, ModuleCall, Op, Tensor, Value
 from shapetrace.events.tree import Node
+
+_DIGITS: Final = re.compile(r"\d+")
 
 _ENOUGH: Final = 16
 """Calls inside a module that it is known by."""
@@ -63,7 +66,7 @@ def sites_of(node: Node | None, roots: Sequence[Node], bound: float) -> list[Sit
         inside = child.event
         end = children[position + 1].event.id if position < last else bound
         if isinstance(inside, Op):
-            name, thread = inside.name, inside.thread
+            name, thread = inside.name, thread_kind(inside)
         else:
             name, thread = inside.path, None
         key = (name, inside.stack or (inside.file, inside.line, inside.column), thread)
@@ -134,6 +137,11 @@ class Keys:
         return self._numbers.setdefault(key, len(self._numbers))
 
 
+def thread_kind(op: Op) -> str | None:
+    """The thread without its number, which depends on what else ran."""
+    return None if op.thread is None else _DIGITS.sub("", op.thread)
+
+
 def sizes(values: Sequence[Value]) -> Hashable:
     """The shapes of some values, as far as they are single sizes."""
     return tuple(_sizes(value) for value in values)
@@ -161,9 +169,8 @@ def _exact(site: Site, places: Places) -> Hashable:
     place, is_exact = places.key(event)
     if isinstance(event, ModuleCall):
         return ("module", site.name, event.class_name, place)
-    if is_exact:
-        return (event.level, event.name, event.thread, place)
-    return (event.level, event.name, event.thread, place, event.label, sizes(event.outputs))
+    called = (event.level, event.name, thread_kind(event), place)
+    return called if is_exact else (*called, event.label, sizes(event.outputs))
 
 
 def _similar(site: Site) -> Hashable:

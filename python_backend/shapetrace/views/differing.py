@@ -169,8 +169,9 @@ def details(difference: Difference) -> Iterator[Detail]:
         None if b is None else Other(call_text(b)),
         tuple(mark for mark in whole if mark not in ("calls", "error", "order")),
     )
-    if "calls" in whole:
-        yield Detail("times", _count(a), _count(b), ("calls",))
+    for aspect in difference.aspects:
+        if aspect.kind == "calls":
+            yield Detail("times", aspect.a, aspect.b, ("calls",))
     yield from _inputs(a, b, marks)
     if (a is None or a.error is None) and (b is None or b.error is None):
         yield from _outputs(a, b, marks)
@@ -232,10 +233,6 @@ def _input_name(event: Event | None, at: int, many: int) -> str:
 
 def _is_none(value: Value | None) -> bool:
     return value is None or (isinstance(value, Other) and value.text == "None")
-
-
-def _count(event: Event | None) -> Value | None:
-    return None if event is None else Other(f"×{event.count}")
 
 
 def _error(event: Event | None) -> Value | None:

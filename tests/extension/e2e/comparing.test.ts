@@ -116,6 +116,24 @@ inEditors("Compared traces", {}, (test) => {
     );
   });
 
+  test("may be this session's and a file", { files: FILES }, async (fixture) => {
+    const { workbench, folder } = fixture;
+    record(fixture);
+    await workbench.openFile(folder.file("bad.py"));
+    await workbench.run("Shapetrace: Trace Forward Pass");
+    await workbench.debug.waitUntilRunning();
+    await workbench.debug.waitUntilEnded();
+    await workbench.run(COMPARE);
+    await workbench.choose("This Session's Trace");
+    await workbench.openAs("Compare This Session's Trace with", folder.file("good.json"));
+    const said = await workbench.notification("First difference, after");
+    assert.match(
+      said,
+      /only in B\. .*values are not compared: record one of them with --fingerprint/,
+    );
+    await eventuallyMatches("the right side", () => workbench.diff.right(), /^ *\/ {2}\(f32/m);
+  });
+
   test("that cannot be read are told of", { files: FILES }, async (fixture) => {
     const { workbench } = fixture;
     record(fixture);
