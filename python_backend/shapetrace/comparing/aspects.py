@@ -29,6 +29,10 @@ TENSOR_KINDS: Final[tuple[Kind, ...]] = ("dtype", "device", "gradient", "layout"
 
 _DTYPE_IN_TEXT = re.compile(r"torch\.(\w+)")
 _DEVICE_IN_TEXT = re.compile(r"'((?:cpu|cuda|mps|xpu|meta)(?::\d+)?)'|\b(cuda(?::\d+)?)\b")
+_CASTS: Final = frozenset(
+    ("to", "type", "type_as", "float", "half", "bfloat16", "double", "cuda", "cpu", "_to_copy")
+)
+
 _ABSENT = Other("None")
 
 _NUMBER = re.compile(r"-?\d+")
@@ -102,6 +106,25 @@ def _error_aspects(a: ErrorInfo | None, b: ErrorInfo | None) -> Iterator[Aspect]
         return
     if a is None or b is None or (a.type, a.message) != (b.type, b.message):
         yield Aspect("error", "call", None, _error_value(a), _error_value(b))
+
+
+def is_known_cast(op: Op, known: Known) -> bool:
+    """Whether an op does nothing but change a dtype or device that is another one throughout.
+
+    Programs cast only what has not the right one yet.
+    """
+    if len(op.inputs) != 1 or len(op.outputs) != 1 or op.error is not None:
+        return False
+    (before,), (after,) = op.inputs, op.outputs
+    if not isinstance(after, Tensor) or before.shape != after.shape:
+        return False
+    kinds: list[Kind] = []
+    if before.dtype != after.dtype:
+        kinds.append("dtype")
+    if before.device != after.device:
+        kinds.append("device")
+    is_told = all(known.pairs.get(kind) or kind in known.ignored for kind in kinds)
+    return bool(kinds) and is_told and op.name.rpartition(".")[2] in _CASTS
 
 
 def value_aspects(

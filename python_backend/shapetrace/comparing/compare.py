@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Final
 
 from shapetrace.comparing.alignment import Step, Walk
-from shapetrace.comparing.aspects import Known, aspects
+from shapetrace.comparing.aspects import Known, aspects, is_known_cast
 from shapetrace.comparing.counts import Counts
 from shapetrace.comparing.model import (
     KINDS,
@@ -157,7 +157,8 @@ def _lone(step: Step, known: Known, counts: Counts) -> Difference | None:
         kind = "shape" if step.same_number else "calls"
     if kind in known.ignored or counts.is_cut(step):
         return None
-    if kind == "only" and "op" in known.ignored:
+    event = step.a or step.b
+    if kind == "only" and isinstance(event, Op) and is_known_cast(event, known):
         return None
     return Difference(kind, step.a, step.b, step.module_a, step.module_b, inside=step.inside)
 

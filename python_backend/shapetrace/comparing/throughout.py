@@ -14,13 +14,21 @@ from shapetrace.events.model import Container, ModuleCall, Tensor, Value
 _FEWEST: Final = 8
 """In fewer places than this, each is told by itself."""
 
+_STRETCHES: Final = 8
+_MOST_STRETCHES: Final = 6
+"""Of equal stretches of a run, in so many a difference must be to be throughout, or in half of all
+places. Under autocast most calls may keep their dtype, but those that do not are everywhere.
+"""
+
 
 def known_of(steps: Iterable[Step], ignored: frozenset[Kind]) -> tuple[Known, list[Throughout]]:
-    """What is so throughout: where at least half of what A has so, B has in that other way."""
+    """What is so throughout: in half of the places, or all along."""
     pairs: dict[Kind, Counter[Pair]] = {kind: Counter() for kind in TENSOR_KINDS}
     both = [step for step in steps if step.a is not None and step.b is not None]
-    for step in both:
-        _count_pairs(step, pairs)
+    stretches: dict[tuple[Kind, Pair], set[int]] = {}
+    for number, step in enumerate(both):
+        for key in _count_pairs(step, pairs):
+            stretches.setdefault(key, set()).add(number * _STRETCHES // len(both))
     kinds = [kind for kind in TENSOR_KINDS if pairs[kind] and kind not in ignored]
     found: dict[Kind, frozenset[Pair]] = {}
     told: list[Throughout] = []
@@ -31,8 +39,10 @@ def known_of(steps: Iterable[Step], ignored: frozenset[Kind]) -> tuple[Known, li
                 pair: count
                 for pair, count in pairs[kind].items()
                 if count >= _FEWEST
-                and 2 * count >= totals_a[kind][pair[0]]
-                and 2 * count >= totals_b[kind][pair[1]]
+                and (
+                    len(stretches[kind, pair]) >= _MOST_STRETCHES
+                    or 2 * count >= max(totals_a[kind][pair[0]], totals_b[kind][pair[1]])
+                )
             }
             found[kind] = frozenset(chosen) | _of_device_kinds(kind, chosen)
             told += [
@@ -55,7 +65,8 @@ def names_of(steps: Iterable[Step]) -> list[Throughout]:
     return [Throughout("name", *pair, count, count) for pair, count in names.items()]
 
 
-def _count_pairs(step: Step, pairs: Mapping[Kind, Counter[Pair]]) -> None:
+def _count_pairs(step: Step, pairs: Mapping[Kind, Counter[Pair]]) -> Iterable[tuple[Kind, Pair]]:
+    """Count what the tensors of a call have instead of each other, and tell what that is."""
     if step.a is None or step.b is None:
         return
     for ours, theirs in _parts(step.a, step.b, step):
@@ -66,6 +77,7 @@ def _count_pairs(step: Step, pairs: Mapping[Kind, Counter[Pair]]) -> None:
                 for kind, one, other in zip(TENSOR_KINDS, traits(a), traits(b), strict=True):
                     if one != other:
                         pairs[kind][one, other] += 1
+                        yield kind, (one, other)
 
 
 def _parts(a: Event, b: Event, step: Step) -> Iterable[tuple[tuple[Value, ...], tuple[Value, ...]]]:

@@ -21,6 +21,8 @@ from shapetrace.events.model import Container, Tensor, Value
 
 _MOST_NOISE: Final = 3.0
 
+_OTHER_PRECISION: Final = 2.0
+
 _FLOATING: Final = ("float", "bfloat", "complex")
 
 
@@ -55,6 +57,9 @@ class Rounding:
         if self.given is not None:
             return distance(a, b, self.given)
         own = max(tolerance_for(a.dtype, b.dtype), self.tolerance)
+        if a.dtype != b.dtype:
+            # Whatever the coarser one has lost on the way, the finer one has not lost with it.
+            own *= _OTHER_PRECISION
         is_exact = not (a.dtype.startswith(_FLOATING) and b.dtype.startswith(_FLOATING))
         if is_exact and not self.noise and a.dtype == b.dtype:
             return distance(a, b)

@@ -67,6 +67,37 @@ def test_another_dtype_in_few_places_is_said_of_each() -> None:
     assert comparison.first.alike_before == 10
 
 
+def test_another_dtype_all_along_is_said_once_though_most_keep_theirs() -> None:
+    a = of(*(Call(f"op{number}") for number in range(64)))
+    b = a.copy()
+    for call in b.ops()[::4]:
+        call.dtype = "bfloat16"
+    comparison = compare(a.trace(), b.trace())
+    assert [(item.kind, item.b) for item in comparison.throughout] == [("dtype", "bfloat16")]
+    assert comparison.differences == ()
+    c = a.copy()
+    for call in c.ops()[16:32]:
+        call.dtype = "bfloat16"
+    comparison = compare(a.trace(), c.trace())
+    assert comparison.throughout == ()
+    assert kinds(comparison) == ["dtype"] * 16
+
+
+def test_casts_to_what_is_so_throughout_are_part_of_it() -> None:
+    a = of(*(Call(f"op{number}") for number in range(32)))
+    b = a.copy()
+    for call in [*b.ops(), *b.modules()]:
+        call.dtype = "bfloat16"
+    b.modules()[0].inside.insert(9, Call("to", "torch.bfloat16"))
+    after = edited(b.trace(), "to", outputs=(Tensor((2, 16), "bfloat16"),))
+    cast = edited(after, "to", inputs=(Tensor((2, 16), "float32"),))
+    assert compare(a.trace(), cast).differences == ()
+    lone = dataclasses.replace(
+        a.trace(), ops=(*a.trace().ops, next(op for op in cast.ops if op.name == "torch.to"))
+    )
+    assert kinds(compare(a.trace(), lone)) == ["only"]
+
+
 def test_devices_in_arguments_follow_what_is_so_throughout() -> None:
     a = random_world(3)
     b = a.copy()
