@@ -9,6 +9,7 @@ import { type Disposable, type ExtensionContext, type LogOutputChannel } from "v
 import { Captures } from "./captures";
 import { Interpreters } from "./client/interpreters";
 import { Server } from "./client/server";
+import { Comparisons } from "./comparisons";
 import { Config } from "./config";
 import { Focus } from "./debug/focus";
 import { Preparation } from "./debug/preparation";
@@ -37,6 +38,7 @@ export class Context implements Disposable {
   readonly memory: Memory;
   readonly pins: Pins;
   readonly captures: Captures;
+  readonly comparisons = new Comparisons();
   readonly tree: TraceTree;
   readonly follower: FollowCursor;
   readonly #disposables: Disposable[];
@@ -67,7 +69,7 @@ export class Context implements Disposable {
     this.tree = new TraceTree(this.server, this.pins, this.captures, log);
     this.follower = new FollowCursor(this.tree, this.focus, this.memory, log);
     this.#disposables = [
-      ...[this.follower, this.tree, this.pins, this.captures],
+      ...[this.follower, this.tree, this.pins, this.captures, this.comparisons],
       new Status(this.server, this.sessions),
       ...[this.focus, this.reports, this.sessions, this.server, this.interpreters],
     ];

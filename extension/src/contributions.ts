@@ -31,6 +31,11 @@ export const Command = {
   capturedValues: "shapetrace.capturedValues",
   stopCapturing: "shapetrace.stopCapturing",
   stopCapturingAll: "shapetrace.stopCapturingAll",
+  compareTraces: "shapetrace.compareTraces",
+  showDifferences: "shapetrace.showDifferences",
+  nextDifference: "shapetrace.nextDifference",
+  previousDifference: "shapetrace.previousDifference",
+  openDifferingSources: "shapetrace.openDifferingSources",
   /** Only for `${command:pickProcess}` in debug configurations. */
   pickProcess: "shapetrace.pickProcess",
 } as const;
@@ -99,6 +104,8 @@ export const ContextKey = {
   isFiltered: "shapetrace.isFiltered",
   /** Values are captured from the next session on. */
   hasCaptures: "shapetrace.hasCaptures",
+  /** Two traces are compared. */
+  hasComparison: "shapetrace.hasComparison",
   /** The trace tree shows what was made where the cursor is. */
   isFollowingCursor: "shapetrace.isFollowingCursor",
 } as const;

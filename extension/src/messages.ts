@@ -20,6 +20,8 @@ const CONFIGURE: Action = {
 const RESTART: Action = { title: "Restart Server", command: Command.restartServer };
 const RUN_OTHER: Action = { title: "Run Something Else...", command: Command.traceForwardPassOf };
 const TRACE: Action = { title: "Trace Forward Pass", command: Command.traceForwardPass };
+const DIFFERENCES: Action = { title: "Differences...", command: Command.showDifferences };
+const SOURCES: Action = { title: "Open Sources", command: Command.openDifferingSources };
 const CAPTURED: Action = { title: "Captured Values...", command: Command.capturedValues };
 
 type Show = (text: string, ...actions: Action[]) => Thenable<Action | undefined>;
@@ -89,6 +91,15 @@ export class Messages {
   willBeCaptured(text: string, isRunning: boolean): Promise<void> {
     const actions = isRunning ? [CAPTURED] : [TRACE, CAPTURED];
     return offer(window.showInformationMessage, text, ...actions);
+  }
+
+  /** Says what two traces differ in. */
+  compared(text: string, isDifferent: boolean): Promise<void> {
+    return offer(
+      window.showInformationMessage,
+      text,
+      ...(isDifferent ? [DIFFERENCES, SOURCES] : []),
+    );
   }
 
   notCaptured(text: string): Promise<void> {

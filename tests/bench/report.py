@@ -73,6 +73,10 @@ METHOD = """\
   ranks by h5py and flushes after each gather; killed, it may leave a file that does not open.
   _Stacked_ is one tensor for the four. Small values have no bar: there HDF5's own work for each
   dataset weighs most.
+- **diff**: `python -m shapetrace diff` as a process of its own, from its start to its end, text
+  written to a file. Two thousand modules of fifty ops on each side; in the second case one op in a
+  hundred has another shape, other arguments or is missing, and the file was edited in between.
+  Memory is the most that the process held.
 - **TorchLens** wraps torch for the rest of its process: it has one of its own, in which plain and
   the empty mode are timed before it is first used.
 - **torch.profiler** does most of its work when it is stopped, which only _first pass_ has in it.

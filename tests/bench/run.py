@@ -48,6 +48,7 @@ BENCHMARKS = {
     "debugpy": ("debugging", "under_debugpy"),
     "trace-tree": ("server", "trace_tree"),
     "panes": ("panes", "panes"),
+    "diff": ("comparing", "diff"),
     "fingerprints": ("fingerprinting", "speed"),
     "hdf5": ("hdf5", "writing"),
     "shards": ("sharding", "scaling"),

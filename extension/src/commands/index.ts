@@ -6,8 +6,15 @@ import type { Context } from "../context";
 import { messageOf } from "../log";
 import { capturedValues } from "./capturedValues";
 import { captureValues } from "./captureValues";
+import { compareTraces } from "./compareTraces";
 import { clearHints } from "./clearHints";
 import type { Handler } from "./command";
+import {
+  nextDifference,
+  openDifferingSources,
+  previousDifference,
+  showDifferences,
+} from "./differences";
 import { exportTrace } from "./exportTrace";
 import { clearFilter, filterTrace } from "./filterTrace";
 import { followCursor, unfollowCursor } from "./followCursor";
@@ -54,6 +61,11 @@ const HANDLERS: Readonly<Record<Command, Handler>> = {
   [Command.capturedValues]: capturedValues,
   [Command.stopCapturing]: stopCapturing,
   [Command.stopCapturingAll]: stopCapturingAll,
+  [Command.compareTraces]: compareTraces,
+  [Command.showDifferences]: showDifferences,
+  [Command.nextDifference]: nextDifference,
+  [Command.previousDifference]: previousDifference,
+  [Command.openDifferingSources]: openDifferingSources,
   [Command.pickProcess]: pickProcess,
 };
 

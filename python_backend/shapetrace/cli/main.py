@@ -3,21 +3,25 @@
 python -m shapetrace run train.py --epochs 1
 python -m shapetrace capture --values "layers.*.forward" train.py
 python -m shapetrace show run.json
+python -m shapetrace diff good.json bad.json
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from shapetrace import __version__
 from shapetrace._errors import ShapetraceError
-from shapetrace.cli import capture, run, show
+from shapetrace.cli import capture, diff, run, show
 from shapetrace.cli.outcome import end_by_interrupt
 from shapetrace.cli.program import Program
 from shapetrace.cli.terminal import Terminal
 from shapetrace.cli.traced_run import OUR_FAILURE
+
+_READING: dict[str, Callable[[argparse.Namespace], int]] = {"show": show.run, "diff": diff.run}
+"""Commands that run no program."""
 
 PROGRAM = "python -m shapetrace"
 
@@ -30,8 +34,9 @@ examples:
   python -m shapetrace run --view none -o run.json train.py
   python -m shapetrace capture --values "layers.*.forward" train.py
   python -m shapetrace show run.json
+  python -m shapetrace diff good.json bad.json
 
-`python -m shapetrace run --help`, `capture --help` and `show --help` say more."""
+`python -m shapetrace run --help`, and the same of the others, say more."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,12 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = run.options_with_value(running[given[0]])
         own, program = run.separate_program(given[1:], options)
         given = [given[0], *own]
-    elif given and not given[0].startswith("-") and given[0] != "show":
+    elif given and not given[0].startswith("-") and given[0] not in _READING:
         parser.error(f"there is no command {given[0]!r}; `{PROGRAM} run PROGRAM` runs a program")
     chosen = parser.parse_args(given)
     try:
-        if chosen.command == "show":
-            return _show(chosen)
+        if chosen.command in _READING:
+            return _read(chosen)
         own_parser = running[chosen.command]
         if program is None:
             own_parser.error("name a program to run: a script, or -m and a module")
@@ -62,9 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return OUR_FAILURE
 
 
-def _show(chosen: argparse.Namespace) -> int:
+def _read(chosen: argparse.Namespace) -> int:
     try:
-        return show.run(chosen)
+        return _READING[chosen.command](chosen)
     except KeyboardInterrupt:
         pass
     end_by_interrupt()
@@ -80,7 +85,10 @@ def make_parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.Argument
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"shapetrace {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="{run,capture,show}", required=True)
+    commands = parser.add_subparsers(
+        dest="command", metavar="{run,capture,show,diff}", required=True
+    )
     running = {"run": run.add_parser(commands), "capture": capture.add_parser(commands)}
     show.add_parser(commands)
+    diff.add_parser(commands)
     return parser, running

@@ -19,8 +19,11 @@ def add_view_options(parser: argparse._ArgumentGroup, *, may_be_none: bool) -> N
     add_look_options(parser)
 
 
-def add_look_options(parser: argparse._ArgumentGroup) -> None:
-    """Declare ``--color``, ``--width`` and ``--verbose``."""
+def add_look_options(
+    parser: argparse._ArgumentGroup,
+    verbose: str = "also show what is folded away as library detail",
+) -> None:
+    """Declare ``--color``, ``--width`` and ``--verbose``, which does what is said here."""
     parser.add_argument(
         "--color",
         choices=COLOR_CHOICES,
@@ -33,9 +36,7 @@ def add_look_options(parser: argparse._ArgumentGroup) -> None:
         metavar="COLUMNS",
         help="columns to lay out for (default: those of the terminal)",
     )
-    parser.add_argument(
-        "--verbose", action="store_true", help="also show what is folded away as library detail"
-    )
+    parser.add_argument("--verbose", action="store_true", help=verbose)
 
 
 def view_choice(arguments: argparse.Namespace) -> ViewChoice:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
+    from shapetrace.comparing.model import Comparison
     from shapetrace.events.captured import CapturedFile
     from shapetrace.events.model import Trace
 
@@ -61,6 +62,35 @@ class Terminal:
         stream = self._usable_stdout()
         if stream is not None:
             _write(stream, _rendered_captured(file, choice, stream))
+
+    def show_differences(
+        self, comparison: Comparison, names: tuple[str, str], choice: ViewChoice
+    ) -> None:
+        """Print what differs between two runs."""
+        stream = self._usable_stdout()
+        if stream is None:
+            self.note("nothing is shown, as stdout is closed; write it to a file with -o")
+        else:
+            _write(stream, self.differences(comparison, names, choice, stream))
+
+    def differences(
+        self,
+        comparison: Comparison,
+        names: tuple[str, str],
+        choice: ViewChoice,
+        stream: TextIO | None,
+    ) -> str:
+        """What differs between two runs as text for a stream; None for a file."""
+        from shapetrace import views
+        from shapetrace.views.comparisons import render_comparison
+
+        width = choice.width or views.terminal_width(os.environ)
+        options = views.ViewOptions(width=width, base=self._base, verbose=choice.verbose)
+        color = views.wants_color(choice.color, stream, os.environ)
+        encoding = "utf-8" if stream is None else stream.encoding
+        return render_comparison(
+            comparison, choice.view, names, options, color=color, encoding=encoding
+        )
 
     def _usable_stdout(self) -> TextIO | None:
         """The stream that was stdout at first, or what the program has wrapped it in."""

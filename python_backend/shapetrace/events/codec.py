@@ -79,7 +79,7 @@ def dumps(trace: Trace) -> str:
 
 def loads(text: str | bytes) -> Trace:
     """The trace that the text of a trace file stands for."""
-    with _collector_at_rest():
+    with collector_at_rest():
         return decode(_parse(text))
 
 
@@ -150,7 +150,7 @@ def _list_pieces(events: Iterable[object]) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _collector_at_rest() -> Iterator[None]:
+def collector_at_rest() -> Iterator[None]:
     """Nothing that reading makes is garbage: searching it all for some would double the time."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -163,7 +163,7 @@ def _collector_at_rest() -> Iterator[None]:
 
 def _parse(text: str | bytes) -> object:
     try:
-        return json.loads(text, parse_constant=_refuse_constant, parse_float=_finite)
+        return json.loads(text, parse_constant=refuse_constant, parse_float=finite)
     except json.JSONDecodeError as error:
         if not error.doc.strip():
             raise TraceFileError(f"this file is empty; {_RECORD_AGAIN}") from None
@@ -180,11 +180,13 @@ def _parse(text: str | bytes) -> object:
         raise TraceFileError(f"this is not a Shapetrace trace; {_WHAT_TO_NAME}") from None
 
 
-def _refuse_constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """For a JSON decoder: ``NaN`` and the like are no JSON."""
     raise ValueError(name)
 
 
-def _finite(text: str) -> float:
+def finite(text: str) -> float:
+    """For a JSON decoder: a number, if a float can hold it."""
     number = float(text)
     if math.isinf(number):
         raise ValueError(text)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
-from operator import attrgetter
-from types import NoneType, UnionType
+from operator import attrgetter, itemgetter
+from types import MappingProxyType, NoneType, UnionType
 from typing import Any, NoReturn, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from shapetrace.events.model import Container, Frame, ModuleCall, Op, Other, Tensor, Trace
@@ -48,6 +48,10 @@ _NAMES: dict[type, str] = {
     dict: "an object",
 }
 """What a message calls the JSON that Python reads as each type."""
+
+
+_MOST_PLANS = 256
+"""Ways to read one kind of object that are kept; files of others may have any number of them."""
 
 
 class Mismatch(Exception):
@@ -106,6 +110,7 @@ class Record:
         self.keys: frozenset[str] = frozenset()
         names = [field.name for field in dataclasses.fields(event_class) if field.name != "extra"]
         self._values: Callable[[Any], tuple[Any, ...]] = attrgetter(*names, "extra")
+        self._plans: dict[tuple[object, ...], _Plan] = {}
 
     def settle(self) -> None:
         """Look up how the fields are stored, which may take other records."""
@@ -133,11 +138,30 @@ class Record:
             default=field.default if has_default else None,
         )
 
-    def read(self, document: dict[str, object]) -> Any:
-        """The event that a JSON object stands for."""
+    def read(
+        self, document: dict[str, object], given: Mapping[str, object] = MappingProxyType({})
+    ) -> Any:
+        """The event that a JSON object stands for, with some values that were read already."""
+        signature = (*given, *document, *map(type, document.values()))
+        plan = self._plans.get(signature)
+        if plan is not None:
+            try:
+                return plan.read(document, given)
+            except Mismatch:
+                pass  # The longer way knows where it is.
+        event = self._read_each(document, given)
+        if len(self._plans) < _MOST_PLANS and self.keys.issuperset(document):
+            self._plans[signature] = _Plan(self, document, given)
+        return event
+
+    def _read_each(self, document: dict[str, object], given: Mapping[str, object]) -> Any:
         values: dict[str, object] = {}
         missing = 0
         for field in self.fields:
+            if field.key in given:
+                values[field.name] = given[field.key]
+                missing += 1
+                continue
             try:
                 value = document[field.key]
             except KeyError:
@@ -165,6 +189,36 @@ class Record:
         if extra:
             document.update((key, extra[key]) for key in extra if key not in self.keys)
         return document
+
+
+class _Plan:
+    """How to read the objects that have the same keys, with values of the same types.
+
+    Such a type was found to be allowed before, so only what is made of other values is looked at.
+    """
+
+    def __init__(
+        self, record: Record, document: Mapping[str, object], given: Mapping[str, object]
+    ) -> None:
+        self._event_class = record.event_class
+        self._defaults = {field.key: field.default for field in record.fields}
+        # One more than there are, as one alone would give no tuple.
+        keys = [field.key for field in record.fields]
+        self._values = itemgetter(*keys, keys[0])
+        self._readers: list[tuple[int, Callable[[Any], object]]] = []
+        for position, field in enumerate(record.fields):
+            if field.key in document and field.key not in given:
+                reader = field.form.readers[type(document[field.key])]
+                if reader is not None:
+                    self._readers.append((position, reader))
+
+    def read(self, document: dict[str, object], given: Mapping[str, object]) -> Any:
+        """The event that such an object stands for."""
+        values = list(self._values({**self._defaults, **document, **given}))
+        values.pop()
+        for position, reader in self._readers:
+            values[position] = reader(values[position])
+        return self._event_class(*values)
 
 
 _records: dict[type, Record] = {}

@@ -22,6 +22,8 @@ from shapetrace.server.capture_messages import (
     CaptureProblem,
 )
 from shapetrace.server.capturing import Capturing
+from shapetrace.server.compare_messages import COMPARE, read_compare
+from shapetrace.server.comparisons import compare_for_editor
 from shapetrace.server.documents import Documents
 from shapetrace.server.export import export
 from shapetrace.server.features.code_lens import code_lenses
@@ -164,6 +166,17 @@ class App:
         except (OSError, ShapetraceError) as error:
             raise JsonRpcInvalidRequest(f"cannot write {given.path}: {error}") from error
         return protocol.to_json(written)
+
+    async def compare(self, params: object) -> dict[str, Any]:
+        """Compare two traces, beside what else is asked."""
+        given = read_compare(params)
+        wanted = None in (given.a, given.b)
+        recorded = next(iter(self.store.traces(None)), None) if wanted else None
+        try:
+            compared = await asyncio.to_thread(compare_for_editor, given, recorded)
+        except ShapetraceError as error:
+            raise JsonRpcInvalidRequest(str(error)) from error
+        return protocol.to_json(compared)
 
     def wake(self, params: object) -> dict[str, Any]:
         """Have processes look at everything again."""
@@ -371,6 +384,7 @@ def register(server: LanguageServer, app: App) -> None:
         (protocol.CLOSE_SESSION, app.close_session),
         (protocol.CLEAR, app.clear),
         (protocol.EXPORT, app.export),
+        (COMPARE, app.compare),
         (protocol.WAKE, app.wake),
         (protocol.CANCEL_EVALUATION, app.cancel_evaluation),
         (protocol.SHOW_HINTS, app.show_hints),

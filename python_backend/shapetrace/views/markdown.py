@@ -16,7 +16,6 @@ torch 2.13.0 · 1 forward pass · 14 module calls · 33 ops
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from shapetrace.events.model import ModuleCall, Op, Trace
@@ -30,6 +29,7 @@ from shapetrace.views.calls import (
     outcome,
 )
 from shapetrace.views.folding import Entry, Fold, Folding, frames_of
+from shapetrace.views.markdown_text import code, fenced, plain, table_row
 from shapetrace.views.module_rows import ModuleRow, module_rows
 from shapetrace.views.options import ViewOptions
 from shapetrace.views.places import place_text
@@ -72,10 +72,10 @@ class _Report:
         """The whole report."""
         tree = build(self._trace)
         program = program_text(self._trace.run, self._options.base)
-        self._add(f"# Shapes of {_code(program)}" if program else "# Shapes")
+        self._add(f"# Shapes of {code(program)}" if program else "# Shapes")
         self._add("")
         facts = [*run_facts(self._trace), printable(f"Python {self._trace.run.python}")]
-        self._add(_plain(SEPARATOR.join(facts)))
+        self._add(plain(SEPARATOR.join(facts)))
         self._add_errors(tree)
         self._add_modules(module_rows(tree))
         self._add_ops(tree)
@@ -90,21 +90,21 @@ class _Report:
         for call in _origins_of_errors(tree):
             if call.error is None:
                 continue
-            self._add(f"\n## {_plain(call.error.type)}\n")
-            self._add(_fenced(cut_end(call.error.message.strip(), _LONGEST_MESSAGE)))
+            self._add(f"\n## {plain(call.error.type)}\n")
+            self._add(fenced(cut_end(call.error.message.strip(), _LONGEST_MESSAGE)))
             self._add("")
             module = self._module_of(call)
             if isinstance(call, Op):
-                self._add(f"- Op: {_code(filled_form(call))}")
+                self._add(f"- Op: {code(filled_form(call))}")
                 for operand in operands(call):
-                    named = f" {_code(operand.name)}" if operand.name else ""
-                    self._add(f"  - {operand.role or 'Input'}: {_code(operand.text)}{named}")
+                    named = f" {code(operand.name)}" if operand.name else ""
+                    self._add(f"  - {operand.role or 'Input'}: {code(operand.text)}{named}")
             if module is not None:
-                self._add(f"- Module: {_code(module_title(module))}")
+                self._add(f"- Module: {code(module_title(module))}")
             where = place_text(call.file, call.line, self._options.base)
             if where:
-                function = f" in {_code(printable(call.function))}" if call.function else ""
-                self._add(f"- Where: {_code(where)}{function}")
+                function = f" in {code(printable(call.function))}" if call.function else ""
+                self._add(f"- Where: {code(where)}{function}")
             self._add_stack(call)
 
     def _add_stack(self, call: Op | ModuleCall) -> None:
@@ -115,7 +115,7 @@ class _Report:
         self._add("- Called through, outermost first:")
         for frame in stack[:-1]:
             where = place_text(frame.file, frame.line, self._options.base)
-            self._add(f"  - {_code(where)} in {_code(printable(frame.function))}")
+            self._add(f"  - {code(where)} in {code(printable(frame.function))}")
 
     def _add_modules(self, rows: Sequence[ModuleRow]) -> None:
         if rows:
@@ -127,14 +127,14 @@ class _Report:
         path = call.path or call.class_name
         number = "" if call.call == 1 else f" (call {call.call})"
         return [
-            _code(printable(path)) + number,
-            _code(printable(call.class_name)),
-            _code(module_inputs(call, _LONGEST_SHAPES)),
+            code(printable(path)) + number,
+            code(printable(call.class_name)),
+            code(module_inputs(call, _LONGEST_SHAPES)),
             _result_cell(call),
             human_number(call.parameters) if call.parameters else "",
             str(row.ops),
             "?" if call.count is None else str(call.count),
-            _code(place_text(call.file, call.line, self._options.base)),
+            code(place_text(call.file, call.line, self._options.base)),
         ]
 
     def _add_ops(self, tree: Tree) -> None:
@@ -158,27 +158,27 @@ class _Report:
     def _op_cells(self, entry: Op | Fold) -> list[str]:
         if isinstance(entry, Fold):
             place = place_text(entry.at.file, entry.at.line, self._options.base)
-            return [f"{entry.title}: {_code(entry.names)}", "", "", _code(place)]
+            return [f"{entry.title}: {code(entry.names)}", "", "", code(place)]
         place = place_text(entry.file, entry.line, self._options.base)
         return [
-            _code(filled_form(entry)),
+            code(filled_form(entry)),
             _result_cell(entry),
             count_text(entry.count),
-            _code(place),
+            code(place),
         ]
 
     def _add_table(
         self, titles: Sequence[str], rows: Iterable[Sequence[str]], most_characters: int
     ) -> None:
         """A table, whose last rows are left out where the report would become too long."""
-        self._add(_table_row(titles))
-        self._add(_table_row(["---"] * len(titles)))
+        self._add(table_row(titles))
+        self._add(table_row(["---"] * len(titles)))
         left_out = 0
         for row in rows:
             if self._is_full(most_characters):
                 left_out += 1
             else:
-                self._add(_table_row([cell.replace("|", "\\|") for cell in row]))
+                self._add(table_row([cell.replace("|", "\\|") for cell in row]))
         if left_out:
             self._add(f"\n… and {counted(left_out, 'more row')}.")
 
@@ -189,7 +189,7 @@ class _Report:
         if self._trace.coverage:
             self._add("\n## Not looked at\n")
             for entry in self._trace.coverage:
-                self._add(f"- {_plain(coverage_text(entry, self._options.base))}")
+                self._add(f"- {plain(coverage_text(entry, self._options.base))}")
 
     def _module_of(self, call: Op | ModuleCall) -> ModuleCall | None:
         if isinstance(call, ModuleCall):
@@ -231,34 +231,5 @@ def _origins_of_errors(tree: Tree) -> list[Op | ModuleCall]:
 
 def _result_cell(call: Op | ModuleCall) -> str:
     if call.error is not None:
-        return f"**{_plain(call.error.type)}**"
-    return _code(outcome(call, _LONGEST_SHAPES))
-
-
-def _table_row(texts: Iterable[str]) -> str:
-    return f"| {' | '.join(texts)} |"
-
-
-def _code(text: str) -> str:
-    """A code span, whatever the text contains."""
-    if not text:
-        return ""
-    fence = "`" * (_longest_run_of_backticks(text) + 1)
-    pad = " " if text.startswith("`") or text.endswith("`") else ""
-    return f"{fence}{pad}{text}{pad}{fence}"
-
-
-def _fenced(text: str) -> str:
-    """A code block, whatever the text contains."""
-    lines = [printable(line) for line in text.splitlines()]
-    fence = "`" * max(3, _longest_run_of_backticks(text) + 1)
-    return "\n".join([fence, *lines, fence])
-
-
-def _longest_run_of_backticks(text: str) -> int:
-    return max((len(run) for run in re.findall("`+", text)), default=0)
-
-
-def _plain(text: str) -> str:
-    """Text outside code, with what Markdown would take for its own signs escaped."""
-    return re.sub(r"([\\`*_\[\]<>|#])", r"\\\1", printable(text))
+        return f"**{plain(call.error.type)}**"
+    return code(outcome(call, _LONGEST_SHAPES))

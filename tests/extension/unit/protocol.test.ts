@@ -10,6 +10,7 @@ import {
   CHECK_PATH,
   WANT_CAPTURES,
 } from "../../../extension/src/captureProtocol";
+import { type Compare, COMPARE } from "../../../extension/src/compareProtocol";
 import { SETTING_CHOICES, SETTING_DEFAULTS } from "../../../extension/src/contributions";
 import { Mismatch } from "../../../extension/src/model/json";
 import {
@@ -82,6 +83,7 @@ const REQUESTS: readonly Pick<Request<never, unknown>, "method" | "result">[] = 
   INLINE_VALUES,
   CAPTURE_PATHS,
   CHECK_PATH,
+  COMPARE,
 ];
 
 /** The keys of parameters; the compiler sees that none is missing and none is too many. */
@@ -108,6 +110,7 @@ const SENT: Readonly<Record<string, readonly string[]>> = {
   [INLINE_VALUES.method]: keysOf<Lines>({ uri: true, first: true, last: true }),
   [CAPTURE_PATHS.method]: keysOf<DocumentPosition & { node: string }>({ ...POSITION, node: true }),
   [CHECK_PATH.method]: ["path"],
+  [COMPARE.method]: keysOf<Compare>({ a: true, b: true }),
 };
 
 function of(method: string): readonly Sample[] {

@@ -12,7 +12,8 @@ BACKEND = Path(__file__).parents[3] / "python_backend"
 
 ALLOWED: dict[str, set[str]] = {
     "events": set(),
-    "views": {"events"},
+    "comparing": {"events"},
+    "views": {"comparing", "events"},
     "transport": {"events"},
     "sinks": {"events"},
     "process": set(),
@@ -28,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
         *("panes", "recorder", "variables", "capture", "instrument.hooks"),
         *("process", "transport", "views.shapes"),
     },
-    "server": {"events", "views", "transport", "capture.paths"},
+    "server": {"comparing", "events", "views", "transport", "capture.paths"},
     "compat": {"events", "views", "variables", "capture", "recording"},
     "cli": {"*"},
 }

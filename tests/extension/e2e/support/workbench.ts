@@ -1,6 +1,7 @@
 import type { BrowserContext, Locator, Page } from "playwright-core";
 
 import { CodeView } from "./codeView";
+import { DiffView } from "./diffView";
 import { DebugView } from "./debugView";
 import { TraceView } from "./traceView";
 import { ValuesView } from "./valuesView";
@@ -14,6 +15,7 @@ export class Workbench {
   readonly page: Page;
   readonly code: CodeView;
   readonly debug: DebugView;
+  readonly diff: DiffView;
   readonly trace: TraceView;
   readonly variables: ValuesView;
   readonly watch: ValuesView;
@@ -25,6 +27,7 @@ export class Workbench {
     this.page = page;
     this.code = new CodeView(page);
     this.debug = new DebugView(page, this.code);
+    this.diff = new DiffView(page);
     this.trace = new TraceView(page);
     this.variables = new ValuesView(page, "variables");
     this.watch = new ValuesView(page, "watch");
@@ -163,6 +166,29 @@ export class Workbench {
     );
     await dialog.getByText("OK", { exact: true }).click();
     await dialog.waitFor({ state: "hidden" });
+  }
+
+  /** Names the file in the dialog that asks which one to open. */
+  async openAs(title: string, path: string): Promise<void> {
+    const dialog = this.#quickInput.filter({ hasText: title });
+    const input = dialog.locator("input").first();
+    await dialog.locator(".monaco-list-row").first().waitFor();
+    await input.fill(path);
+    await eventually(
+      "the dialog has taken the file",
+      () => input.inputValue(),
+      (value) => value === path,
+    );
+    await dialog.getByText("Compare", { exact: true }).click();
+    await dialog.waitFor({ state: "hidden" });
+  }
+
+  /** The names on the tabs of all editors. */
+  async tabs(): Promise<string[]> {
+    const tabs = this.page.locator(".tabs-container .tab");
+    return tabs.evaluateAll((all) =>
+      all.map((tab) => tab.getAttribute("data-resource-name") ?? ""),
+    );
   }
 
   /** The entries of the status bar, as read aloud. */

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shapetrace.server import capture_messages, protocol
+from shapetrace.server import capture_messages, compare_messages, protocol
 from shapetrace.server.focus import read_focus
 from shapetrace.server.options import Options, read_options
 from shapetrace.server.parameters import MessageError
@@ -36,6 +36,7 @@ READERS: dict[str, Any] = {
     capture_messages.WANT_CAPTURES: capture_messages.read_wanted,
     capture_messages.CAPTURE_PATHS: capture_messages.read_capture_paths,
     capture_messages.CHECK_PATH: capture_messages.read_path_to_check,
+    compare_messages.COMPARE: compare_messages.read_compare,
 }
 
 RESULTS: dict[str, Any] = {
@@ -53,6 +54,7 @@ RESULTS: dict[str, Any] = {
     protocol.INLINE_VALUES: protocol.InlineValues,
     capture_messages.CAPTURE_PATHS: capture_messages.CapturePaths,
     capture_messages.CHECK_PATH: capture_messages.CheckedPath,
+    compare_messages.COMPARE: compare_messages.Compared,
 }
 
 INNER: dict[str, Any] = {
@@ -64,6 +66,9 @@ INNER: dict[str, Any] = {
     "values": protocol.InlineValue,
     "histogram": protocol.Histogram,
     "paths": capture_messages.CapturePath,
+    "differences": compare_messages.ComparedCall,
+    "a": compare_messages.ComparedPlace,
+    "b": compare_messages.ComparedPlace,
 }
 """What the results and notifications have inside."""
 
@@ -160,6 +165,10 @@ def test_every_message_has_a_sample() -> None:
         (capture_messages.read_capture_paths, {}),
         (capture_messages.read_capture_paths, {"node": 3}),
         (capture_messages.read_path_to_check, {"path": 3}),
+        (compare_messages.read_compare, {}),
+        (compare_messages.read_compare, {"a": None, "b": None}),
+        (compare_messages.read_compare, {"a": "", "b": "b.json"}),
+        (compare_messages.read_compare, {"a": 1, "b": "b.json"}),
     ],
 )
 def test_parameters_that_are_wrong_are_refused(reader: Any, params: object) -> None:

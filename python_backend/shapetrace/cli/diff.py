@@ -1,0 +1,130 @@
+"""``shapetrace diff``: says where two runs began to differ."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from shapetrace._errors import TraceFileError
+from shapetrace.cli.options import add_look_options
+from shapetrace.cli.terminal import Terminal, ViewChoice
+
+if TYPE_CHECKING:
+    from shapetrace.comparing.model import Kind
+
+ALIKE, DIFFERENT = 0, 1
+"""Exit codes; trouble of ours is 2, as for every command."""
+
+FORMATS = ("text", "json", "markdown")
+
+KIND_NAMES = (
+    *("only", "op", "error", "arguments", "shape", "dtype", "device"),
+    *("values", "gradient", "layout", "calls", "order", "name"),
+)
+"""What can be ignored; written out here so that the command line loads without events."""
+
+EXAMPLES = """\
+examples:
+  python -m shapetrace diff good.json bad.json
+  python -m shapetrace diff --ignore device,dtype cpu.json gpu.json
+  python -m shapetrace diff --format markdown -o diff.md before.json after.json
+
+It ends with 0 if the runs are alike, with 1 if they differ, with 2 if a file cannot be read."""
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Declare the command and its options."""
+    parser = commands.add_parser(
+        "diff",
+        help="say where two runs began to differ",
+        description="Compare two traces that `shapetrace run -o FILE` or `trace.save(FILE)` wrote\n"
+        "the first op whose shape, dtype, device, arguments or values differ, and what follows.\n"
+        "Values are compared if both were recorded with `run --fingerprint`.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("a", metavar="A", help="a trace file")
+    parser.add_argument("b", metavar="B", help="the trace file to compare it with")
+    what = parser.add_argument_group("what counts")
+    what.add_argument(
+        "--ignore",
+        type=_kinds,
+        action="extend",
+        default=[],
+        metavar="KIND[,KIND]",
+        help=f"differences that do not count: {', '.join(KIND_NAMES)}",
+    )
+    what.add_argument(
+        "--tolerance",
+        type=_tolerance,
+        metavar="NUMBER",
+        help="how far values may be apart, relative to how large they are (default: what fits the "
+        "coarsest dtype on the way to them)",
+    )
+    look = parser.add_argument_group("how it is shown")
+    look.add_argument(
+        "--format",
+        choices=FORMATS,
+        default="text",
+        help="text (default); json: everything, for programs; markdown: for a pull request",
+    )
+    look.add_argument("-o", "--output", metavar="FILE", help="write it to a file instead")
+    add_look_options(look, "show all differences, however many")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    from shapetrace.comparing.compare import compare
+    from shapetrace.events.loading import load_pair
+    from shapetrace.views.source import read_source
+
+    a, b = load_pair(arguments.a, arguments.b)
+    comparison = compare(
+        a,
+        b,
+        ignored=arguments.ignore,
+        tolerance=arguments.tolerance,
+        read_source=read_source,
+    )
+    terminal = Terminal()
+    choice = ViewChoice(arguments.format, arguments.color, arguments.width, arguments.verbose)
+    names = (arguments.a, arguments.b)
+    if arguments.output is None:
+        terminal.show_differences(comparison, names, choice)
+    else:
+        text = terminal.differences(comparison, names, choice, None)
+        _write(arguments.output, text)
+    return DIFFERENT if comparison.differ else ALIKE
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        with open(path, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+    except (OSError, ValueError) as error:
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
+        raise TraceFileError(f"cannot write {path}: {reason}; choose another place") from None
+
+
+def _kinds(text: str) -> list[Kind]:
+    from shapetrace.comparing.model import KINDS
+
+    chosen: list[Kind] = []
+    for word in filter(None, (part.strip() for part in text.split(","))):
+        found = next((kind for kind in KINDS if kind == word), None)
+        if found is None:
+            raise argparse.ArgumentTypeError(f"there is no {word!r}; choose of {', '.join(KINDS)}")
+        chosen.append(found)
+    return chosen
+
+
+def _tolerance(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0")
+    return number

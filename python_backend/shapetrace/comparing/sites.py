@@ -1,0 +1,221 @@
+"""The calls below one call, by the place that made them, with keys to find them in another run.
+
+What a recorder keeps apart because shapes differed is one site here, with several variants: whether
+there are more of them depends on how long the program ran.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Final
+
+from shapetrace.comparing.model import Event
+from shapetrace.comparing.places import Places
+from shapetrace.events.model import Container, DimensionRange, ModuleCall, Op, Tensor, Value
+from shapetrace.events.tree import Node
+
+_DIGITS: Final = re.compile(r"\d+")
+
+_ENOUGH: Final = 16
+"""Calls inside a module that it is known by."""
+
+
+class Site:
+    """A place below one call, and the calls that it made there of one function or module."""
+
+    __slots__ = ("bounds", "event", "name", "nodes", "parent")
+
+    def __init__(self, node: Node, parent: ModuleCall | None, name: str) -> None:
+        self.nodes: list[Node] = [node]
+        self.event = node.event
+        """The first of them."""
+        self.bounds: list[float] = []
+        """For each, the number of what was called next beside it."""
+        self.parent = parent
+        self.name = name
+        """The path of a module from its parent; empty for ops."""
+
+    @property
+    def line(self) -> Hashable:
+        """What is called and where, whichever way led there."""
+        event = self.event
+        called = event.name if isinstance(event, Op) else event.path
+        return (called, event.file, event.line, event.column, event.end_line, event.end_column)
+
+    def take(self, other: Site) -> None:
+        """Have the calls of another site of the same line, too."""
+        self.nodes += other.nodes
+        self.bounds += other.bounds
+
+    @property
+    def calls(self) -> int:
+        """How many calls these are."""
+        return sum(node.event.count or 1 for node in self.nodes)
+
+
+def sites_of(node: Node | None, roots: Sequence[Node], bound: float) -> list[Site]:
+    """The sites below a node, or outermost, in the order of their first calls."""
+    event = None if node is None else node.event
+    parent = event if isinstance(event, ModuleCall) else None
+    prefix = f"{parent.path}." if parent is not None and parent.path else ""
+    children = roots if node is None else node.children
+    found: dict[Hashable, Site] = {}
+    last = len(children) - 1
+    for position, child in enumerate(children):
+        inside = child.event
+        end = children[position + 1].event.id if position < last else bound
+        if isinstance(inside, Op):
+            name, thread = inside.name, thread_kind(inside)
+        else:
+            name, thread = inside.path, None
+        key = (name, inside.stack or (inside.file, inside.line, inside.column), thread)
+        site = found.get(key)
+        if site is None:
+            is_module = isinstance(inside, ModuleCall)
+            relative = name.removeprefix(prefix) if is_module else ""
+            site = found[key] = Site(child, parent, relative)
+        else:
+            site.nodes.append(child)
+        site.bounds.append(end)
+    return list(found.values())
+
+
+class Keys:
+    """Numbers for what sites are known by; one table for both runs, so that they compare."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+
+    def exact(self, sites: Iterable[Site], places: Places) -> list[int]:
+        """The same function or module, called at the same place."""
+        return [self._number(_exact(site, places)) for site in sites]
+
+    def valued(self, sites: Iterable[Site], exact: Iterable[int]) -> list[int]:
+        """The same with the same values, which tell which of two equal calls in a row is gone."""
+        return [
+            self._number((key, _values(site.event))) if site.event.fingerprints else key
+            for site, key in zip(sites, exact, strict=True)
+        ]
+
+    def similar(self, sites: Iterable[Site]) -> list[int]:
+        """The same function with the same arguments, or a module of the same name and class."""
+        return [self._number(_similar(site)) for site in sites]
+
+    def named(self, sites: Iterable[Site]) -> list[int]:
+        """The same function, or a module of the same name."""
+        return [self._number(_named(site)) for site in sites]
+
+    def kinds(self, sites: Iterable[Site], side: str) -> list[list[int]]:
+        """For modules, what they are whatever their name; no two ops have the same."""
+        levels: list[list[int]] = [[], []]
+        for position, site in enumerate(sites):
+            for level, key in zip(levels, _kinds(site, (side, position)), strict=True):
+                level.append(self._number(key))
+        return levels
+
+    def structures(self, sites: Iterable[Site], side: str) -> list[int]:
+        """For modules, what is inside them, whatever their name and class; no two ops the same."""
+        return [
+            self._number(_structure(site, (side, position))) for position, site in enumerate(sites)
+        ]
+
+    def lasting(self, sites: Sequence[Site], places: Places) -> list[int]:
+        """What stays the same when a call is made at another time."""
+        pairs = zip(sites, self.exact(sites, places), self.named(sites), strict=True)
+        return [name if isinstance(site.event, ModuleCall) else key for site, key, name in pairs]
+
+    def roles(self, sites: Iterable[Site], places: Places, side: str) -> list[list[int]]:
+        """For ops, what they make where, whatever they are; no two modules have the same."""
+        levels: list[list[int]] = [[], []]
+        for position, site in enumerate(sites):
+            for level, key in zip(levels, _roles(site, places, (side, position)), strict=True):
+                level.append(self._number(key))
+        return levels
+
+    def _number(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+
+def thread_kind(op: Op) -> str | None:
+    """The thread without its number, which depends on what else ran."""
+    return None if op.thread is None else _DIGITS.sub("", op.thread)
+
+
+def sizes(values: Sequence[Value]) -> Hashable:
+    """The shapes of some values, as far as they are single sizes."""
+    return tuple(_sizes(value) for value in values)
+
+
+def _sizes(value: Value) -> Hashable:
+    if isinstance(value, Tensor):
+        return None if value.shape is None else tuple(map(_size, value.shape))
+    if isinstance(value, Container):
+        return (value.kind, *(_sizes(item) for item in value.items))
+    return ""
+
+
+def _size(size: int | str | DimensionRange) -> Hashable:
+    return (size.low, size.high) if isinstance(size, DimensionRange) else size
+
+
+def _values(event: Event) -> Hashable:
+    outputs = event.fingerprints[0].outputs
+    return tuple((output.samples, output.root_mean_square, output.checksum) for output in outputs)
+
+
+def _exact(site: Site, places: Places) -> Hashable:
+    event = site.event
+    place, is_exact = places.key(event)
+    if isinstance(event, ModuleCall):
+        return ("module", site.name, event.class_name, place)
+    called = (event.level, event.name, thread_kind(event), place)
+    return called if is_exact else (*called, event.label, sizes(event.outputs))
+
+
+def _similar(site: Site) -> Hashable:
+    event = site.event
+    if isinstance(event, ModuleCall):
+        return ("module", site.name, event.class_name)
+    return (event.level, event.name, event.label, event.function)
+
+
+def _named(site: Site) -> Hashable:
+    event = site.event
+    if isinstance(event, ModuleCall):
+        return ("module", site.name)
+    return (event.level, event.name)
+
+
+def _kinds(site: Site, unique: Hashable) -> tuple[Hashable, Hashable]:
+    event = site.event
+    if isinstance(event, ModuleCall):
+        kind = ("kind", event.class_name, event.detail, event.parameters)
+        return ((*kind, event.line, event.column, len(site.nodes[0].children)), kind)
+    return (unique, unique)
+
+
+def _structure(site: Site, unique: Hashable) -> Hashable:
+    event = site.event
+    if not isinstance(event, ModuleCall):
+        return unique
+    inside = [child.event for child in site.nodes[0].children]
+    names = (
+        child.path.rpartition(".")[2] if isinstance(child, ModuleCall) else child.name
+        for child in inside[:_ENOUGH]
+    )
+    return ("structure", event.detail, event.parameters, len(inside), *names)
+
+
+def _roles(site: Site, places: Places, unique: Hashable) -> tuple[Hashable, Hashable]:
+    event = site.event
+    if isinstance(event, ModuleCall):
+        return (unique, unique)
+    role = ("role", event.level, event.function, sizes(event.outputs))
+    return ((*role, places.key(event)[0]), role)
+
+
+def describe(event: Event) -> Hashable:
+    """What keeps the variants of a site apart, but for dtypes and devices."""
+    label = event.label if isinstance(event, Op) else ""
+    return (label, sizes(event.inputs), sizes(event.outputs))
