@@ -57,6 +57,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help=f"differences that do not count: {', '.join(KIND_NAMES)}",
     )
     what.add_argument(
+        "--modules-only",
+        action="store_true",
+        help="leave out what was called outside of modules: making a model, converting it, its loss",
+    )
+    what.add_argument(
         "--tolerance",
         type=_tolerance,
         metavar="NUMBER",
@@ -87,6 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         ignored=arguments.ignore,
         tolerance=arguments.tolerance,
         read_source=read_source,
+        modules_only=arguments.modules_only,
     )
     terminal = Terminal()
     choice = ViewChoice(arguments.format, arguments.color, arguments.width, arguments.verbose)

@@ -41,6 +41,7 @@ def compare(
     tolerance: float | None = None,
     read_source: ReadSource | None = None,
     whole: bool = False,
+    modules_only: bool = False,
 ) -> Comparison:
     """What differs between two traces.
 
@@ -52,8 +53,11 @@ def compare(
             fits the coarsest dtype that they were computed by way of.
         read_source: gives source files, to find calls again whose code was moved.
         whole: also give all that is alike.
+        modules_only: leave out what was called outside of modules: making a model, its loss.
 
     """
+    if modules_only:
+        a, b = _within_modules(a), _within_modules(b)
     # What is alike in several ways is matched in the order of A, which must not depend on which
     # of them is asked for as A.
     with collector_at_rest():
@@ -109,6 +113,10 @@ def _compare(
         notes=tuple(notes),
         steps=_paired(steps, [step for _, _, step, _ in found]) if whole else (),
     )
+
+
+def _within_modules(trace: Trace) -> Trace:
+    return replace(trace, ops=tuple(op for op in trace.ops if op.module is not None))
 
 
 def _paired(steps: Sequence[Step], differing: Sequence[Step]) -> tuple[Paired, ...]:

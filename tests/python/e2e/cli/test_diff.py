@@ -54,6 +54,8 @@ def test_what_is_ignored_does_not_count(folder: Path) -> None:
     assert diff(folder, "good.json", "bad.json", "--ignore", "shape").code == 0
     assert diff(folder, "good.json", "longer.json", "--ignore", "only").code == 0
     assert diff(folder, "good.json", "longer.json", "--ignore", "order").code == 1
+    assert diff(folder, "good.json", "longer.json", "--modules-only").code == 0
+    assert diff(folder, "good.json", "bad.json", "--modules-only").code == 1
 
 
 @pytest.mark.parametrize("form", ["text", "json", "markdown"])
