@@ -59,7 +59,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     what.add_argument(
         "--modules-only",
         action="store_true",
-        help="leave out what was called outside of modules: making a model, converting it, its loss",
+        help="leave out what was called outside of modules: making a model, its loss",
     )
     what.add_argument(
         "--tolerance",
