@@ -40,7 +40,7 @@ from shapetrace.variables.resolving import MISSING, resolve
 from shapetrace.variables.statistics import with_statistics
 from shapetrace.variables.tensor_memories import TensorMemory
 
-_OURS_AND_THE_FRAMES: Final = 3
+_OURS_AND_THE_FRAMES: Final = 4
 _VALUES: Final = (VALUES,)
 
 
@@ -216,10 +216,7 @@ class FunctionListener:
                         found.append((slot.followed.name.text, described, False))
             value = None
         finally:
-            if sys.version_info < (3, 13) and frame.f_trace is None and sys.gettrace() is None:
-                # A snapshot, which the frame would keep, and all values in it.
-                if sys.getrefcount(values) <= _OURS_AND_THE_FRAMES:
-                    values.clear()
+            _let_go(values, frame)
         return found
 
     def _described(self, value: Any, stats: bool) -> FollowedValue:
@@ -247,6 +244,12 @@ class FunctionListener:
                     self._changed(state, slot, found, line)
             except Exception as error:
                 self._fault(error)
+
+    def deleted(self, state: Any, names: frozenset[str]) -> None:
+        """Variables are deleted: what they get next is new to them."""
+        for name in names:
+            for slot in state.slots.get(name, ()):
+                slot.memory = None
 
     def looked_at_all(
         self,
@@ -346,12 +349,24 @@ class FunctionListener:
             program = frame_of_program(frame)
             is_its_own = program is not None and id(program) == state.key
             line = (program.f_lineno if is_its_own and program else None) or self._line
+            if is_its_own and program and state.slots:
+                self._look_at_last(state, program, line)
             outcome = "closed" if self._flavor != "function" else "raised"
             if self._flavor == "coroutine" and is_its_own:
                 outcome = "raised"
             self._end(state, outcome, None, line)
         except Exception as error:
             self._fault(error)
+
+    def _look_at_last(self, state: CallState, frame: FrameType, line: int) -> None:
+        """What the line has changed that raised: its variables are still there."""
+        values = frame.f_locals
+        try:
+            for name in state.slots:
+                if name in values:
+                    self.looked_at(state, name, values[name], line, False)
+        finally:
+            _let_go(values, frame)
 
     def _end(self, state: CallState, outcome: str, value: FollowedValue | None, line: int) -> None:
         call, seconds = state.running, perf_counter() - state.began
@@ -374,6 +389,13 @@ class FunctionListener:
                 thread=state.thread,
             )
         )
+
+
+def _let_go(values: Any, frame: FrameType) -> None:
+    """Forget a frame's variables where they are a snapshot, which the frame would keep."""
+    if sys.version_info < (3, 13) and frame.f_trace is None and sys.gettrace() is None:
+        if sys.getrefcount(values) <= _OURS_AND_THE_FRAMES:
+            values.clear()
 
 
 def _remembered(value: Any, followed: Followed) -> Memory:
