@@ -280,7 +280,8 @@ class Rewriting:
             )
         self._finals += bool(node.finalbody)
         node.body, after = self._block(node.body, sure, before=begun)
-        node.orelse, _ = self._block(node.orelse, after)
+        node.orelse, end = self._block(node.orelse, after)
+        after = None if after is None else end
         for handler in node.handlers:
             self._expressions.within_field(handler, "type")
             names = {handler.name} if handler.name else set()
@@ -298,8 +299,8 @@ class Rewriting:
         where = NOWHERE if hasattr(last, "body") else ending(last)
         sure -= scopes.deleted(entire)
         first = node.finalbody[0]
-        inside = _first_line_of(first)
-        before, sure = self._look([], True, first.lineno, sure, inside, raised=True)
+        start = _first_line_of(first)
+        before, sure = self._look([], True, first.lineno, sure, start, raised=True)
         node.finalbody, end = self._block(node.finalbody, sure, before=before)
         if self._has_finally and not self._finals and end is not None:
             node.finalbody.append(self._hooks.operation(Finishing(self._plan), where))
@@ -372,13 +373,13 @@ def _first_line_of(node: ast.stmt) -> Location:
             outside = scopes.outside(node)
             if outside and (node.decorator_list or not isinstance(node, ast.ClassDef)):
                 first = outside[0] if isinstance(outside[0], ast.expr) else None
-        case ast.AugAssign(target=ast.Attribute() | ast.Subscript() as target):
+        case ast.AugAssign(target=target):
             first = target
         case ast.Delete(targets=[target, *_]):
             first = None if isinstance(target, ast.Name) else target
-        case ast.Assign(value=value) | ast.AugAssign(value=value):
+        case ast.Assign(value=value) | ast.AnnAssign(value=value):
             first = value
-        case ast.Expr(value=value) | ast.Return(value=value) | ast.AnnAssign(value=value):
+        case ast.Expr(value=value) | ast.Return(value=value):
             first = value
         case ast.If(test=test) | ast.While(test=test) | ast.Assert(test=test):
             first = test

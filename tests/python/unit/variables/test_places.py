@@ -146,3 +146,20 @@ def test_a_global_is_not_said_to_be_never_assigned(program: Load) -> None:
     """)
     it.module.f()
     assert it.notes == ["'shared' is global in f: only a function's own can be followed"]
+
+
+def test_what_an_else_deletes_is_not_read_afterwards(program: Load) -> None:
+    it = program("""
+        @var_tracker("x", handler=told)
+        def f(x):
+            try:
+                y = 1
+            except ValueError:
+                y = 2
+            else:
+                del x
+            y = len("text")
+            return y
+    """)
+    assert it.module.f(0) == 4
+    assert it.ended[0].outcome == "returned"
