@@ -66,7 +66,9 @@ class Following:
             stop(self)
 
     def fail(self, error: Exception) -> None:
-        """The listener has raised an error: stop."""
+        """The listener has raised an error: stop, unless it only had no room on the stack."""
+        if isinstance(error, RecursionError):
+            return
         self.error = error.with_traceback(None)
         self.stop()
 

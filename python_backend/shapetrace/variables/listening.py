@@ -87,6 +87,12 @@ class CallState:
                 self.plain[name] = each[0]
         """Those of which nothing but the variable itself is followed."""
         self.thread = thread
+        self.is_over = True
+        """Whether its end was told, or its beginning was not."""
+        self.began = 0.0
+
+    def begin(self) -> None:
+        """It was told that the call began."""
         self.is_over = False
         self.began = perf_counter()
 
@@ -94,7 +100,10 @@ class CallState:
         if calls.running.get(self.key) is self.running:
             del calls.running[self.key]
         if not self.is_over and not sys.is_finalizing():
-            self.listener.left(self, sys._getframe(1))
+            try:
+                self.listener.left(self, sys._getframe(1))
+            except RecursionError as error:
+                self.listener.missing = error.with_traceback(None)
 
 
 class FunctionListener:
@@ -119,6 +128,8 @@ class FunctionListener:
         self._parameters = parameters_of(code)
         self._flavor = calls.flavor_of(code)
         self._has_failed = False
+        self.missing: Exception | None = None
+        """Why something was not told. With no room on the stack it is said when there is."""
         self._is_async = self._flavor in ("coroutine", "async generator")
         self._roots = {each.name.root for each in everything}
         self._whole = {each.name.root for each in everything if not each.name.steps}
@@ -133,10 +144,14 @@ class FunctionListener:
 
     def _fault(self, error: Exception) -> None:
         """A mistake of ours, which is not to become the program's. It is said once."""
-        if not self._has_failed:
-            self._has_failed = True
-            kind = type(error).__name__
-            complain(f"something is missing of {self._function}: {kind}: {error}")
+        self.missing = error.with_traceback(None)  # which would keep all that it has met
+        if not self._has_failed and not isinstance(error, RecursionError):
+            self._complain(error)
+
+    def _complain(self, error: Exception) -> None:
+        kind = type(error).__name__
+        complain(f"something is missing of {self._function}: {kind}: {error}")
+        self._has_failed = True
 
     def _entered(self, hook: FrameType) -> CallState | None:
         tensors = loaded_tensors()
@@ -159,17 +174,18 @@ class FunctionListener:
         if calls.is_new_process:
             calls.name_process()
         depth = 0 if outer is None else outer.depth + 1
-        now = running[id(frame)] = Running(number, depth)
+        now = Running(number, depth, frame.f_code)
         slots: dict[str, list[Slot]] = {}
         for followed in self._everything:
             slots.setdefault(followed.name.root, []).append(Slot(followed))
         thread = label(self._is_async)
         state = CallState(self, id(frame), now, slots, thread)
+        running[id(frame)] = now
         arguments = self._arguments(frame, slots)
         if printing is not None:
             values = [value for _, value, _ in arguments]
             if printing.again(call_key(self._file, self._line, depth, thread, caller, values)):
-                state.began = perf_counter()
+                state.begin()
                 return state
         named = [
             NamedValue(name, value, not is_argument or name in self._whole, is_argument)
@@ -190,7 +206,7 @@ class FunctionListener:
                 thread=thread,
             )
         )
-        state.began = perf_counter()
+        state.begin()
         return state
 
     def _arguments(
@@ -355,6 +371,8 @@ class FunctionListener:
             if self._flavor == "coroutine" and is_its_own:
                 outcome = "raised"
             self._end(state, outcome, None, line)
+            if self.missing is not None and not self._has_failed:
+                self._complain(self.missing)
         except Exception as error:
             self._fault(error)
 

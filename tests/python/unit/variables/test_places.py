@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from shapetrace.variables import calls, logs
 from tests.python.unit.variables.programs import Program, text
 
 Load = Callable[..., Program]
@@ -163,3 +164,55 @@ def test_what_an_else_deletes_is_not_read_afterwards(program: Load) -> None:
     """)
     assert it.module.f(0) == 4
     assert it.ended[0].outcome == "returned"
+
+
+def test_a_call_at_the_recursion_limit_leaves_nothing_behind(
+    program: Load, capsys: pytest.CaptureFixture[str]
+) -> None:
+    it = program("""
+        @var_tracker("n", handler=told)
+        def endless(n):
+            return endless(n + 1)
+
+        def deeper(depth):
+            return endless(0) if depth == 0 else deeper(depth - 1)
+    """)
+    for depth in range(12):  # so that the limit is met at various places
+        with pytest.raises(RecursionError):
+            it.module.deeper(depth)
+    assert len(it.began) == len(it.ended)
+    assert {each.outcome for each in it.ended} == {"raised"}
+    assert calls.running == {}
+    assert capsys.readouterr().err.count("something is missing of endless: RecursionError") == 1
+    it.events.clear()
+    with pytest.raises(RecursionError):
+        it.module.endless(0)
+    assert it.began[0].depth == 0
+
+
+def test_a_call_whose_beginning_cannot_be_printed_is_not_said_to_have_raised(
+    program: Load, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs.logger, "handlers", [])
+    it = program("""
+        import io
+
+        class Odd(io.StringIO):
+            broken = True
+
+            @property
+            def encoding(self):
+                if self.broken:
+                    raise RuntimeError("mine")
+
+        odd = Odd()
+
+        @var_tracker("x", file=odd)
+        def f(x):
+            odd.broken = False
+            return x
+    """)
+    assert it.module.f(1) == 1
+    assert it.module.odd.getvalue() == ""
+    assert "something is missing of f: RuntimeError: mine" in capsys.readouterr().err
+    assert calls.running == {}
