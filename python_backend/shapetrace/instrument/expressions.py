@@ -17,10 +17,15 @@ _HAVE_FRAMES: Final = sys.version_info < (3, 12)
 class Expressions(ast.NodeTransformer):
     """Rewrites the expressions of one function's statements."""
 
-    def __init__(self, plan: Plan, hooks: Hooks, wanted: frozenset[str]) -> None:
+    def __init__(
+        self, plan: Plan, hooks: Hooks, wanted: frozenset[str], plain: frozenset[str]
+    ) -> None:
         self._plan: Final = plan
         self._hooks: Final = hooks
         self._wanted: Final = wanted
+        self._plain: Final = plain
+        """Those names that the function has a variable of its own for."""
+        self._merges: Final = any(each.merges for each in plan.followings)
         self._depth = 1
         self._count = 0
 
@@ -98,12 +103,19 @@ class Expressions(ast.NodeTransformer):
             heard = {
                 name: line for name, line in scopes.stores(generator.target) if name in self._wanted
             }
-            if heard:
-                marks = tuple((name, line, True) for name, line in heard.items())
+            where = line_of(generator.target)
+            for is_plain in (True, False):
+                marks = tuple(
+                    (name, line, True)
+                    for name, line in heard.items()
+                    if (name in self._plain) is is_plain
+                )
+                if not marks or (is_plain and not self._merges):
+                    continue
                 self._count += 1
-                where = line_of(generator.target)
-                names = [variable(name, where) for name in heard]
-                look = Site(self._plan, marks, self._depth, binds=False).look
+                names = [variable(name, where) for name, _, _ in marks]
+                site = Site(self._plan, marks, self._depth, binds=False)
+                look = site.look_inside if is_plain else site.look
                 generator.ifs.insert(0, self._hooks.condition(look, names, where))
         for part in ("key", "value", "elt"):
             if hasattr(node, part):

@@ -33,6 +33,7 @@ class Following:
     def __init__(self, interest: Interest, listener: Listener, stop: Callable[[Following], None]):
         self.interest: Final = interest
         self.names: Final = interest.names
+        self.merges: Final = interest.merges
         self.error: Exception | None = None
         """What the listener raised, which ended the following."""
         self.entered: Callable[[Call], object | None] = listener.entered
@@ -43,6 +44,9 @@ class Following:
         self.looked_at: Callable[[Any, str, Any, int, bool], None] = listener.looked_at
         self.looked_at_all: Callable[..., None] | None = getattr(listener, "looked_at_all", None)
         """For listeners that are told of all variables of one place at once."""
+        self.deleted: Callable[[Any, frozenset[str]], None] | None = getattr(
+            listener, "deleted", None
+        )
         self.returned: Callable[[Any, Any, int], None] = (
             listener.returned if interest.returns else _nothing
         )
@@ -57,12 +61,14 @@ class Following:
         """No longer follow, also in calls that are running. The last one puts the code back."""
         stop, self._stop = self._stop, None
         self.entered = self.looked_at = self.returned = _nothing
-        self.entered_by = self.looked_at_all = None
+        self.entered_by = self.looked_at_all = self.deleted = None
         if stop is not None:
             stop(self)
 
     def fail(self, error: Exception) -> None:
-        """The listener has raised an error: stop."""
+        """The listener has raised an error: stop, unless it only had no room on the stack."""
+        if isinstance(error, RecursionError):
+            return
         self.error = error.with_traceback(None)
         self.stop()
 
@@ -185,13 +191,18 @@ class Leaving(Gate):
     """The function is about to return without a value."""
 
     __slots__ = ()
+    postponed = False
+    """Whether a `finally` comes before that."""
 
     def __or__(self, other: object) -> Gate:
         frame = _getframe(1)
         activation = self.plan.activations.of(frame)
         if activation is not None:
             line = frame.f_lineno or self.plan.line
-            _return(activation, None, line)
+            if self.postponed:
+                activation.pending = (None, line)
+            else:
+                _return(activation, None, line)
         return self
 
 
@@ -213,13 +224,20 @@ class Forgetting(Gate):
     """Variables are about to be deleted, or what was to be returned is not returned."""
 
     __slots__ = ()
-    names: frozenset[str]
+    names: frozenset[str] = frozenset()
 
     def __or__(self, other: object) -> Gate:
         activation = self.plan.activations.of(_getframe(1))
         if activation is not None:
             activation.pending = None
             activation.bound -= self.names
+            if self.names:
+                for following, state in activation.listening:
+                    try:
+                        if following.deleted is not None:
+                            following.deleted(state, self.names)
+                    except Exception as error:
+                        following.fail(error)
         return self
 
 
@@ -346,11 +364,39 @@ class Site:
                         following.fail(error)
         return value
 
+    def look_inside(self, *values: object) -> object:
+        """Variables of a comprehension were assigned, which has the function's names for them."""
+        reference = self.find(id(_getframe(self.depth)))
+        if reference is not None and (activation := reference()) is not None:
+            for following, state in activation.listening:
+                names = following.names
+                if following.merges:
+                    try:
+                        for (name, line, assigned), value in zip(self.marks, values, strict=True):
+                            if names is None or name in names:
+                                following.looked_at(state, name, value, line, assigned)
+                    except Exception as error:
+                        following.fail(error)
+        return self
+
     def look_at_all(self, *values: object) -> object:
         """Variables were assigned, or may have changed."""
         reference = self.find(id(_getframe(self.depth)))
         if reference is not None and (activation := reference()) is not None:
             self._tell(activation, values)
+        return self
+
+    def look_after_raise(self, *values: object) -> object:
+        """A block was left by an exception: what has changed did so on the line that raised it."""
+        frame = _getframe(1)
+        reference = self.find(id(frame))
+        if reference is not None and (activation := reference()) is not None:
+            raised = sys.exc_info()[2]
+            marks = self.marks
+            if raised is not None and raised.tb_frame is frame:
+                at = raised.tb_lineno
+                marks = tuple((name, line if own else at, own) for name, line, own in marks)
+            self._tell(activation, values, marks)
         return self
 
     def return_(self, value: object, *values: object) -> object:
@@ -380,18 +426,25 @@ class Site:
             _GENERATORS[weakref.ref(generator, _drop)] = (activations, key)
         return generator
 
-    def _tell(self, activation: Activation, values: tuple[object, ...]) -> None:
+    def _tell(
+        self,
+        activation: Activation,
+        values: tuple[object, ...],
+        marks: tuple[Mark, ...] | None = None,
+    ) -> None:
         if self.tracks:
             activation.bound |= self.tracks
         missing = self.missing
+        if marks is None:
+            marks = self.marks
         for following, state in activation.listening:
             try:
                 looked_at_all = following.looked_at_all
                 if looked_at_all is not None:
-                    looked_at_all(state, self.marks, values, missing)
+                    looked_at_all(state, marks, values, missing)
                     continue
                 names, looked_at = following.names, following.looked_at
-                for (name, line, assigned), value in zip(self.marks, values, strict=True):
+                for (name, line, assigned), value in zip(marks, values, strict=True):
                     if value is not missing and (names is None or name in names):
                         looked_at(state, name, value, line, assigned)
             except Exception as error:

@@ -16,6 +16,8 @@ class Interest:
     returns: bool
     nested: tuple[str, ...] = ()
     """The way from the function to one that is defined in it, by names of functions and classes."""
+    merges: bool = True
+    """Whether a comprehension's variable is heard of where the function has one of that name."""
 
 
 class Call(NamedTuple):
@@ -44,6 +46,8 @@ class Listener(Protocol):
     # It may also have looked_at_all(state, marks, values, missing), which is called where
     # several variables are looked at, in place of looked_at: marks are names, lines, and whether
     # each was assigned; a value that is `missing` is to be passed over, and so are other names.
+
+    # And deleted(state, names), which is called before `del` takes variables away.
 
     def returned(self, state: object, value: object, line: int) -> None:
         """The call has returned this, if not by an exception."""

@@ -38,11 +38,14 @@ class Rewriting:
         self._wanted: Final = frozenset(own if names is None else own & names)
         self._steady: Final = (self._wanted & self._variables.plain) - self._variables.shared
         self._hooks: Final = Hooks(plan.gate, plan.bound, first_line(definition))
-        self._expressions: Final = Expressions(plan, self._hooks, self._wanted)
+        self._expressions: Final = Expressions(
+            plan, self._hooks, self._wanted, frozenset(self._variables.plain)
+        )
         self._possible: Final = scopes.stored_by_others(definition)
         """The names that something may have stored to that comes before, also by way of a loop."""
         self._finals = 0
         self._has_finally: Final = returns and scopes.has_finally(definition)
+        self._drops: Final = self._has_finally and scopes.drops_returns(definition)
 
     @property
     def objects(self) -> dict[object, object]:
@@ -154,17 +157,27 @@ class Rewriting:
         line: int,
         sure: frozenset[str],
         where: Location,
+        *,
+        raised: bool = False,
     ) -> tuple[list[ast.stmt], frozenset[str]]:
-        """The hooks after something was stored or may have changed; what is sure to be bound."""
+        """The hooks after something was stored or may have changed; what is sure to be bound.
+
+        With ``raised`` an exception has led there, which knows where it was raised.
+        """
         marks, sure = self._marks(stored, changes, line, sure)
+        if raised:
+            marks = tuple(sorted(marks, key=lambda mark: mark[2]))
         certain = tuple(mark for mark in marks if mark[0] in sure or mark[2])
         hooks = []
         if certain:
             values = [variable(mark[0], where) for mark in certain]
-            hooks.append(self._hooks.statement(Site(self._plan, certain).look, values, where))
+            site = Site(self._plan, certain)
+            look = site.look_after_raise if raised else site.look
+            hooks.append(self._hooks.statement(look, values, where))
         for mark in marks:
             if mark not in certain:
-                look = Site(self._plan, (mark,)).look
+                site = Site(self._plan, (mark,))
+                look = site.look_after_raise if raised else site.look
                 condition = self._hooks.is_bound(mark[0], where)
                 values = [variable(mark[0], where)]
                 hooks.append(self._hooks.statement(look, values, where, condition))
@@ -194,11 +207,11 @@ class Rewriting:
 
     def _return(self, node: ast.Return, sure: frozenset[str]) -> list[ast.stmt]:
         if node.value is None:
-            return (
-                [self._hooks.operation(Leaving(self._plan), location(node)), node]
-                if self._returns
-                else [node]
-            )
+            if not self._returns:
+                return [node]
+            leaving = Leaving(self._plan)
+            leaving.postponed = self._finals > 0
+            return [self._hooks.operation(leaving, location(node)), node]
         changes = scopes.may_change(node.value)
         before, after = beginning(node.value), ending(node.value)
         self._expressions.within(node)
@@ -226,10 +239,7 @@ class Rewriting:
         changes, where = scopes.may_change(node.test), line_of(node.test)
         self._expressions.within_field(node, "test")
         # Where the body begins: a jump back to it would be at the line of the test once more.
-        inside = _start_of(node.body[0])
-        decorators = getattr(node.body[0], "decorator_list", None)
-        if decorators:
-            inside = line_of(decorators[0])
+        inside = _first_line_of(node.body[0])
         before, _ = self._look([], changes, node.test.lineno, sure, inside)
         node.body, _ = self._block(node.body, sure, before=before)
         before, _ = self._look([], changes, node.test.lineno, sure, where)
@@ -263,16 +273,22 @@ class Rewriting:
 
     def _try(self, node: ast.Try | ast.TryStar, sure: frozenset[str]) -> Sure:
         handled = sure - scopes.deleted(node.body)
+        begun = []
+        if self._returns and self._drops and node.finalbody and not self._finals:
+            begun.append(
+                self._hooks.operation(Forgetting(self._plan), _first_line_of(node.body[0]))
+            )
         self._finals += bool(node.finalbody)
-        node.body, after = self._block(node.body, sure)
-        node.orelse, _ = self._block(node.orelse, after)
+        node.body, after = self._block(node.body, sure, before=begun)
+        node.orelse, end = self._block(node.orelse, after)
+        after = None if after is None else end
         for handler in node.handlers:
             self._expressions.within_field(handler, "type")
             names = {handler.name} if handler.name else set()
             where = _start_of(handler)
             before = self._forget(set(), where)
             stored = scopes.stores(handler) if handler.name in self._wanted else []
-            hooks, inside = self._look(stored, True, handler.lineno, handled, where)
+            hooks, inside = self._look(stored, True, handler.lineno, handled, where, raised=True)
             handler.body, end = self._block(handler.body, inside, before=[*before, *hooks])
             after = _both(after, None if end is None else end - names)
         self._finals -= bool(node.finalbody)
@@ -281,7 +297,11 @@ class Rewriting:
         entire: list[ast.AST] = [*node.body, *node.handlers, *node.orelse]
         last = node.finalbody[-1]
         where = NOWHERE if hasattr(last, "body") else ending(last)
-        node.finalbody, end = self._block(node.finalbody, sure - scopes.deleted(entire))
+        sure -= scopes.deleted(entire)
+        first = node.finalbody[0]
+        start = _first_line_of(first)
+        before, sure = self._look([], True, first.lineno, sure, start, raised=True)
+        node.finalbody, end = self._block(node.finalbody, sure, before=before)
         if self._has_finally and not self._finals and end is not None:
             node.finalbody.append(self._hooks.operation(Finishing(self._plan), where))
         if after is None or end is None:
@@ -343,3 +363,31 @@ def _both(first: Sure, second: Sure) -> Sure:
 
 def _start_of(node: ast.stmt | ast.excepthandler) -> Location:
     return location(node) | {"end_lineno": node.lineno, "end_col_offset": node.col_offset + 1}
+
+
+def _first_line_of(node: ast.stmt) -> Location:
+    """Where the first instruction of a statement is."""
+    first: ast.expr | None = None
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            outside = scopes.outside(node)
+            if outside and (node.decorator_list or not isinstance(node, ast.ClassDef)):
+                first = outside[0] if isinstance(outside[0], ast.expr) else None
+        case ast.AugAssign(target=target):
+            first = target
+        case ast.Delete(targets=[target, *_]):
+            first = None if isinstance(target, ast.Name) else target
+        case ast.Assign(value=value) | ast.AnnAssign(value=value):
+            first = value
+        case ast.Expr(value=value) | ast.Return(value=value):
+            first = value
+        case ast.If(test=test) | ast.While(test=test) | ast.Assert(test=test):
+            first = test
+        case ast.For(iter=value) | ast.AsyncFor(iter=value) | ast.Match(subject=value):
+            first = value
+        case ast.With(items=[item, *_]) | ast.AsyncWith(items=[item, *_]):
+            first = item.context_expr
+        case ast.Raise(exc=value):
+            first = value
+    where = _start_of(node) if first is None else beginning(first)
+    return where | {"end_lineno": where["lineno"], "end_col_offset": where["col_offset"] + 1}

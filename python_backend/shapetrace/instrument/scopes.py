@@ -163,6 +163,14 @@ def has_finally(definition: Definition) -> bool:
     return any(getattr(node, "finalbody", None) for node in _own(definition.body))
 
 
+def drops_returns(definition: Definition) -> bool:
+    """Whether a `finally` may be left by a jump, so that what was to be returned is not."""
+    finals = [getattr(node, "finalbody", []) for node in _own(definition.body)]
+    return any(
+        isinstance(node, ast.Break | ast.Continue) for final in finals for node in _own(final)
+    )
+
+
 def _own(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """All nodes but those that run in another function, lambda or class; comprehensions are in."""
     pending = [*nodes]

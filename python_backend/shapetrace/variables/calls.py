@@ -28,6 +28,8 @@ class Running(NamedTuple):
 
     call: int
     depth: int
+    code: CodeType
+    """What runs: another frame may have got the number of one that ended at the recursion limit."""
 
 
 running: Final[dict[int, Running]] = {}
@@ -66,7 +68,7 @@ def around(frame: FrameType) -> tuple[Running | None, tuple[Caller, ...]]:
             break
         if is_any:
             found = running.get(id(outer))
-            if found is not None:
+            if found is not None and found.code is outer.f_code:
                 return found, tuple(callers)
         outer = outer.f_back
     return None, tuple(callers)

@@ -40,7 +40,7 @@ from shapetrace.variables.resolving import MISSING, resolve
 from shapetrace.variables.statistics import with_statistics
 from shapetrace.variables.tensor_memories import TensorMemory
 
-_OURS_AND_THE_FRAMES: Final = 3
+_OURS_AND_THE_FRAMES: Final = 4
 _VALUES: Final = (VALUES,)
 
 
@@ -97,6 +97,12 @@ class CallState:
                 self.plain[name] = each[0]
         """Those of which nothing but the variable itself is followed."""
         self.thread = thread
+        self.is_over = True
+        """Whether its end was told, or its beginning was not."""
+        self.began = 0.0
+
+    def begin(self) -> None:
+        """It was told that the call began."""
         self.is_over = False
         self.began = perf_counter()
 
@@ -104,7 +110,10 @@ class CallState:
         if calls.running.get(self.key) is self.running:
             del calls.running[self.key]
         if not self.is_over and not sys.is_finalizing():
-            self.listener.left(self, sys._getframe(1))
+            try:
+                self.listener.left(self, sys._getframe(1))
+            except RecursionError as error:
+                self.listener.missing = error.with_traceback(None)
 
 
 class FunctionListener:
@@ -129,6 +138,8 @@ class FunctionListener:
         self._parameters = parameters_of(code)
         self._flavor = calls.flavor_of(code)
         self._has_failed = False
+        self.missing: Exception | None = None
+        """Why something was not told. With no room on the stack it is said when there is."""
         self._is_async = self._flavor in ("coroutine", "async generator")
         self._roots = {each.name.root for each in everything}
         self._whole = {each.name.root for each in everything if not each.name.steps}
@@ -143,10 +154,14 @@ class FunctionListener:
 
     def _fault(self, error: Exception) -> None:
         """A mistake of ours, which is not to become the program's. It is said once."""
-        if not self._has_failed:
-            self._has_failed = True
-            kind = type(error).__name__
-            complain(f"something is missing of {self._function}: {kind}: {error}")
+        self.missing = error.with_traceback(None)  # which would keep all that it has met
+        if not self._has_failed and not isinstance(error, RecursionError):
+            self._complain(error)
+
+    def _complain(self, error: Exception) -> None:
+        kind = type(error).__name__
+        complain(f"something is missing of {self._function}: {kind}: {error}")
+        self._has_failed = True
 
     def _entered(self, hook: FrameType) -> CallState | None:
         tensors = loaded_tensors()
@@ -169,17 +184,18 @@ class FunctionListener:
         if calls.is_new_process:
             calls.name_process()
         depth = 0 if outer is None else outer.depth + 1
-        now = running[id(frame)] = Running(number, depth)
+        now = Running(number, depth, frame.f_code)
         slots: dict[str, list[Slot]] = {}
         for followed in self._everything:
             slots.setdefault(followed.name.root, []).append(Slot(followed))
         thread = label(self._is_async)
         state = CallState(self, id(frame), now, slots, thread)
+        running[id(frame)] = now
         arguments = self._arguments(frame, slots)
         if printing is not None:
             values = [value for _, value, _ in arguments]
             if printing.again(call_key(self._file, self._line, depth, thread, caller, values)):
-                state.began = perf_counter()
+                state.begin()
                 return state
         named = [
             NamedValue(name, value, not is_argument or name in self._whole, is_argument)
@@ -200,7 +216,7 @@ class FunctionListener:
                 thread=thread,
             )
         )
-        state.began = perf_counter()
+        state.begin()
         return state
 
     def _arguments(
@@ -226,10 +242,7 @@ class FunctionListener:
                         found.append((slot.followed.name.text, described, False))
             value = None
         finally:
-            if sys.version_info < (3, 13) and frame.f_trace is None and sys.gettrace() is None:
-                # A snapshot, which the frame would keep, and all values in it.
-                if sys.getrefcount(values) <= _OURS_AND_THE_FRAMES:
-                    values.clear()
+            _let_go(values, frame)
         return found
 
     def _described(self, value: Any, stats: bool) -> FollowedValue:
@@ -257,6 +270,12 @@ class FunctionListener:
                     self._changed(state, slot, found, line)
             except Exception as error:
                 self._fault(error)
+
+    def deleted(self, state: Any, names: frozenset[str]) -> None:
+        """Variables are deleted: what they get next is new to them."""
+        for name in names:
+            for slot in state.slots.get(name, ()):
+                slot.memory = None
 
     def looked_at_all(
         self,
@@ -354,12 +373,26 @@ class FunctionListener:
             program = frame_of_program(frame)
             is_its_own = program is not None and id(program) == state.key
             line = (program.f_lineno if is_its_own and program else None) or self._line
+            if is_its_own and program and state.slots:
+                self._look_at_last(state, program, line)
             outcome = "closed" if self._flavor != "function" else "raised"
             if self._flavor == "coroutine" and is_its_own:
                 outcome = "raised"
             self._end(state, outcome, None, line)
+            if self.missing is not None and not self._has_failed:
+                self._complain(self.missing)
         except Exception as error:
             self._fault(error)
+
+    def _look_at_last(self, state: CallState, frame: FrameType, line: int) -> None:
+        """What the line has changed that raised: its variables are still there."""
+        values = frame.f_locals
+        try:
+            for name in state.slots:
+                if name in values:
+                    self.looked_at(state, name, values[name], line, False)
+        finally:
+            _let_go(values, frame)
 
     def _end(self, state: CallState, outcome: str, value: FollowedValue | None, line: int) -> None:
         call, seconds = state.running, perf_counter() - state.began
@@ -382,6 +415,13 @@ class FunctionListener:
                 thread=state.thread,
             )
         )
+
+
+def _let_go(values: Any, frame: FrameType) -> None:
+    """Forget a frame's variables where they are a snapshot, which the frame would keep."""
+    if sys.version_info < (3, 13) and frame.f_trace is None and sys.gettrace() is None:
+        if sys.getrefcount(values) <= _OURS_AND_THE_FRAMES:
+            values.clear()
 
 
 def _remembered(value: Any, followed: Followed) -> Memory:

@@ -13,11 +13,12 @@ import logging
 import os
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, TextIO
 
 from shapetrace.events.followed import FollowedEvent
-from shapetrace.variables.outlets import TO_STDOUT, Idle
+from shapetrace.variables.outlets import TO_STDOUT, Idle, complain
 from shapetrace.views.followed import FollowedOptions, event_text
 from shapetrace.views.styled import StyledText, unstyled
 
@@ -41,6 +42,7 @@ class FileForEach(logging.Handler):
         self.setFormatter(logging.Formatter(_FORMAT))
         self._folder = None if folder is None else Path(folder).absolute()
         self._files: dict[tuple[int, int], TextIO] = {}
+        self._has_failed = False
 
     @property
     def folder(self) -> Path:
@@ -51,17 +53,33 @@ class FileForEach(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record to the file of this thread."""
+        # What a fork has copied is the parent's, and is told apart by the process.
+        key = (os.getpid(), threading.get_ident())
         try:
             text = self.format(record)
-            # What a fork has copied is the parent's, and is told apart by the process.
-            key = (os.getpid(), threading.get_ident())
             file = self._files.get(key)
             if file is None:
                 file = self._files[key] = self._opened(*key)
             file.write(f"{text}\n")
             file.flush()
+        except OSError as error:
+            self._leave(key, error)
         except Exception:
             self.handleError(record)
+
+    def _leave(self, key: tuple[int, int], error: OSError) -> None:
+        """Nothing can be written, which is said once. The next record is tried anew."""
+        file = self._files.pop(key, None)
+        if file is not None:
+            with suppress(OSError):
+                file.close()  # with what it could not write, or that would pile up
+        if not self._has_failed:
+            self._has_failed = True
+            folder = self._folder or os.environ.get(VARIABLE) or FOLDER
+            complain(
+                f"cannot write to {folder}: {error.strerror or error}; "
+                f"name another folder with h4logger(folder) or {VARIABLE}"
+            )
 
     def _opened(self, process: int, thread: int) -> TextIO:
         for key in [each for each in self._files if not _is_running(each)]:

@@ -67,10 +67,14 @@ def _key(node: ast.expr, text: str) -> Key:
     raise NameSyntaxError(f"what is in the brackets of {text!r} is to be a number or a text")
 
 
-def never_assigned(name: FollowedName, known: frozenset[str], function: str) -> str | None:
+def never_assigned(
+    name: FollowedName, known: frozenset[str], function: str, foreign: frozenset[str] = frozenset()
+) -> str | None:
     """One line where a function has no such variable; None where it has."""
     if name.root in known:
         return None
+    if name.root in foreign:
+        return f"'{name.root}' is global in {function}: only a function's own can be followed"
     text = f"{function} never assigns '{name.root}'"
     near = difflib.get_close_matches(name.root, sorted(known), 1)
     return f"{text}; did you mean '{near[0]}'?" if near else text

@@ -156,9 +156,10 @@ def _shared_code(
 def _follow(function: types.FunctionType, code: types.CodeType, request: Request) -> Following:
     outlets = Outlets(request.outlets)
     definition = source_of(function, code).definition
-    known = frozenset(variables_of(definition).names)
+    variables = variables_of(definition)
+    known, foreign = frozenset(variables.names), frozenset(variables.foreign)
     for each in request.everything:
-        text = never_assigned(each.name, known, function.__qualname__)
+        text = never_assigned(each.name, known, function.__qualname__, foreign)
         if text is not None:
             outlets.tell(
                 FollowingNote(text, function.__qualname__, code.co_filename, definition.lineno)
@@ -172,4 +173,4 @@ def _follow(function: types.FunctionType, code: types.CodeType, request: Request
         request.stats,
     )
     names = frozenset(each.name.root for each in request.everything)
-    return follow(function, Interest(names, True), listener)
+    return follow(function, Interest(names, True, merges=False), listener)

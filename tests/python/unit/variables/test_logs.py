@@ -105,3 +105,34 @@ def test_a_forked_child_has_a_file_of_its_own(tmp_path: Path) -> None:
     found = texts(tmp_path / "logs")
     assert found.pop(name_of()) == ["INFO - parent", "INFO - parent again"]
     assert [*found.values()] == [["INFO - child"]]
+
+
+def test_a_folder_that_cannot_be_written_is_said_once_and_tried_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "logs"
+    folder.write_text("in the way", "utf-8")
+    logger.addHandler(h4logger(folder))
+    logger.info("one")
+    logger.info("two")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"shapetrace: cannot write to {folder}: ")
+    assert line.endswith("name another folder with h4logger(folder) or SHAPETRACE_LOGS")
+    folder.unlink()
+    logger.info("three")
+    assert texts(folder) == {name_of(): ["INFO - three"]}
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is full")
+def test_what_a_full_disk_did_not_take_does_not_pile_up(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name_of()
+    path.symlink_to("/dev/full")
+    logger.addHandler(h4logger(tmp_path))
+    logger.info("one")
+    logger.info("two")
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    path.unlink()
+    logger.info("three")
+    assert texts(tmp_path) == {name_of(): ["INFO - three"]}
