@@ -1,0 +1,279 @@
+"""A module's code in which functions are followed from the moment on in which they are defined.
+
+What `following` does to a function that is there already, this does to the code of the module that
+will make it: so all functions have their hooks from the first call on, those below decorators and
+those that are defined in others too. The module's own statements can be followed as well.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from sys import _getframe
+from typing import Final, NamedTuple, TypeAlias
+
+from shapetrace.instrument.fitting import first_location, fits, with_objects
+from shapetrace.instrument.hooks import Following, Plan, Site
+from shapetrace.instrument.interface import Interest, Listener
+from shapetrace.instrument.nodes import NOWHERE, Location
+from shapetrace.instrument.rewriting import Rewriting
+from shapetrace.instrument.source import Definition, compiled, find_code, first_line, parsed
+
+MODULE: Final = "<module>"
+"""What the code of a module is called."""
+
+_NOT_WHAT_RUNS: Final = (
+    "its source is not what runs; was the file changed, or rewritten by another tool?"
+)
+
+_Scope: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+Choice: TypeAlias = tuple[Interest, Listener] | None
+Choose: TypeAlias = Callable[[str, ast.Module | Definition], Choice]
+"""Asked with the qualified name of each function, and of the module by `<module>`."""
+
+
+class Origin(NamedTuple):
+    """What a code with hooks was made of."""
+
+    code: types.CodeType
+    """The one without."""
+    inside: tuple[tuple[tuple[str, ...], Following], ...]
+    """Who follows the function, and those that are defined in it, with the way to each."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedModule:
+    """The code of a module that is to run in place of its own."""
+
+    code: types.CodeType
+    followings: tuple[Following, ...]
+    problems: tuple[tuple[str, str], ...]
+    """Functions that cannot be followed, and why."""
+
+
+_ORIGINS: Final[weakref.WeakKeyDictionary[types.CodeType, Origin]] = weakref.WeakKeyDictionary()
+
+
+def origin_of(code: types.CodeType) -> Origin:
+    """What a function's code was before it got hooks together with its module."""
+    return _ORIGINS.get(code) or Origin(code, ())
+
+
+def follow_module(
+    text: str, code: types.CodeType, module: str, choose: Choose
+) -> FollowedModule | None:
+    """A module's code with hooks where somebody wants to hear of it; None where nobody does."""
+    refused: dict[str, str] = {}
+    while True:
+        attempt = _Attempt(text, code, module, choose, refused)
+        if not attempt.chosen:
+            return FollowedModule(code, (), tuple(refused.items())) if refused else None
+        if not refused and not attempt.is_what_runs():
+            return FollowedModule(code, (), ((MODULE, _NOT_WHAT_RUNS),))
+        found = attempt.code()
+        if found is not None:
+            followings = tuple(each.following for each in attempt.chosen)
+            return FollowedModule(found, followings, tuple(refused.items()))
+
+
+class _Chosen(NamedTuple):
+    name: str
+    definition: ast.Module | Definition
+    own: types.CodeType
+    around: tuple[_Scope, ...]
+    """The functions and classes that it is defined in, and itself, the outermost first."""
+    following: Following
+
+
+class _Attempt:
+    """One try, on a tree of its own; what turns out to be impossible is refused in the next."""
+
+    def __init__(
+        self,
+        text: str,
+        code: types.CodeType,
+        module: str,
+        choose: Choose,
+        refused: dict[str, str],
+    ) -> None:
+        self._original: Final = code
+        self._module: Final = module
+        self._refused: Final = refused
+        self._tree: Final = parsed(text)
+        self._objects: Final[dict[object, object]] = {}
+        self._definitions: Final = list(_definitions(self._tree, ()))
+        self.chosen: Final = list(self._choose(choose))
+
+    def _choose(self, choose: Choose) -> Iterator[_Chosen]:
+        choice = None if MODULE in self._refused else choose(MODULE, self._tree)
+        if choice is not None:
+            following = Following(*choice, _nothing)
+            yield _Chosen(MODULE, self._tree, self._original, (), following)
+        for around in self._definitions:
+            node, name = around[-1], _qualified(around)
+            if isinstance(node, ast.ClassDef) or name in self._refused:
+                continue
+            choice = choose(name, node)
+            own = _code_of(self._original, node) if choice is not None else None
+            if choice is not None and own is not None:
+                yield _Chosen(name, node, own, around, Following(*choice, _nothing))
+
+    def is_what_runs(self) -> bool:
+        """Whether the text compiles to the code that is to be replaced."""
+        return self._compiled() == self._original
+
+    def code(self) -> types.CodeType | None:
+        """The module's code with hooks; None if something in it is to be refused."""
+        for each in self.chosen:
+            self._rewrite(each)
+        try:
+            plain = self._compiled()
+        except SyntaxError as error:
+            # Too many blocks in each other: the compiler does not say of which function.
+            for each in self.chosen:
+                self._refused[each.name] = f"it cannot be compiled with hooks: {error.msg}"
+            return None
+        before = len(self._refused)
+        for each in self.chosen:
+            found = plain
+            if not isinstance(each.definition, ast.Module):
+                found = _code_of(plain, each.definition) or plain
+            if not fits(found, each.own):
+                self._refused[each.name] = "its code with hooks is not of the same kind"
+        if len(self._refused) > before:
+            return None
+        result = with_objects(plain, self._objects)
+        for around in self._definitions:
+            self._remember(result, around)
+        return result
+
+    def _compiled(self) -> types.CodeType:
+        return compiled(self._tree, self._original.co_filename, self._original.co_flags)
+
+    def _rewrite(self, chosen: _Chosen) -> None:
+        _, definition, own, _, following = chosen
+        stand_in = _stand_in(own, self._module)
+        if isinstance(definition, ast.Module):
+            plan = Plan(stand_in, 1, [following])
+            of_module = ModuleRewriting(definition, plan, following.names)
+            of_module.rewrite_module(first_location(own))
+            self._objects.update(of_module.objects)
+        else:
+            plan = Plan(stand_in, definition.lineno, [following])
+            rewriting = Rewriting(definition, plan, following.names, following.interest.returns)
+            rewriting.rewrite(first_location(own), own.co_varnames)
+            self._objects.update(rewriting.objects)
+        plan.finish()
+
+    def _remember(self, module: types.CodeType, around: tuple[_Scope, ...]) -> None:
+        """Note what a function was, that has hooks or defines one that has."""
+        node = around[-1]
+        if isinstance(node, ast.ClassDef):
+            return
+        inside: dict[tuple[str, ...], Following] = {}
+        for each in self.chosen:
+            if node in each.around:
+                beyond = each.around[each.around.index(node) + 1 :]
+                inside.setdefault(tuple(scope.name for scope in beyond), each.following)
+        new, old = _code_of(module, node), _code_of(self._original, node)
+        if inside and new is not None and old is not None:
+            _ORIGINS[new] = Origin(old, tuple(inside.items()))
+
+
+class ModuleRewriting(Rewriting):
+    """Rewrites the statements of a module, the variables of which anybody may delete."""
+
+    def __init__(self, module: ast.Module, plan: Plan, names: frozenset[str] | None) -> None:
+        self._tree: Final = module
+        futures = [each for each in module.body if _is_future(each)]
+        documented = ast.get_docstring(module, clean=False) is not None
+        self._head: Final = module.body[: documented + len(futures)]
+        body = module.body[len(self._head) :] or [ast.Pass(**NOWHERE)]
+        nobody = ast.arguments([], [], None, [], [], None, [])
+        definition = ast.FunctionDef("module", nobody, body, [], lineno=1)
+        super().__init__(definition, plan, names, returns=False)
+
+    def rewrite_module(self, first: Location) -> None:
+        """Change the module. Its first instruction that has a line is at `first`."""
+        body, _ = self._block(self._definition.body, frozenset())
+        hooked = self._hooks.body(Site(self._plan).enter, [""], body, first)
+        self._tree.body = [*self._head, hooked]
+
+    def _look(
+        self,
+        stored: list[tuple[str, int]],
+        changes: bool,
+        line: int,
+        sure: frozenset[str],
+        where: Location,
+    ) -> tuple[list[ast.stmt], frozenset[str]]:
+        marks, _ = self._marks(stored, changes, line, self._steady)
+        if not marks:
+            return [], sure
+        return [self._hooks.statement(GlobalSite(self._plan, marks).look, [], where)], sure
+
+    def _forget(self, names: set[str], where: Location) -> list[ast.stmt]:
+        return []
+
+
+class GlobalSite(Site):
+    """A place in a module's own code: what the variables hold is asked of its namespace."""
+
+    __slots__ = ()
+
+    @property
+    def look(self) -> Callable[..., object]:
+        """The hook after variables were assigned, or may have changed."""
+        return self.look_at_namespace
+
+    def look_at_namespace(self) -> object:
+        """Variables were assigned, or may have changed."""
+        frame = _getframe(1)
+        activation = self.find(id(frame))
+        if activation is not None:
+            missing = self.plan.gate
+            find = frame.f_globals.get
+            self._tell(activation, tuple(find(name, missing) for name, _, _ in self.marks))
+        return self
+
+
+def _definitions(node: ast.AST, around: tuple[_Scope, ...]) -> Iterator[tuple[_Scope, ...]]:
+    """All functions and classes, each after those that it is defined in."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, _Scope):
+            yield (*around, child)
+            yield from _definitions(child, (*around, child))
+        elif not isinstance(child, ast.expr):
+            yield from _definitions(child, around)
+
+
+def _qualified(around: tuple[_Scope, ...]) -> str:
+    """The name that a function gives itself: ``Class.method``, ``outer.<locals>.inner``."""
+    parts = [
+        f"{scope.name}.<locals>" if isinstance(scope, Definition) else scope.name
+        for scope in around[:-1]
+    ]
+    return ".".join([*parts, around[-1].name])
+
+
+def _code_of(module: types.CodeType, node: Definition) -> types.CodeType | None:
+    line = first_line(node)
+    return find_code(module, lambda each: each.co_name == node.name and each.co_firstlineno == line)
+
+
+def _stand_in(code: types.CodeType, module: str) -> types.FunctionType:
+    """What a listener is told of as the function, as there is none yet; nobody calls it."""
+    cells = tuple(types.CellType() for _ in code.co_freevars)
+    return types.FunctionType(code, {"__name__": module}, None, None, cells)
+
+
+def _is_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+
+
+def _nothing(following: Following) -> None:
+    """Its hooks stay where they are, and do nothing."""
