@@ -1,11 +1,22 @@
-"""Code with hooks in the place of a function's own: whether it fits, and its constants."""
+"""Code with hooks in the place of a function's own: what is in it, and whether it fits."""
 
 from __future__ import annotations
 
 import dis
 import types
+from collections.abc import Iterable
 
+from shapetrace.instrument.hooks import Following
 from shapetrace.instrument.nodes import Location
+
+
+def wanted_by(followings: Iterable[Following]) -> frozenset[str] | None:
+    """The names that some of these want to hear of; None for all."""
+    wanted: frozenset[str] | None = frozenset()
+    for following in followings:
+        names = following.interest.names
+        wanted = None if wanted is None or names is None else wanted | names
+    return wanted
 
 
 def first_location(code: types.CodeType) -> Location:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from shapetrace._errors import CannotFollowError
-from shapetrace.instrument.fitting import first_location, fits, with_objects
+from shapetrace.instrument.fitting import first_location, fits, wanted_by, with_objects
 from shapetrace.instrument.hooks import Following, Plan
 from shapetrace.instrument.interface import Interest, Listener
 from shapetrace.instrument.modules import origin_of
@@ -101,12 +101,8 @@ def _rewrite(
     if own is None:
         return {}
     plan = Plan(function, definition.lineno, followings)
-    wanted: frozenset[str] | None = frozenset()
-    for following in followings:
-        names = following.interest.names
-        wanted = None if wanted is None or names is None else wanted | names
     returns = any(following.interest.returns for following in followings)
-    rewriting = Rewriting(definition, plan, wanted, returns)
+    rewriting = Rewriting(definition, plan, wanted_by(followings), returns)
     rewriting.rewrite(first_location(own), own.co_varnames)
     plan.finish()
     return rewriting.objects

@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from sys import _getframe
 from typing import Final, NamedTuple, TypeAlias
 
-from shapetrace.instrument.fitting import first_location, fits, with_objects
+from shapetrace.instrument.fitting import first_location, fits, wanted_by, with_objects
 from shapetrace.instrument.hooks import Following, Plan, Site
 from shapetrace.instrument.interface import Interest, Listener
 from shapetrace.instrument.nodes import NOWHERE, Location
@@ -31,7 +31,8 @@ _NOT_WHAT_RUNS: Final = (
 
 _Scope: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
-Choice: TypeAlias = tuple[Interest, Listener] | None
+Choice: TypeAlias = Sequence[tuple[Interest, Listener]]
+"""What is to be heard of one function, and by whom."""
 Choose: TypeAlias = Callable[[str, ast.Module | Definition], Choice]
 """Asked with the qualified name of each function, and of the module by `<module>`."""
 
@@ -63,6 +64,14 @@ def origin_of(code: types.CodeType) -> Origin:
     return _ORIGINS.get(code) or Origin(code, ())
 
 
+def definitions(tree: ast.Module) -> Iterator[tuple[str, ast.Module | Definition]]:
+    """A module and all functions in it, with their qualified names."""
+    yield MODULE, tree
+    for around in _definitions(tree, ()):
+        if not isinstance(around[-1], ast.ClassDef):
+            yield _qualified(around), around[-1]
+
+
 def follow_module(
     text: str, code: types.CodeType, module: str, choose: Choose
 ) -> FollowedModule | None:
@@ -76,7 +85,7 @@ def follow_module(
             return FollowedModule(code, (), ((MODULE, _NOT_WHAT_RUNS),))
         found = attempt.code()
         if found is not None:
-            followings = tuple(each.following for each in attempt.chosen)
+            followings = tuple(one for each in attempt.chosen for one in each.followings)
             return FollowedModule(found, followings, tuple(refused.items()))
 
 
@@ -86,7 +95,7 @@ class _Chosen(NamedTuple):
     own: types.CodeType
     around: tuple[_Scope, ...]
     """The functions and classes that it is defined in, and itself, the outermost first."""
-    following: Following
+    followings: list[Following]
 
 
 class _Attempt:
@@ -109,18 +118,17 @@ class _Attempt:
         self.chosen: Final = list(self._choose(choose))
 
     def _choose(self, choose: Choose) -> Iterator[_Chosen]:
-        choice = None if MODULE in self._refused else choose(MODULE, self._tree)
-        if choice is not None:
-            following = Following(*choice, _nothing)
-            yield _Chosen(MODULE, self._tree, self._original, (), following)
+        choice = () if MODULE in self._refused else choose(MODULE, self._tree)
+        if choice:
+            yield _Chosen(MODULE, self._tree, self._original, (), _followings(choice))
         for around in self._definitions:
             node, name = around[-1], _qualified(around)
             if isinstance(node, ast.ClassDef) or name in self._refused:
                 continue
             choice = choose(name, node)
-            own = _code_of(self._original, node) if choice is not None else None
-            if choice is not None and own is not None:
-                yield _Chosen(name, node, own, around, Following(*choice, _nothing))
+            own = _code_of(self._original, node) if choice else None
+            if own is not None:
+                yield _Chosen(name, node, own, around, _followings(choice))
 
     def is_what_runs(self) -> bool:
         """Whether the text compiles to the code that is to be replaced."""
@@ -155,16 +163,18 @@ class _Attempt:
         return compiled(self._tree, self._original.co_filename, self._original.co_flags)
 
     def _rewrite(self, chosen: _Chosen) -> None:
-        _, definition, own, _, following = chosen
+        _, definition, own, _, followings = chosen
         stand_in = _stand_in(own, self._module)
+        names = wanted_by(followings)
         if isinstance(definition, ast.Module):
-            plan = Plan(stand_in, 1, [following])
-            of_module = ModuleRewriting(definition, plan, following.names)
+            plan = Plan(stand_in, 1, followings)
+            of_module = ModuleRewriting(definition, plan, names)
             of_module.rewrite_module(first_location(own))
             self._objects.update(of_module.objects)
         else:
-            plan = Plan(stand_in, definition.lineno, [following])
-            rewriting = Rewriting(definition, plan, following.names, following.interest.returns)
+            plan = Plan(stand_in, definition.lineno, followings)
+            returns = any(each.interest.returns for each in followings)
+            rewriting = Rewriting(definition, plan, names, returns)
             rewriting.rewrite(first_location(own), own.co_varnames)
             self._objects.update(rewriting.objects)
         plan.finish()
@@ -174,14 +184,17 @@ class _Attempt:
         node = around[-1]
         if isinstance(node, ast.ClassDef):
             return
-        inside: dict[tuple[str, ...], Following] = {}
+        inside: dict[tuple[str, ...], list[Following]] = {}
         for each in self.chosen:
             if node in each.around:
                 beyond = each.around[each.around.index(node) + 1 :]
-                inside.setdefault(tuple(scope.name for scope in beyond), each.following)
+                inside.setdefault(tuple(scope.name for scope in beyond), each.followings)
+        if not inside:
+            return
         new, old = _code_of(module, node), _code_of(self._original, node)
-        if inside and new is not None and old is not None:
-            _ORIGINS[new] = Origin(old, tuple(inside.items()))
+        if new is not None and old is not None:
+            ways = tuple((way, each) for way, followings in inside.items() for each in followings)
+            _ORIGINS[new] = Origin(old, ways)
 
 
 class ModuleRewriting(Rewriting):
@@ -273,6 +286,10 @@ def _stand_in(code: types.CodeType, module: str) -> types.FunctionType:
 
 def _is_future(node: ast.stmt) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+
+
+def _followings(choice: Choice) -> list[Following]:
+    return [Following(*each, _nothing) for each in choice]
 
 
 def _nothing(following: Following) -> None:
