@@ -141,8 +141,7 @@ class _Attempt:
         try:
             plain = self._compiled()
         except SyntaxError as error:
-            # Too many blocks in each other: the compiler does not say of which function.
-            for each in self.chosen:
+            for each in self._around(error.lineno):
                 self._refused[each.name] = f"it cannot be compiled with hooks: {error.msg}"
             return None
         before = len(self._refused)
@@ -158,6 +157,18 @@ class _Attempt:
         for around in self._definitions:
             self._remember(result, around)
         return result
+
+    def _around(self, line: int | None) -> list[_Chosen]:
+        """Those that have a line in them; all where that is none."""
+        nodes = [(each, each.definition) for each in self.chosen]
+        found = [
+            each
+            for each, node in nodes
+            if not isinstance(node, ast.Module)
+            and line is not None
+            and node.lineno <= line <= (node.end_lineno or line)
+        ]
+        return found or self.chosen
 
     def _compiled(self) -> types.CodeType:
         return compiled(self._tree, self._original.co_filename, self._original.co_flags)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from types import CodeType
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from shapetrace.instrument.interface import Call, Interest, Listener
-from shapetrace.instrument.modules import MODULE, Choice, FollowedModule, follow_module
+from shapetrace.instrument.modules import MODULE, Choice, follow_module
 from shapetrace.instrument.scopes import assigned
 from shapetrace.instrument.source import Definition
 from shapetrace.watch.missing import Place, Sources, line_of_missing
@@ -21,14 +20,6 @@ Listen: TypeAlias = Callable[[tuple[str, ...]], Listener]
 """Makes a listener for variables of these names, as the user wrote them."""
 
 
-@dataclass(slots=True)
-class _Found:
-    """What is known of one that is wanted."""
-
-    places: list[Place] = field(default_factory=list)
-    is_reached: bool = False
-
-
 class Watching:
     """Follows the variables of one name wherever the user's code assigns them."""
 
@@ -36,7 +27,8 @@ class Watching:
         self.wanted: Final = wanted
         self._territory: Final = territory
         self._listen: Final = listen
-        self._found: Final = {each: _Found() for each in wanted}
+        self._places: Final[dict[Wanted, list[Place]]] = {each: [] for each in wanted}
+        self._reached: Final = _flags(len(wanted))
         self._sources: Final[Sources] = {}
         self._problems: Final[dict[str, None]] = {}
 
@@ -56,11 +48,10 @@ class Watching:
 
     def lines(self) -> list[str]:
         """What there is to say in the end: what is not followed, and names that brought nothing."""
-        found = dict(self._found)
         missing = (
-            line_of_missing(each, found[each].places, dict(self._sources))
-            for each in self.wanted
-            if not found[each].is_reached
+            line_of_missing(each, self._places[each], dict(self._sources))
+            for number, each in enumerate(self.wanted)
+            if not self._reached[number]
         )
         return [*dict(self._problems), *missing]
 
@@ -78,7 +69,7 @@ class Watching:
                 chosen[key] = self._choice(Place(function, file, line), module, node)
             return chosen[key]
 
-        followed: FollowedModule | None = follow_module(text, code, module, choose)
+        followed = follow_module(text, code, module, choose)
         if followed is None:
             return code
         for function, reason in followed.problems:
@@ -97,26 +88,43 @@ class Watching:
         ]
         if not here:
             return ()
-        found = [self._found[each] for each in here]
-        for each in found:
-            each.places.append(place)
+        for each in here:
+            self._places[each].append(place)
         roots = frozenset(each.root for each in here)
         listener = self._listen(tuple(dict.fromkeys(each.name for each in here)))
-        return [(Interest(roots, returns=True), _Reached(listener, found))]
+        numbers = [self.wanted.index(each) for each in here]
+        return [(Interest(roots, returns=True), _Reached(listener, self._reached, numbers))]
 
 
 class _Reached:
     """A listener that also notes that there was a call."""
 
-    def __init__(self, listener: Listener, found: list[_Found]) -> None:
+    def __init__(self, listener: Listener, flags: _Flags, numbers: list[int]) -> None:
         self._listener: Final = listener
-        self._found: Final = found
+        self._flags: Final = flags
+        self._numbers: Final = numbers
         self.looked_at = listener.looked_at
         self.looked_at_all = getattr(listener, "looked_at_all", None)
         self.returned = listener.returned
 
     def entered(self, call: Call) -> object | None:
         """A call has begun."""
-        for each in self._found:
-            each.is_reached = True
+        for number in self._numbers:
+            self._flags[number] = 1
         return self._listener.entered(call)
+
+
+class _Flags(Protocol):
+    def __getitem__(self, number: int, /) -> int: ...
+
+    def __setitem__(self, number: int, value: int, /) -> None: ...
+
+
+def _flags(count: int) -> _Flags:
+    """Bytes that forked processes share: what is reached in one of them is reached."""
+    try:
+        import mmap
+
+        return mmap.mmap(-1, max(count, 1))
+    except (ImportError, OSError):
+        return bytearray(count)
