@@ -72,6 +72,18 @@ def definitions(tree: ast.Module) -> Iterator[tuple[str, ast.Module | Definition
             yield _qualified(around), around[-1]
 
 
+def nested_definitions(
+    definition: Definition, name: str
+) -> Iterator[tuple[tuple[str, ...], str, Definition]]:
+    """A function and all that are defined in it: the way to each, and its qualified name."""
+    yield (), name, definition
+    for around in _definitions(definition, ()):
+        node = around[-1]
+        if not isinstance(node, ast.ClassDef):
+            inner = f"{name}.<locals>.{_qualified(around)}"
+            yield tuple(each.name for each in around), inner, node
+
+
 def follow_module(
     text: str, code: types.CodeType, module: str, choose: Choose
 ) -> FollowedModule | None:

@@ -18,11 +18,12 @@ from shapetrace.server.features.tree import TraceTree
 from shapetrace.server.files import file_key
 from shapetrace.server.focus import Focus, read_focus, scope_of
 from shapetrace.server.listener import ProcessKey
+from shapetrace.server.processes import Process
 from shapetrace.server.protocol import to_json
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column
 from shapetrace.server.records import Key, call_range
 from shapetrace.server.scopes import Scopes
-from shapetrace.server.store import Process, TraceStore
+from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
 
 Tell = Callable[[str, dict[str, Any]], None]

@@ -17,6 +17,7 @@ from shapetrace.server.store import TraceStore
 from shapetrace.transport.captures import CaptureNews, read_captures
 from shapetrace.transport.framing import Message
 from shapetrace.transport.handshake import Hello
+from shapetrace.transport.watches import read_watches
 
 _TURN = 0.005
 """Seconds of reading old messages after which the editor has its turn."""
@@ -66,6 +67,8 @@ class Sessions:
             self._read_rows(process, message)
         elif kind == "captures":
             self._tell_problems(process, self._read_captures(process, message))
+        elif kind == "watches":
+            self._store.watch(process, read_watches(message))
         elif kind == "status" and process in self._statuses:
             self._show(process, _status(self._statuses[process], message))
         elif kind == "bye":
@@ -101,6 +104,8 @@ class Sessions:
                     self._read_rows(process, message)
                 elif message.get("type") == "captures":
                     self._read_captures(process, message)
+                elif message.get("type") == "watches":
+                    self._store.watch(process, read_watches(message))
                 if loop.time() >= turn_ends:
                     await asyncio.sleep(0)
                     turn_ends = loop.time() + _TURN
