@@ -5,7 +5,7 @@ ShapetraceError
 ├── ProgramError          a program that `shapetrace run` cannot start
 ├── AlreadyTracingError   a second recording on top of a running one
 ├── CannotFollowError     a function whose variables cannot be heard of
-├── WatchError            what was asked to be watched is no variable
+├── NameSyntaxError       a name of a variable that is no name
 ├── CaptureError          values that cannot be captured as it was asked for
 │   └── PathError         a path of values that is no path
 └── CaptureFileError      a file of captured values that cannot be written or read
@@ -46,5 +46,5 @@ class CannotFollowError(ShapetraceError):
     """A function that cannot be followed: its source is not there, or is not what runs."""
 
 
-class WatchError(ShapetraceError):
-    """A name that is to be watched and is none."""
+class NameSyntaxError(ShapetraceError):
+    """What is to be followed is not written as a variable, or as something in one."""

@@ -16,7 +16,7 @@ from sys import _getframe
 from typing import Final, NamedTuple, TypeAlias
 
 from shapetrace.instrument.fitting import first_location, fits, wanted_by, with_objects
-from shapetrace.instrument.hooks import Following, Plan, Site
+from shapetrace.instrument.hooks import Following, Leaving, Plan, Site
 from shapetrace.instrument.interface import Interest, Listener
 from shapetrace.instrument.nodes import NOWHERE, Location
 from shapetrace.instrument.rewriting import Rewriting
@@ -33,8 +33,9 @@ _Scope: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 Choice: TypeAlias = Sequence[tuple[Interest, Listener]]
 """What is to be heard of one function, and by whom."""
-Choose: TypeAlias = Callable[[str, ast.Module | Definition], Choice]
-"""Asked with the qualified name of each function, and of the module by `<module>`."""
+Choose: TypeAlias = Callable[[str, ast.Module | Definition, types.CodeType], Choice]
+"""Asked with the qualified name of each function, and of the module by `<module>`, what defines it,
+and its own code."""
 
 
 class Origin(NamedTuple):
@@ -73,15 +74,18 @@ def definitions(tree: ast.Module) -> Iterator[tuple[str, ast.Module | Definition
 
 
 def nested_definitions(
-    definition: Definition, name: str
-) -> Iterator[tuple[tuple[str, ...], str, Definition]]:
-    """A function and all that are defined in it: the way to each, and its qualified name."""
-    yield (), name, definition
+    definition: Definition, name: str, code: types.CodeType
+) -> Iterator[tuple[tuple[str, ...], str, Definition, types.CodeType]]:
+    """A function and all that are defined in it: the way to each, its qualified name, its code."""
+    codes = _codes_in(code)
+    yield (), name, definition, code
     for around in _definitions(definition, ()):
         node = around[-1]
         if not isinstance(node, ast.ClassDef):
             inner = f"{name}.<locals>.{_qualified(around)}"
-            yield tuple(each.name for each in around), inner, node
+            own = codes.get((node.name, first_line(node)))
+            if own is not None:
+                yield tuple(each.name for each in around), inner, node, own
 
 
 def follow_module(
@@ -130,16 +134,18 @@ class _Attempt:
         self.chosen: Final = list(self._choose(choose))
 
     def _choose(self, choose: Choose) -> Iterator[_Chosen]:
-        choice = () if MODULE in self._refused else choose(MODULE, self._tree)
+        codes = _codes_in(self._original)
+        is_refused = MODULE in self._refused
+        choice = () if is_refused else choose(MODULE, self._tree, self._original)
         if choice:
             yield _Chosen(MODULE, self._tree, self._original, (), _followings(choice))
         for around in self._definitions:
             node, name = around[-1], _qualified(around)
             if isinstance(node, ast.ClassDef) or name in self._refused:
                 continue
-            choice = choose(name, node)
-            own = _code_of(self._original, node) if choice else None
-            if own is not None:
+            own = codes.get((node.name, first_line(node)))
+            choice = () if own is None else choose(name, node, own)
+            if own is not None and choice:
                 yield _Chosen(name, node, own, around, _followings(choice))
 
     def is_what_runs(self) -> bool:
@@ -189,14 +195,14 @@ class _Attempt:
         _, definition, own, _, followings = chosen
         stand_in = _stand_in(own, self._module)
         names = wanted_by(followings)
+        returns = any(each.interest.returns for each in followings)
         if isinstance(definition, ast.Module):
             plan = Plan(stand_in, 1, followings)
-            of_module = ModuleRewriting(definition, plan, names)
+            of_module = ModuleRewriting(definition, plan, names, returns)
             of_module.rewrite_module(first_location(own))
             self._objects.update(of_module.objects)
         else:
             plan = Plan(stand_in, definition.lineno, followings)
-            returns = any(each.interest.returns for each in followings)
             rewriting = Rewriting(definition, plan, names, returns)
             rewriting.rewrite(first_location(own), own.co_varnames)
             self._objects.update(rewriting.objects)
@@ -223,7 +229,9 @@ class _Attempt:
 class ModuleRewriting(Rewriting):
     """Rewrites the statements of a module, the variables of which anybody may delete."""
 
-    def __init__(self, module: ast.Module, plan: Plan, names: frozenset[str] | None) -> None:
+    def __init__(
+        self, module: ast.Module, plan: Plan, names: frozenset[str] | None, returns: bool
+    ) -> None:
         self._tree: Final = module
         futures = [each for each in module.body if _is_future(each)]
         documented = ast.get_docstring(module, clean=False) is not None
@@ -232,10 +240,13 @@ class ModuleRewriting(Rewriting):
         nobody = ast.arguments([], [], None, [], [], None, [])
         definition = ast.FunctionDef("module", nobody, body, [], lineno=1)
         super().__init__(definition, plan, names, returns=False)
+        self._tells_end: Final = returns
 
     def rewrite_module(self, first: Location) -> None:
         """Change the module. Its first instruction that has a line is at `first`."""
         body, _ = self._block(self._definition.body, frozenset())
+        if self._tells_end:
+            body.append(self._hooks.operation(Leaving(self._plan), NOWHERE))
         hooked = self._hooks.body(Site(self._plan).enter, [""], body, first)
         self._tree.body = [*self._head, hooked]
 
@@ -294,6 +305,17 @@ def _qualified(around: tuple[_Scope, ...]) -> str:
         for scope in around[:-1]
     ]
     return ".".join([*parts, around[-1].name])
+
+
+def _codes_in(code: types.CodeType) -> dict[tuple[str, int], types.CodeType]:
+    """All code in a module's, by name and first line."""
+    found: dict[tuple[str, int], types.CodeType] = {}
+    pending = [code]
+    while pending:
+        each = pending.pop()
+        found[each.co_name, each.co_firstlineno] = each
+        pending += (inner for inner in each.co_consts if isinstance(inner, types.CodeType))
+    return found
 
 
 def _code_of(module: types.CodeType, node: Definition) -> types.CodeType | None:

@@ -20,6 +20,7 @@ from shapetrace.views.summary import SEPARATOR
 
 MOST_BYTES: Final = 64 << 20
 """So much of a tensor is read at most."""
+DOES_NOT_COMPUTE: Final = "not read: torch does not compute with it"
 MOST_SECONDS: Final = 0.1
 """So long is read at most."""
 FIRST_VALUES: Final = 8
@@ -76,7 +77,19 @@ def statistics_text(tensor: Any, torch: Torch) -> str:
         with torch.unseen():
             return _statistics(torch.base.detach(tensor), torch.torch)
     except Exception:
-        return "not read: torch does not compute with it"
+        return DOES_NOT_COMPUTE
+
+
+def numbers_in(tensor: Any, torch: Torch) -> Found | str:
+    """What a tensor's numbers are like, or why that is not known."""
+    reason = reason_not_to_read(tensor, torch)
+    if reason is not None:
+        return reason
+    try:
+        with torch.unseen():
+            return _found(torch.base.detach(tensor), torch.torch)
+    except Exception:
+        return DOES_NOT_COMPUTE
 
 
 def values_text(tensor: Any, torch: Torch) -> str | None:
@@ -113,6 +126,16 @@ def _first(tensor: Any) -> Any:
 
 
 def _statistics(tensor: Any, torch: Any) -> str:
+    found = _found(tensor, torch)
+    if isinstance(found, str):
+        return found
+    facts = found.facts(tensor.dtype)
+    if found.numbers < found.total_numbers:
+        facts.append(f"seen {found.numbers:,} of {found.total_numbers:,}")
+    return SEPARATOR.join(facts)
+
+
+def _found(tensor: Any, torch: Any) -> Found | str:
     if tensor.numel() == 0:
         return "empty"
     if tensor.dtype.is_complex:
@@ -121,17 +144,13 @@ def _statistics(tensor: Any, torch: Any) -> str:
         if stride == 0 and size > 1:
             # The same numbers again and again.
             tensor = tensor.narrow(dimension, 0, 1)
-    found = _Found(torch)
-    whole = tensor.numel()
+    found = Found(torch, tensor.numel())
     deadline = time.monotonic() + MOST_SECONDS
     for piece in _pieces(tensor, max(MOST_BYTES // tensor.element_size(), 1)):
         found.add(piece)
         if time.monotonic() > deadline:
             break
-    facts = found.facts(tensor.dtype)
-    if found.numbers < whole:
-        facts.append(f"seen {found.numbers:,} of {whole:,}")
-    return SEPARATOR.join(facts)
+    return found
 
 
 def _pieces(tensor: Any, most: int) -> Iterator[Any]:
@@ -177,17 +196,18 @@ def _split(tensor: Any) -> tuple[Any, Any]:
     return tensor.narrow(largest, 0, half), tensor.narrow(largest, half, shape[largest] - half)
 
 
-class _Found:
+class Found:
     """What was found in the pieces of a tensor."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: Any, total_numbers: int) -> None:
+        self.total_numbers = total_numbers
         self.numbers = 0
         self._torch = torch
-        self._low = math.inf
-        self._high = -math.inf
-        self._total = 0.0
-        self._nan = 0
-        self._infinite = 0
+        self.low = math.inf
+        self.high = -math.inf
+        self.total = 0.0
+        self.nan = 0
+        self.infinite = 0
 
     def add(self, piece: Any) -> None:
         """Read a piece."""
@@ -201,30 +221,30 @@ class _Found:
         low, high = (each.item() for each in torch.aminmax(piece))
         if low != low:  # there is a nan among them
             kept = piece[~torch.isnan(piece)]
-            self._nan += piece.numel() - kept.numel()
+            self.nan += piece.numel() - kept.numel()
             if not kept.numel():
                 return
             piece = kept
             low, high = (each.item() for each in torch.aminmax(piece))
         if math.inf in (high, -low):
-            self._infinite += int(torch.isinf(piece).sum().item())
-        self._low, self._high = min(self._low, low), max(self._high, high)
-        self._total += piece.sum(dtype=torch.float64).item()
+            self.infinite += int(torch.isinf(piece).sum().item())
+        self.low, self.high = min(self.low, low), max(self.high, high)
+        self.total += piece.sum(dtype=torch.float64).item()
 
     def facts(self, dtype: Any) -> list[str]:
         """What is told of all of them."""
-        kept = self.numbers - self._nan
+        kept = self.numbers - self.nan
         if dtype is self._torch.bool:
-            return [f"{int(self._total):,} of {self.numbers:,} true"]
+            return [f"{int(self.total):,} of {self.numbers:,} true"]
         facts = []
         if kept:
             facts = [
-                f"min {number_text(self._low)}",
-                f"max {number_text(self._high)}",
-                f"mean {number_text(self._total / kept)}",
+                f"min {number_text(self.low)}",
+                f"max {number_text(self.high)}",
+                f"mean {number_text(self.total / kept)}",
             ]
         if dtype.is_floating_point:
-            facts.append(f"{self._nan:,} nan" if self._nan else "no nan")
-        if self._infinite:
-            facts.append(f"{self._infinite:,} inf")
+            facts.append(f"{self.nan:,} nan" if self.nan else "no nan")
+        if self.infinite:
+            facts.append(f"{self.infinite:,} inf")
         return facts

@@ -63,6 +63,8 @@ class Children:
     def __init__(self, function: Callable[..., object], *arguments: object) -> None:
         self._begin: Final = Begin(function, *arguments)
         self._undo: Callable[[], None] | None = None
+        self.has_started = False
+        """Whether there was any."""
 
     def loading(self, module: str) -> None:
         """The program loads a module: one that is to start processes, perhaps."""
@@ -97,6 +99,7 @@ class Children:
             except BaseException as error:
                 without_first_frame(error)
                 raise
+            self.has_started = True
             return {**data, _ITEM: begin}
 
         def put_back() -> None:

@@ -38,8 +38,8 @@ def follow_existing(
         definition = source_of(function, code).definition
     except CannotFollowError as error:
         return [], str(error)
-    for way, name, node in nested_definitions(definition, function.__qualname__):
-        choice: Choice = choose(name, node)
+    for way, name, node, own in nested_definitions(definition, function.__qualname__, code):
+        choice: Choice = choose(name, node, own)
         for interest, listener in choice:
             nested = Interest(interest.names, interest.returns, way)
             try:

@@ -16,8 +16,8 @@ from shapetrace.watch.missing import Place, Sources, line_of_missing
 from shapetrace.watch.territory import Territory
 from shapetrace.watch.wanted import Wanted
 
-Listen: TypeAlias = Callable[[tuple[str, ...]], Listener]
-"""Makes a listener for variables of these names, as the user wrote them."""
+Listen: TypeAlias = Callable[[Place, CodeType, tuple[Wanted, ...]], Listener]
+"""Makes a listener for what is wanted in one function, or in a module."""
 
 
 class Watching:
@@ -46,10 +46,10 @@ class Watching:
             self._problems[f"{code.co_filename} is not watched: {reason}"] = None
             return code
 
-    def lines(self) -> list[str]:
+    def lines(self, where: str = "") -> list[str]:
         """What there is to say in the end: what is not followed, and names that brought nothing."""
         missing = (
-            line_of_missing(each, self._places[each], dict(self._sources))
+            line_of_missing(each, self._places[each], dict(self._sources), where)
             for number, each in enumerate(self.wanted)
             if not self._reached[number]
         )
@@ -62,11 +62,11 @@ class Watching:
             return code
         chosen: dict[str, Choice] = {}
 
-        def choose(function: str, node: ast.Module | Definition) -> Choice:
+        def choose(function: str, node: ast.Module | Definition, own: CodeType) -> Choice:
             line = 1 if isinstance(node, ast.Module) else node.lineno
             key = f"{line}:{function}"
             if key not in chosen:
-                chosen[key] = self._choice(Place(function, file, line), module, node)
+                chosen[key] = self._choice(Place(function, file, line), module, node, own)
             return chosen[key]
 
         followed = follow_module(text, code, module, choose)
@@ -77,7 +77,9 @@ class Watching:
             self._problems[f"{where} is not watched: {reason}"] = None
         return followed.code
 
-    def _choice(self, place: Place, module: str, node: ast.Module | Definition) -> Choice:
+    def _choice(
+        self, place: Place, module: str, node: ast.Module | Definition, code: CodeType
+    ) -> Choice:
         names = assigned(node)
         here = [
             each
@@ -91,7 +93,7 @@ class Watching:
         for each in here:
             self._places[each].append(place)
         roots = frozenset(each.root for each in here)
-        listener = self._listen(tuple(dict.fromkeys(each.name for each in here)))
+        listener = self._listen(place, code, tuple(here))
         numbers = [self.wanted.index(each) for each in here]
         return [(Interest(roots, returns=True), _Reached(listener, self._reached, numbers))]
 

@@ -38,15 +38,18 @@ class Place:
 
 
 def line_of_missing(
-    wanted: Wanted, places: Sequence[Place], sources: Mapping[str, tuple[str, str]]
+    wanted: Wanted,
+    places: Sequence[Place],
+    sources: Mapping[str, tuple[str, str]],
+    where: str = "",
 ) -> str:
-    """Why there is nothing of a name, in one line."""
+    """Why there is nothing of a name, in one line; ``where`` is who has seen no call."""
     if places:
         named = ", ".join(map(str, places[:MOST_PLACES]))
         more = len(places) - MOST_PLACES
         if more > 0:
             named += f" and {more:,} more"
-        return f"{wanted.text!r} is assigned in {named}, of which no call was seen"
+        return f"{wanted.text!r} is assigned in {named}, of which no call was seen{where}"
     known = list(_variables(sources))
     if wanted.function is not None:
         functions = {place.function for place, _, _ in known}
@@ -56,7 +59,11 @@ def line_of_missing(
             return f"{said}; did you mean {near[0]}?" if near else said
         known = [each for each in known if wanted.is_in(each[0].function, each[2])]
     where = f"{wanted.function} does not assign" if wanted.function else "nothing that was loaded"
-    said = f"{where} {wanted.name!r}" if wanted.function else f"{where} assigns {wanted.name!r}"
+    said = (
+        f"{where} {wanted.name.text!r}"
+        if wanted.function
+        else f"{where} assigns {wanted.name.text!r}"
+    )
     if not wanted.is_variable and any(wanted.root in names for _, names, _ in known):
         return f"{said}, nor mentions it where {wanted.root!r} has a value"
     where_assigned = {name: (place, names[name]) for place, names, _ in known for name in names}

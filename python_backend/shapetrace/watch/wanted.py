@@ -10,50 +10,53 @@ sample["video"], self.cache.k what is in a variable, where the source mentions i
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from shapetrace._errors import WatchError
+from shapetrace._errors import NameSyntaxError
+from shapetrace.variables.names import FollowedName, parse_name
 
 _OPENING: Final = "([{"
 _CLOSING: Final = ")]}"
+
+MODULE: Final = "<module>"
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """One variable, or something in one."""
 
-    name: str
-    """As the user wrote it, without the function: ``video``, ``sample["video"]``."""
+    name: FollowedName
     function: str | None = None
     """Where alone it is to be watched."""
 
     @property
     def root(self) -> str:
         """The variable that it is, or is in."""
-        return _root_of(_parsed(self.name))
+        return self.name.root
 
     @property
     def is_variable(self) -> bool:
         """Whether it is a variable, and not what is in one."""
-        return self.name.isidentifier()
+        return not self.name.steps
 
     @property
     def text(self) -> str:
         """What stands for it on a command line."""
-        return self.name if self.function is None else f"{self.function}:{self.name}"
+        name = self.name.text
+        return name if self.function is None else f"{self.function}:{name}"
 
     def is_in(self, function: str, module: str) -> bool:
         """Whether it is to be watched in a function of this qualified name."""
         if self.function is None:
             return True
-        plain = function.replace(".<locals>", "")
-        return f".{module}.{plain}".endswith(f".{self.function.replace('.<locals>', '')}")
+        whole = f".{module}.{function}".replace(".<locals>", "")
+        return whole.endswith(f".{self.function.replace('.<locals>', '')}")
 
     def is_mentioned(self, node: ast.AST) -> bool:
         """Whether the source has it in this form; a variable need not be asked for."""
-        wanted = _shape(_parsed(self.name))
+        wanted = _shape(ast.parse(self.name.text, mode="eval").body)
         return any(
             _shape(each) == wanted
             for each in ast.walk(node)
@@ -61,35 +64,28 @@ class Wanted:
         )
 
 
-def wanted_from(texts: Sequence[str]) -> tuple[Wanted, ...]:
-    """All that is asked for, each once."""
-    found = [_one(part) for text in texts for part in _parts(text)]
+def wanted_from(texts: Iterable[str]) -> tuple[Wanted, ...]:
+    """All that is asked for, each once; raises ``NameSyntaxError`` with what is wrong."""
+    found = [wanted_of(part) for text in texts for part in _parts(text)]
     if not found:
-        raise WatchError("name what to watch: video, transform:video or sample['video']")
+        raise NameSyntaxError("name what to watch: video, transform:video or \"sample['video']\"")
     return tuple(dict.fromkeys(found))
 
 
-def _one(text: str) -> Wanted:
+def wanted_of(text: str) -> Wanted:
+    """One that is asked for."""
     function, name = _split(text)
-    try:
-        expression = _parsed(name)
-        _root_of(expression)
-    except (SyntaxError, ValueError):
-        raise WatchError(
-            f"cannot watch {text!r}: it is no variable, such as video, nor what is in one, "
-            "such as self.cache.k or sample['video']"
-        ) from None
     if function is not None and not _is_function(function):
-        raise WatchError(
+        raise NameSyntaxError(
             f"cannot watch {text!r}: before the colon there is a function, such as "
             "transform or Dataset.transform, or <module>"
         )
-    return Wanted(name, function)
+    return Wanted(parse_name(name), function)
 
 
 def _is_function(text: str) -> bool:
-    plain = text.replace("<locals>.", "")
-    return text == "<module>" or all(part.isidentifier() for part in plain.split("."))
+    parts = text.replace("<locals>.", "").split(".")
+    return text == MODULE or all(part.isidentifier() for part in parts)
 
 
 def _split(text: str) -> tuple[str | None, str]:
@@ -123,25 +119,7 @@ def _outside(text: str) -> Iterator[tuple[int, str]]:
             yield place, character
 
 
-def _parsed(name: str) -> ast.expr:
-    return ast.parse(name, mode="eval").body
-
-
-def _root_of(expression: ast.expr) -> str:
-    """The variable that an expression looks into; ValueError where it does anything else."""
-    match expression:
-        case ast.Name(id=name):
-            return name
-        case ast.Attribute(value=inner):
-            return _root_of(inner)
-        case ast.Subscript(value=inner, slice=key):
-            ast.literal_eval(key)
-            return _root_of(inner)
-    raise ValueError("not a variable")
-
-
 def _shape(expression: ast.expr) -> str:
     """What is the same for all ways of writing it, be it read or stored to."""
-    return (
-        ast.dump(expression).replace("ctx=Store()", "ctx=Load()").replace("ctx=Del()", "ctx=Load()")
-    )
+    text = ast.dump(expression)
+    return text.replace("ctx=Store()", "ctx=Load()").replace("ctx=Del()", "ctx=Load()")

@@ -25,7 +25,7 @@ def made(
     linecache.cache[FILE] = (len(text), None, text.splitlines(keepends=True), FILE)
     code = compile(text, FILE, "exec", dont_inherit=True)
 
-    def choose(function: str, node: object) -> list[tuple[Interest, Heard]]:
+    def choose(function: str, node: object, code: object) -> list[tuple[Interest, Heard]]:
         heard = listeners.get(function)
         return [] if heard is None else [(Interest(names, returns=True), heard)]
 
@@ -210,7 +210,7 @@ def test_nothing_is_made_where_nobody_wants_to_hear() -> None:
 def test_code_that_is_not_of_this_text_is_left_alone() -> None:
     code = compile("x = 2\n", FILE, "exec", dont_inherit=True)
     module = follow_module(
-        "x = 1\n", code, "followed", lambda name, node: [(Interest(None, False), Heard())]
+        "x = 1\n", code, "followed", lambda name, node, code: [(Interest(None, False), Heard())]
     )
     assert module is not None
     assert module.code is code

@@ -1,0 +1,184 @@
+"""What a value looks like, as an event says it. None of the program's code runs."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+from shapetrace.events import followed
+from shapetrace.events.followed import FollowedValue
+from shapetrace.events.model import Container, Other, Tensor, Value
+from shapetrace.panes.inside import PLAIN, Held, held_by, key_text, plain_text
+from shapetrace.panes.loaded import array_type, is_kind
+from shapetrace.panes.tensors import described
+from shapetrace.variables.loaded import Tensors, loaded_tensors
+
+MOST_DEPTH: Final = 4
+"""How deep containers are looked into."""
+MOST_LOOKED_AT: Final = 256
+"""So many values are looked at in one container and those in it."""
+_MOST_KNOWN: Final = 4096
+
+_known: dict[Any, FollowedValue] = {}
+"""Tensors that look alike share their description."""
+
+
+def describe(value: Any) -> FollowedValue:
+    """What a value looks like."""
+    tensors = loaded_tensors()
+    if tensors is None:
+        return _described(value, tensors, 0, [MOST_LOOKED_AT])
+    if type(value) in tensors.plain:
+        return describe_tensor(value, tensors)
+    if tensors.function_modes():
+        with tensors.as_is():
+            return _described(value, tensors, 0, [MOST_LOOKED_AT])
+    return _described(value, tensors, 0, [MOST_LOOKED_AT])
+
+
+def describe_tensor(tensor: Any, tensors: Tensors) -> FollowedValue:
+    """What a tensor looks like."""
+    if tensors.function_modes():
+        with tensors.as_is():
+            return _described_tensor(tensor, tensors)
+    return _described_tensor(tensor, tensors)
+
+
+def _described_tensor(tensor: Any, tensors: Tensors) -> FollowedValue:
+    kind = type(tensor)
+    if kind in tensors.plain:
+        try:
+            key = (
+                tensor.shape,
+                tensor.dtype,
+                tensor.is_cpu or tensor.device,
+                tensor.requires_grad,
+                tensor.layout is tensors.strided and tensor.is_contiguous(),
+                kind,
+            )
+            if key[4]:
+                known = _known.get(key)
+                if known is None:
+                    known = FollowedValue(followed.TENSOR, described(tensor, tensors.torch))
+                    if len(_known) < _MOST_KNOWN:
+                        _known[key] = known
+                return known
+        except Exception:  # symbolic sizes, functorch's and nested tensors refuse some of these
+            pass
+    return FollowedValue(followed.TENSOR, _unusual(tensor, tensors))
+
+
+def _unusual(tensor: Any, tensors: Tensors) -> Value:
+    try:
+        return described(tensor, tensors.torch)
+    except Exception:
+        return Other(type(tensor).__name__)
+
+
+def _described(value: Any, tensors: Tensors | None, depth: int, budget: list[int]) -> FollowedValue:
+    kind = type(value)
+    if kind in PLAIN:
+        return _described_plain(value)
+    if tensors is not None and is_kind(kind, tensors.tensor):
+        return _described_tensor(value, tensors)
+    arrays = array_type()
+    if arrays is not None:
+        if is_kind(kind, arrays):
+            return describe_array(value, arrays)
+        number = numpy_number_text(value, kind)
+        if number is not None:
+            return FollowedValue(followed.SCALAR, Other(number))
+    torch = None if tensors is None else tensors.torch
+    if torch is not None and kind in torch.symbolic:
+        return FollowedValue(followed.SCALAR, Other(kind.__name__))
+    held = held_container(value, kind, tensors) if depth < MOST_DEPTH else None
+    if held is not None:
+        return FollowedValue(followed.CONTAINER, _container(held, tensors, depth, budget))
+    return describe_object(value)
+
+
+def describe_object(value: Any) -> FollowedValue:
+    """What any other object is, by its class."""
+    kind = type(value)
+    if issubclass(kind, type):  # not isinstance, which asks the value for its class
+        return FollowedValue(followed.OTHER, Other(f"<class {value.__name__}>"))
+    return FollowedValue(followed.OTHER, Other(kind.__name__))
+
+
+def held_container(value: Any, kind: type, tensors: Tensors | None) -> Held | None:
+    """What is in a value that is nothing but what is in it; None where it is more, or nothing."""
+    if kind is slice:
+        return None
+    try:
+        held = held_by(value, kind, None if tensors is None else tensors.torch)
+    except Exception:
+        return None  # changed by another thread while it was looked at
+    return held if held is not None and held.is_own else None
+
+
+def _container(held: Held, tensors: Tensors | None, depth: int, budget: list[int]) -> Container:
+    items = []
+    for value in held.values:
+        budget[0] -= 1
+        if budget[0] < 0:
+            break
+        items.append(_described(value, tensors, depth + 1, budget).value)
+    keys = None
+    if held.keys is not None:
+        keys = tuple(map(key_text, held.keys[: len(items)]))
+    length = held.length if held.length > len(items) else None
+    return Container(held.kind, tuple(items), keys, length)
+
+
+@lru_cache(maxsize=1024)
+def _of_text(text: str) -> FollowedValue:
+    return FollowedValue(followed.SCALAR, Other(text))
+
+
+def _described_plain(value: Any) -> FollowedValue:
+    return _of_text(plain_text(value))
+
+
+def describe_array(array: Any, arrays: Any) -> FollowedValue:
+    """What a NumPy array looks like."""
+    try:
+        shape = arrays.shape.__get__(array)
+        dtype = arrays.dtype.__get__(array)
+        key = (shape, dtype, type(array))
+        known = _known.get(key)
+        if known is None:
+            name = type(array).__name__
+            known = FollowedValue(
+                followed.ARRAY, Tensor(tuple(shape), dtype_name(dtype), kind=name)
+            )
+            if len(_known) < _MOST_KNOWN:
+                _known[key] = known
+        return known
+    except Exception:
+        return FollowedValue(followed.OTHER, Other(type(array).__name__))
+
+
+def dtype_name(dtype: Any) -> str:
+    """NumPy's name of a dtype, or what it is where it has fields."""
+    return f"({', '.join(dtype.names)})" if dtype.names else str(dtype.name)
+
+
+def numpy_number_text(value: Any, kind: type) -> str | None:
+    """A number of NumPy's, with its type; None for everything else."""
+    if kind.__module__ != "numpy" or not hasattr(kind, "dtype"):
+        return None
+    numpy_kind: Any = kind
+    try:
+        dtype = numpy_kind.dtype.__get__(value)
+        number = numpy_kind.item(value)
+    except Exception:
+        return None
+    name = _short(dtype.name)
+    return f"{plain_text(number)} {name}" if type(number) in PLAIN else name
+
+
+@lru_cache(maxsize=64)
+def _short(name: str) -> str:
+    from shapetrace.views.shapes import dtype_text
+
+    return dtype_text(name)

@@ -1,0 +1,205 @@
+"""In what two remembered values differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from shapetrace.events import followed
+from shapetrace.events.followed import FollowedValue, PartChanged
+from shapetrace.events.model import Container, Tensor
+from shapetrace.panes.inside import PLAIN
+from shapetrace.variables.memories import (
+    ArrayMemory,
+    ContainerMemory,
+    Memory,
+    NumberMemory,
+    PlainMemory,
+    SetMemory,
+    TensorMemory,
+)
+from shapetrace.variables.numbers import Numbers, is_within
+
+MOST_PARTS: Final = 4
+"""So many parts of a container are told of; the others are counted."""
+
+
+def differences(
+    before: Memory | None, after: Memory, is_same_object: bool, tolerance: float | None = None
+) -> tuple[str, ...]:
+    """In what a value differs from the one before; empty where nothing is known to."""
+    if before is None:
+        return (followed.NEW,)
+    if isinstance(before, ContainerMemory) and isinstance(after, ContainerMemory):
+        return _of_containers(before, after, tolerance)
+    differs = _looks(before.described, after.described)
+    if differs and (followed.KIND in differs or followed.SHAPE in differs):
+        return differs
+    if isinstance(before, (TensorMemory, ArrayMemory)) and type(before) is type(after):
+        assert isinstance(after, (TensorMemory, ArrayMemory))
+        return (*differs, *_of_arrays(before, after, is_same_object, bool(differs), tolerance))
+    if differs:
+        return differs
+    if isinstance(before, (PlainMemory, NumberMemory, SetMemory)):
+        return _of_values(before, after, tolerance)
+    return (followed.ASSIGNED,)
+
+
+def parts_of(
+    before: Memory | None, after: Memory, tolerance: float | None = None
+) -> tuple[tuple[PartChanged, ...], int]:
+    """The first parts of a container that differ, and how many more do."""
+    if not isinstance(before, ContainerMemory) or not isinstance(after, ContainerMemory):
+        return (), 0
+    changed = list(_parts(before, after, "", tolerance))
+    return tuple(changed[:MOST_PARTS]), max(len(changed) - MOST_PARTS, 0)
+
+
+def _looks(before: FollowedValue, after: FollowedValue) -> tuple[str, ...]:
+    """In what two values look different."""
+    if before is after:
+        return ()
+    one, other = before.value, after.value
+    if before.kind != after.kind or type(one) is not type(other):
+        return (followed.KIND,)
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        found = []
+        if one.kind != other.kind or one.layout != other.layout:
+            found.append(followed.KIND)
+        if one.shape != other.shape:
+            found.append(followed.SHAPE)
+        if one.dtype != other.dtype:
+            found.append(followed.DTYPE)
+        if one.device != other.device:
+            found.append(followed.DEVICE)
+        return tuple(found)
+    if isinstance(one, Container) and isinstance(other, Container):
+        if one.kind != other.kind:
+            return (followed.KIND,)
+        return (followed.ITEMS,) if one != other else ()
+    if before.kind == followed.OTHER and one != other:
+        return (followed.KIND,)
+    return ()
+
+
+def _of_arrays(
+    before: TensorMemory | ArrayMemory,
+    after: TensorMemory | ArrayMemory,
+    is_same_object: bool,
+    looks_different: bool,
+    tolerance: float | None,
+) -> tuple[str, ...]:
+    """In what the contents of two arrays of one shape differ, as far as that is known."""
+    one, other = before.sample, after.sample
+    if looks_different or one is None or other is None or one.layout != other.layout:
+        pass
+    elif one.content != other.content:
+        return (_degree(before.numbers, after.numbers, tolerance),)
+    elif one.layout.is_whole:
+        return ()
+    if tolerance is not None:
+        within = is_within(before.numbers, after.numbers, tolerance)
+        if within is not None:
+            return (followed.TOLERANCE if within else followed.VALUES,)
+    if looks_different:
+        return ()
+    return (followed.WRITTEN if is_same_object else followed.ASSIGNED,)
+
+
+def _degree(before: Numbers | None, after: Numbers | None, tolerance: float | None) -> str:
+    """What to call a difference of contents."""
+    if tolerance is not None and is_within(before, after, tolerance):
+        return followed.TOLERANCE
+    return followed.VALUES
+
+
+def _of_values(before: Memory, after: Memory, tolerance: float | None) -> tuple[str, ...]:
+    if type(before) is not type(after):
+        return (followed.KIND,)
+    if isinstance(before, PlainMemory) and isinstance(after, PlainMemory):
+        if before.kind is not after.kind:
+            return (followed.KIND,)
+        if before.is_same(after.value):
+            return ()
+        numbers = (int, float, complex)
+        if tolerance is not None and before.kind in numbers:
+            near = abs(after.value - before.value) <= tolerance
+            return (followed.TOLERANCE,) if near else (followed.VALUES,)
+    elif isinstance(before, NumberMemory) and isinstance(after, NumberMemory):
+        if before.kind is not after.kind:
+            return (followed.KIND,)
+        if before.content == after.content:
+            return ()
+    elif isinstance(before, SetMemory) and isinstance(after, SetMemory):
+        if before.kind is not after.kind:
+            return (followed.KIND,)
+        is_equal = before.length == after.length and before.content == after.content
+        return () if is_equal else (followed.ITEMS,)
+    return (followed.VALUES,)
+
+
+def _of_containers(
+    before: ContainerMemory, after: ContainerMemory, tolerance: float | None
+) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    if before.kind is not after.kind:
+        return (followed.KIND,)
+    if before.length != after.length or not _has_same_keys(before, after):
+        found[followed.ITEMS] = None
+    for part in _parts(before, after, "", tolerance):
+        for each in part.differs:
+            found[followed.ITEMS if each == followed.NEW else each] = None
+    return tuple(found)
+
+
+def _has_same_keys(before: ContainerMemory, after: ContainerMemory) -> bool:
+    return before.has_keys(after.keys)
+
+
+def _parts(
+    before: ContainerMemory, after: ContainerMemory, path: str, tolerance: float | None
+) -> Iterator[PartChanged]:
+    """The innermost parts that differ."""
+    known = dict(_named(before))
+    now = dict(_named(after))
+    for name, part in now.items():
+        former = known.pop(name, None)
+        if (
+            isinstance(former, ContainerMemory)
+            and isinstance(part, ContainerMemory)
+            and former.kind is part.kind
+        ):
+            yield from _parts(former, part, path + name, tolerance)
+            continue
+        differs = differences(former, part, _is_one_object(former, part), tolerance)
+        if differs:
+            yield PartChanged(
+                path + name, None if former is None else former.described, part.described, differs
+            )
+    for name, former in known.items():
+        if len(before.parts) == before.length:  # otherwise it may only have moved out of sight
+            yield PartChanged(path + name, former.described, None, (followed.ITEMS,))
+
+
+def _is_one_object(before: Memory | None, after: Memory) -> bool:
+    one, other = getattr(before, "reference", None), getattr(after, "reference", None)
+    if one is not None and other is not None:
+        return one() is other() and one() is not None
+    one, other = getattr(before, "strong", None), getattr(after, "strong", None)
+    return one is not None and one is other
+
+
+def _named(memory: ContainerMemory) -> Iterator[tuple[str, Memory]]:
+    """The parts of a container by how they are written after its name."""
+    if memory.keys is None:
+        for position, part in enumerate(memory.parts):
+            yield f"[{position}]", part
+        return
+    is_dictionary = dict in memory.kind.__mro__
+    for key, part in zip(memory.keys, memory.parts, strict=False):
+        if type(key) is str and not is_dictionary:
+            yield f".{key}", part
+        elif type(key) in PLAIN:
+            yield f"[{key!r}]", part
+        else:
+            yield f"[{type(key).__name__}]", part

@@ -1,0 +1,297 @@
+"""What is done when a followed function begins, a variable may have changed, a call returns."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from time import perf_counter
+from types import CodeType, FrameType
+from typing import Any, Final
+
+from shapetrace.events.followed import (
+    CallBegan,
+    CallEnded,
+    FollowedValue,
+    NamedValue,
+    VariableChanged,
+)
+from shapetrace.variables import calls
+from shapetrace.variables.calls import Running, around, frame_of_program, label, running
+from shapetrace.variables.describing import describe
+from shapetrace.variables.differences import differences, parts_of
+from shapetrace.variables.loaded import loaded_tensors
+from shapetrace.variables.memories import Memory, TensorMemory, remember
+from shapetrace.variables.names import FollowedName
+from shapetrace.variables.outlets import Outlets, complain, is_telling
+from shapetrace.variables.resolving import MISSING, resolve
+from shapetrace.variables.statistics import with_statistics
+
+_OURS_AND_THE_FRAMES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """One thing that is followed, and how."""
+
+    name: FollowedName
+    stats: bool = False
+    tolerance: float | None = None
+
+
+class Slot:
+    """One followed thing in one call."""
+
+    __slots__ = ("followed", "memory", "steps")
+
+    def __init__(self, followed: Followed) -> None:
+        self.followed = followed
+        self.steps = followed.name.steps
+        self.memory: Memory | None = None
+
+
+class CallState:
+    """One call that runs. It is let go when the call is over, in whatever way."""
+
+    __slots__ = ("began", "is_over", "key", "last_line", "listener", "running", "slots", "thread")
+
+    def __init__(
+        self,
+        listener: FunctionListener,
+        key: int,
+        running: Running,
+        slots: dict[str, list[Slot]],
+        thread: str | None,
+    ) -> None:
+        self.listener = listener
+        self.key = key
+        self.running = running
+        self.slots = slots
+        self.thread = thread
+        self.is_over = False
+        self.began = perf_counter()
+
+    def __del__(self) -> None:
+        if calls.running.get(self.key) is self.running:
+            del calls.running[self.key]
+        if not self.is_over and not sys.is_finalizing():
+            self.listener.left(self, sys._getframe(1))
+
+
+class FunctionListener:
+    """Listens to one function."""
+
+    def __init__(
+        self,
+        code: CodeType,
+        function: str,
+        line: int,
+        everything: tuple[Followed, ...],
+        outlets: Outlets,
+        stats: bool,
+    ) -> None:
+        self._code = code
+        self._function = function
+        self._line = line
+        self._file = os.path.abspath(code.co_filename)
+        self._everything = everything
+        self._outlets = outlets
+        self._stats = stats
+        self._parameters = parameters_of(code)
+        self._flavor = calls.flavor_of(code)
+        self._is_async = self._flavor in ("coroutine", "async generator")
+        self._roots = {each.name.root for each in everything}
+        self._whole = {each.name.root for each in everything if not each.name.steps}
+
+    def entered(self, call: object) -> CallState | None:
+        """A call has begun."""
+        if is_telling():
+            return None
+        frame = frame_of_program(sys._getframe(1))
+        if frame is None:
+            return None
+        outer, callers = around(frame)
+        number = calls.next_number()
+        calls.name_process()
+        depth = 0 if outer is None else outer.depth + 1
+        now = running[id(frame)] = Running(number, depth)
+        slots: dict[str, list[Slot]] = {}
+        for followed in self._everything:
+            slots.setdefault(followed.name.root, []).append(Slot(followed))
+        thread = label(self._is_async)
+        state = CallState(self, id(frame), now, slots, thread)
+        self._outlets.tell(
+            CallBegan(
+                call=number,
+                parent=None if outer is None else outer.call,
+                depth=depth,
+                function=self._function,
+                file=self._file,
+                line=self._line,
+                callers=callers,
+                arguments=tuple(self._arguments(frame, slots)),
+                flavor=self._flavor,
+                process=os.getpid(),
+                thread=thread,
+            )
+        )
+        state.began = perf_counter()
+        return state
+
+    def _arguments(self, frame: FrameType, slots: dict[str, list[Slot]]) -> list[NamedValue]:
+        found = []
+        values = frame.f_locals
+        try:
+            for name in self._parameters:
+                if name in values:
+                    value = values[name]
+                    described = self._described(value, self._stats)
+                    found.append(NamedValue(name, described, name in self._whole))
+            for name, all_of_it in slots.items():
+                if name not in values:
+                    continue
+                for slot in all_of_it:
+                    value = resolve(values[name], slot.steps) if slot.steps else values[name]
+                    if value is MISSING:
+                        continue
+                    memory = slot.memory = _remembered(value, slot.followed)
+                    if slot.steps:
+                        described = self._told(memory, value, slot.followed)
+                        text = slot.followed.name.text
+                        found.append(NamedValue(text, described, True, argument=False))
+        finally:
+            if sys.version_info < (3, 13) and frame.f_trace is None and sys.gettrace() is None:
+                # A snapshot, which the frame would keep, and all values in it.
+                if sys.getrefcount(values) <= _OURS_AND_THE_FRAMES:
+                    values.clear()
+        return found
+
+    def _described(self, value: Any, stats: bool) -> FollowedValue:
+        described = describe(value)
+        return with_statistics(described, value) if stats else described
+
+    def _told(self, memory: Memory, value: Any, followed: Followed) -> FollowedValue:
+        if followed.stats:
+            return with_statistics(memory.described, value)
+        return memory.described
+
+    def looked_at(self, state: Any, name: str, value: Any, line: int, assigned: bool) -> None:
+        """A variable was assigned, or its value may have changed."""
+        slots = state.slots.get(name)
+        if slots is None:
+            return
+        for slot in slots:
+            found = resolve(value, slot.steps) if slot.steps else value
+            if found is MISSING:
+                slot.memory = None
+                continue
+            known = slot.memory
+            if known is None or not known.is_same(found):
+                self._changed(state, slot, found, line)
+
+    def looked_at_all(
+        self,
+        state: Any,
+        marks: tuple[tuple[str, int, bool], ...],
+        values: tuple[Any, ...],
+        missing: object,
+    ) -> None:
+        """Several variables may have changed; most have not, which is seen here."""
+        every = state.slots
+        tensors = loaded_tensors()
+        is_plain = tensors is not None and not tensors.function_modes()
+        for (name, line, assigned), value in zip(marks, values, strict=True):
+            slots = every.get(name)
+            if slots is None or value is missing:
+                continue
+            if is_plain and len(slots) == 1:
+                known = slots[0].memory
+                if (
+                    type(known) is TensorMemory
+                    and known.version is not None
+                    and not slots[0].steps
+                    and known.reference is not None
+                    and known.reference() is value
+                    and value is not None
+                    and value._version == known.version
+                ):
+                    continue
+            self.looked_at(state, name, value, line, assigned)
+
+    def _changed(self, state: CallState, slot: Slot, value: Any, line: int) -> None:
+        followed, before = slot.followed, slot.memory
+        after = slot.memory = _remembered(value, followed)
+        is_same_object = before is not None and before.is_of(value)
+        differs = differences(before, after, is_same_object, followed.tolerance)
+        if not differs:
+            return
+        parts, more = parts_of(before, after, followed.tolerance)
+        self._outlets.tell(
+            VariableChanged(
+                call=state.running.call,
+                depth=state.running.depth,
+                name=followed.name.text,
+                file=self._file,
+                line=line,
+                before=None if before is None else before.described,
+                after=self._told(after, value, followed),
+                differs=differs,
+                parts=parts,
+                more_parts=more,
+                thread=state.thread,
+            )
+        )
+
+    def returned(self, state: Any, value: Any, line: int) -> None:
+        """The call has returned."""
+        state.is_over = True
+        self._end(state, "returned", self._described(value, self._stats), line)
+
+    def left(self, state: CallState, frame: FrameType) -> None:
+        """The call is over and has not returned: it has raised, or was thrown away."""
+        try:
+            state.is_over = True
+            program = frame_of_program(frame)
+            is_its_own = program is not None and id(program) == state.key
+            line = (program.f_lineno if is_its_own and program else None) or self._line
+            outcome = "closed" if self._flavor != "function" else "raised"
+            if self._flavor == "coroutine" and is_its_own:
+                outcome = "raised"
+            self._end(state, outcome, None, line)
+        except Exception as error:
+            complain(f"following {self._function} has failed: {type(error).__name__}: {error}")
+
+    def _end(self, state: CallState, outcome: str, value: FollowedValue | None, line: int) -> None:
+        self._outlets.tell(
+            CallEnded(
+                call=state.running.call,
+                depth=state.running.depth,
+                function=self._function,
+                file=self._file,
+                line=line,
+                outcome=outcome,
+                value=value,
+                seconds=perf_counter() - state.began,
+                flavor=self._flavor,
+                thread=state.thread,
+            )
+        )
+
+
+def _remembered(value: Any, followed: Followed) -> Memory:
+    return remember(value, followed.tolerance is not None)
+
+
+def parameters_of(code: CodeType) -> tuple[str, ...]:
+    """The parameters of a function, in the order in which they are written."""
+    named, keywords = code.co_argcount, code.co_kwonlyargcount
+    rest = [*code.co_varnames[named + keywords :]]
+    star = [rest.pop(0)] if code.co_flags & CO_VARARGS else []
+    double = [rest.pop(0)] if code.co_flags & CO_VARKEYWORDS else []
+    return (
+        *code.co_varnames[:named],
+        *star,
+        *code.co_varnames[named : named + keywords],
+        *double,
+    )

@@ -1,0 +1,44 @@
+"""What is needed of torch to look at tensors; nothing is imported for it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+from shapetrace.panes.loaded import Torch, loaded_torch
+
+
+class Tensors:
+    """The parts of torch that following needs, on top of those for the debugger's panes."""
+
+    def __init__(self, torch: Torch) -> None:
+        internals: Any = torch.torch._C
+        self.torch: Final = torch
+        self.tensor: Final[type] = torch.tensor
+        self.parameter: Final[type] = torch.parameter
+        self.plain: Final = frozenset({torch.tensor, torch.parameter})
+        self.function_modes: Final[Any] = internals._len_torch_function_stack
+        self.as_is: Final[Any] = internals.DisableTorchFunction
+        self.version_of: Final[Any] = torch.base._version.__get__
+        self.strided: Final[Any] = torch.torch.strided
+        self.swaps_tensors: Final[Any] = getattr(
+            getattr(torch.torch, "__future__", None),
+            "get_swap_module_params_on_conversion",
+            lambda: False,
+        )
+        """Whether modules swap tensors, which weak references would be in the way of."""
+        # Not data_ptr(), which makes a lazily cloned tensor copy its data.
+        self.address_of: Final[Any] = getattr(internals, "_data_address", torch.base.data_ptr)
+
+
+_tensors: Tensors | None = None
+
+
+def loaded_tensors() -> Tensors | None:
+    """Torch, where the program has imported it."""
+    global _tensors
+    if _tensors is None and "torch" in sys.modules:
+        torch = loaded_torch()
+        if torch is not None:
+            _tensors = Tensors(torch)
+    return _tensors

@@ -1,0 +1,361 @@
+"""Remembering what a variable held, so that the next look tells whether that has changed.
+
+- Tensors: by identity and by the version that counts what was written in place; then, on the CPU,
+  by a sample of their bytes. Those of inference mode, which count nothing, by the sample alone.
+- NumPy arrays, which count nothing either: by identity and a sample.
+- Numbers and texts: by value; a NaN is as it was.
+- Lists, tuples, dictionaries, sets, dataclasses: by what is in them, in turn.
+- All other objects: by identity.
+
+An identity is that of an object that is still there, never a number such as ``id``. Nothing that a
+call has let go of is kept alive, but for parameters and tensors of other classes until the next
+look: weak references would be in the way of ``swap_tensors``.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from shapetrace.events import followed
+from shapetrace.events.followed import FollowedValue
+from shapetrace.events.model import Container
+from shapetrace.panes.inside import PLAIN, Held, key_text
+from shapetrace.panes.loaded import array_type, is_kind
+from shapetrace.variables.describing import (
+    MOST_DEPTH,
+    MOST_LOOKED_AT,
+    describe,
+    describe_array,
+    describe_object,
+    describe_tensor,
+    held_container,
+)
+from shapetrace.variables.loaded import Tensors, loaded_tensors
+from shapetrace.variables.numbers import Numbers, numbers_of_array, numbers_of_tensor
+from shapetrace.variables.sampling import Sample, layout_of, layout_of_items, read
+
+
+class Looking:
+    """How values are looked at."""
+
+    __slots__ = ("left", "tensors", "wants_numbers")
+
+    def __init__(self, tensors: Tensors | None, wants_numbers: bool) -> None:
+        self.tensors = tensors
+        self.wants_numbers = wants_numbers
+        """Whether numbers are kept, to tell how far apart they are."""
+        self.left = MOST_LOOKED_AT
+        """So many more values are looked at."""
+
+
+class Memory:
+    """What is remembered of a value."""
+
+    __slots__ = ("described",)
+    described: FollowedValue
+
+    def is_same(self, value: Any) -> bool:
+        """Whether it is still that value, and surely as it was."""
+        raise NotImplementedError
+
+    def is_of(self, value: Any) -> bool:
+        """Whether it is the same object, whatever has become of it."""
+        raise NotImplementedError
+
+
+class TensorMemory(Memory):
+    """A tensor."""
+
+    __slots__ = ("numbers", "reference", "sample", "strong", "tensors", "version")
+
+    def __init__(self, tensor: Any, tensors: Tensors, wants_numbers: bool = False) -> None:
+        self.tensors = tensors
+        self.strong: Any = None
+        self.reference: Any = None
+        if type(tensor) is tensors.tensor and not tensors.swaps_tensors():
+            self.reference = weakref.ref(tensor)
+        else:
+            self.strong = tensor
+        self.version = _version_of(tensor, tensors)
+        self.described = describe_tensor(tensor, tensors)
+        self.sample = sample_of_tensor(tensor, tensors)
+        self.numbers: Numbers | None = numbers_of_tensor(tensor, tensors) if wants_numbers else None
+
+    def is_of(self, value: Any) -> bool:
+        """Whether it is the same tensor."""
+        known = self.strong if self.reference is None else self.reference()
+        return known is value and known is not None
+
+    def is_same(self, value: Any) -> bool:
+        """Whether it is the same tensor, and nothing was written to it."""
+        if not self.is_of(value):
+            return False
+        version = _version_of(value, self.tensors)
+        if version is not None:
+            return version == self.version
+        if self.version is not None or describe_tensor(value, self.tensors) != self.described:
+            return False
+        return sample_of_tensor(value, self.tensors) == self.sample
+
+
+def _version_of(tensor: Any, tensors: Tensors) -> int | None:
+    try:
+        if tensors.function_modes() or type(tensor) not in tensors.plain:
+            with tensors.as_is():
+                version: int = tensors.version_of(tensor)
+                return version
+        return tensor._version  # type: ignore[no-any-return]
+    except RuntimeError:
+        return None
+
+
+def sample_of_tensor(tensor: Any, tensors: Tensors) -> Sample | None:
+    """Some bytes of a tensor; None where they are elsewhere, or laid out in another way."""
+    if type(tensor) not in tensors.plain:
+        return None
+    if tensors.function_modes():
+        with tensors.as_is():
+            return _sample_of_tensor(tensor, tensors)
+    return _sample_of_tensor(tensor, tensors)
+
+
+def _sample_of_tensor(tensor: Any, tensors: Tensors) -> Sample | None:
+    try:
+        if not tensor.is_cpu or tensor.layout is not tensors.strided or tensor.is_nested:
+            return None
+        if tensors.torch.is_transforming():
+            return None
+        size = tensor.element_size()
+        layout = layout_of_items(tensor.shape, tensor.stride(), size)
+        if layout.blocks:
+            reach = tensor.storage_offset() * size + layout.reach
+            if reach > tensor.untyped_storage().nbytes():
+                return None  # freed under it
+            address = tensors.address_of(tensor)
+            return read(address, layout) if address else None
+        return Sample(layout, b"")
+    except Exception:  # symbolic sizes, functorch's tensors, those without a storage
+        return None
+
+
+class ArrayMemory(Memory):
+    """A NumPy array."""
+
+    __slots__ = ("arrays", "numbers", "reference", "sample")
+
+    def __init__(self, array: Any, arrays: Any, wants_numbers: bool = False) -> None:
+        self.arrays = arrays
+        self.reference = weakref.ref(array)
+        self.described = describe_array(array, arrays)
+        self.sample = sample_of_array(array, arrays)
+        self.numbers: Numbers | None = numbers_of_array(array) if wants_numbers else None
+
+    def is_of(self, value: Any) -> bool:
+        """Whether it is the same array."""
+        return self.reference() is value and value is not None
+
+    def is_same(self, value: Any) -> bool:
+        """Whether it is the same array, with the same bytes where they are read."""
+        return (
+            self.is_of(value)
+            and sample_of_array(value, self.arrays) == self.sample
+            and describe_array(value, self.arrays) == self.described
+        )
+
+
+def sample_of_array(array: Any, arrays: Any) -> Sample | None:
+    """Some bytes of an array; None where these are references to objects."""
+    try:
+        dtype = arrays.dtype.__get__(array)
+        if dtype.hasobject:
+            return None
+        layout = layout_of(
+            arrays.shape.__get__(array), arrays.strides.__get__(array), dtype.itemsize
+        )
+        if not layout.blocks:
+            return Sample(layout, b"")
+        return read(arrays.__array_interface__.__get__(array)["data"][0], layout)
+    except Exception:
+        return None
+
+
+class PlainMemory(Memory):
+    """A number, a text or None."""
+
+    __slots__ = ("kind", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.kind, self.value = type(value), value
+        self.described = describe(value)
+
+    def is_of(self, value: Any) -> bool:
+        """Numbers have no identity."""
+        return False
+
+    def is_same(self, value: Any) -> bool:
+        """Whether it is of the same class and equal; a NaN is equal to itself here."""
+        known = self.value
+        if type(value) is not self.kind:
+            return False
+        if known is value:
+            return True
+        return bool(known == value) or (known != known and value != value)
+
+
+class ContainerMemory(Memory):
+    """A list, tuple, dictionary, set or dataclass."""
+
+    __slots__ = ("keys", "kind", "length", "parts", "reference")
+
+    def __init__(self, value: Any, held: Held, depth: int, look: Looking) -> None:
+        self.kind = type(value)
+        self.reference: Any = _weakly(value)
+        self.length = held.length
+        values = held.values[: max(look.left, 0)]
+        look.left -= len(values)
+        self.keys = None if held.keys is None else [*held.keys[: len(values)]]
+        self.parts: list[Memory] = [_remember(each, depth + 1, look) for each in values]
+        items = tuple([part.described.value for part in self.parts])
+        keys = None if self.keys is None else tuple(map(key_text, self.keys))
+        length = held.length if held.length > len(items) else None
+        self.described = FollowedValue(
+            followed.CONTAINER, Container(held.kind, items, keys, length)
+        )
+
+    def is_of(self, value: Any) -> bool:
+        """Whether it is the same container."""
+        known = self.reference
+        return known is not None and known() is value and value is not None
+
+    def is_same(self, value: Any) -> bool:
+        """Whether it holds the same values, as they were."""
+        if type(value) is not self.kind:
+            return False
+        held = held_container(value, self.kind, loaded_tensors())
+        if held is None or held.length != self.length or len(held.values) < len(self.parts):
+            return False
+        if not self.has_keys(held.keys):
+            return False
+        return all(map(_is_same, self.parts, held.values))
+
+    def has_keys(self, keys: list[Any] | None) -> bool:
+        """Whether these are the same keys, without asking them."""
+        known = self.keys
+        if known is None or keys is None:
+            return known is keys
+        return all(map(_is_same_key, known, keys))
+
+
+def _is_same(part: Memory, value: Any) -> bool:
+    return part.is_same(value)
+
+
+def _is_same_key(one: Any, other: Any) -> bool:
+    return one is other or (type(one) is type(other) and type(one) in PLAIN and bool(one == other))
+
+
+class SetMemory(Memory):
+    """A set: how many there are, and which plain ones."""
+
+    __slots__ = ("content", "kind", "length")
+
+    def __init__(self, value: Any, held: Held) -> None:
+        self.kind = type(value)
+        self.length = held.length
+        self.content = _plain_of(held)
+        self.described = describe(value)
+
+    def is_of(self, value: Any) -> bool:
+        """Sets are known by what is in them."""
+        return False
+
+    def is_same(self, value: Any) -> bool:
+        """Whether the same plain values are in it."""
+        if type(value) is not self.kind:
+            return False
+        held = held_container(value, self.kind, None)
+        if held is None or held.length != self.length:
+            return False
+        return self.length > len(held.values) or _plain_of(held) == self.content
+
+
+def _plain_of(held: Held) -> set[Any]:
+    return {each for each in held.values if type(each) in PLAIN and type(each) is not bytearray}
+
+
+class ObjectMemory(Memory):
+    """Any other object."""
+
+    __slots__ = ("reference", "strong")
+
+    def __init__(self, value: Any) -> None:
+        self.reference = _weakly(value)
+        self.strong = value if self.reference is None else None
+        self.described = describe_object(value)
+
+    def is_of(self, value: Any) -> bool:
+        """Whether it is the same object."""
+        known = self.strong if self.reference is None else self.reference()
+        return known is value and known is not None
+
+    def is_same(self, value: Any) -> bool:
+        """Whether it is the same object; what it does inside is its own."""
+        return self.is_of(value)
+
+
+def _weakly(value: Any) -> Any:
+    # Not for classes of the program's with a `__weakref__` of their own making.
+    try:
+        return weakref.ref(value)
+    except TypeError:
+        return None
+
+
+def remember(value: Any, wants_numbers: bool = False) -> Memory:
+    """Remember a value as it is now."""
+    tensors = loaded_tensors()
+    if tensors is not None and tensors.function_modes():
+        with tensors.as_is():
+            return _remember(value, 0, Looking(tensors, wants_numbers))
+    return _remember(value, 0, Looking(tensors, wants_numbers))
+
+
+def _remember(value: Any, depth: int, look: Looking) -> Memory:
+    kind = type(value)
+    if kind in PLAIN and kind is not bytearray:
+        return PlainMemory(value)
+    tensors = look.tensors
+    if tensors is not None and is_kind(kind, tensors.tensor):
+        return TensorMemory(value, tensors, look.wants_numbers)
+    arrays = array_type()
+    if arrays is not None and is_kind(kind, arrays):
+        return ArrayMemory(value, arrays, look.wants_numbers)
+    if depth < MOST_DEPTH:
+        held = held_container(value, kind, tensors)
+        if held is not None:
+            if is_kind(kind, set) or is_kind(kind, frozenset):
+                return SetMemory(value, held)
+            return ContainerMemory(value, held, depth, look)
+    if arrays is not None and kind.__module__ == "numpy" and hasattr(kind, "dtype"):
+        return NumberMemory(value)
+    return ObjectMemory(value)
+
+
+class NumberMemory(Memory):
+    """A number of NumPy's, by its bytes."""
+
+    __slots__ = ("content", "kind")
+
+    def __init__(self, value: Any) -> None:
+        self.kind = type(value)
+        self.content = value.tobytes()
+        self.described = describe(value)
+
+    def is_of(self, value: Any) -> bool:
+        """Numbers have no identity."""
+        return False
+
+    def is_same(self, value: Any) -> bool:
+        """Whether it has the same type and bytes."""
+        return type(value) is self.kind and value.tobytes() == self.content

@@ -1,0 +1,93 @@
+"""Numbers of a tensor or an array, kept where a tolerance is asked for."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final, NamedTuple
+
+from shapetrace.panes.reading import reason_not_to_read
+from shapetrace.variables.loaded import Tensors
+
+MOST_NUMBERS: Final = 1 << 16
+"""So many numbers are kept of each; of more, some that are spread over it."""
+
+
+class Numbers(NamedTuple):
+    """Some numbers, by the library that they are of."""
+
+    values: Any
+    """One row of ``float64``."""
+    is_torch: bool
+    total: int
+    """How many there were."""
+
+
+def numbers_of_tensor(tensor: Any, tensors: Tensors) -> Numbers | None:
+    """Numbers of a tensor; None where it is not read."""
+    torch = tensors.torch
+    if reason_not_to_read(tensor, torch) is not None:
+        return None
+    try:
+        with torch.unseen():
+            whole = torch.base.detach(tensor)
+            if whole.is_complex():
+                whole = torch.torch.view_as_real(whole)
+            part = whole[_steps(tuple(whole.shape))].reshape(-1)
+            return Numbers(part.to(torch.torch.float64, copy=True), True, whole.numel())
+    except Exception:
+        return None
+
+
+def numbers_of_array(array: Any) -> Numbers | None:
+    """Numbers of a NumPy array; None where it has none."""
+    numpy: Any = sys.modules["numpy"]
+    try:
+        whole = numpy.ndarray.view(array, numpy.ndarray)
+        if whole.dtype.kind not in "biufc":
+            return None
+        part = whole[_steps(whole.shape)].reshape(-1)
+        if part.dtype.kind == "c":
+            part = numpy.concatenate([part.real, part.imag])
+        with numpy.errstate(all="ignore"):
+            return Numbers(part.astype(numpy.float64, copy=True), False, int(whole.size))
+    except Exception:
+        return None
+
+
+def _steps(shape: tuple[int, ...]) -> tuple[slice, ...]:
+    """Slices that leave no more than so many items."""
+    excess = 1
+    for size in shape:
+        excess *= size
+    excess = -(-excess // MOST_NUMBERS)
+    steps = [1] * len(shape)
+    for axis in sorted(range(len(shape)), key=lambda axis: -shape[axis]):
+        if excess <= 1:
+            break
+        steps[axis] = max(min(shape[axis], excess), 1)
+        excess = -(-excess // steps[axis])
+    return tuple(slice(None, None, step) for step in steps)
+
+
+def is_within(before: Numbers | None, after: Numbers | None, tolerance: float) -> bool | None:
+    """Whether no two numbers are further apart; None where that cannot be told."""
+    if before is None or after is None:
+        return None
+    if before.is_torch is not after.is_torch or before.total != after.total:
+        return None
+    one, other = before.values, after.values
+    if one.shape != other.shape:
+        return None
+    if not before.is_torch:
+        numpy: Any = sys.modules["numpy"]
+        with numpy.errstate(all="ignore"):
+            near = numpy.abs(one - other) <= tolerance
+        return bool((near | (one == other) | ((one != one) & (other != other))).all())
+    from shapetrace.variables.loaded import loaded_tensors
+
+    tensors = loaded_tensors()
+    assert tensors is not None
+    with tensors.torch.unseen():
+        near = (one - other).abs() <= tolerance
+        same = near | (one == other) | (one.ne(one) & other.ne(other))
+        return bool(same.all())

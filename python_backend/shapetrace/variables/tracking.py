@@ -1,0 +1,172 @@
+"""Having functions followed: once each, whoever asks for it, and until it is stopped.
+
+A function stays the object that it was, and is found where it was: only its code is another. Of
+functions that are made anew in each call of another one, the code with hooks is made once.
+"""
+
+from __future__ import annotations
+
+import threading
+import types
+import weakref
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from shapetrace._errors import CannotFollowError
+from shapetrace.events.followed import FollowingNote
+from shapetrace.instrument import Following, Interest, follow
+from shapetrace.instrument.scopes import variables_of
+from shapetrace.instrument.source import source_of
+from shapetrace.variables.listening import Followed, FunctionListener
+from shapetrace.variables.names import never_assigned
+from shapetrace.variables.outlets import Outlet, Outlets, Printing
+
+_LOCK: Final = threading.RLock()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What somebody wants to hear of a function."""
+
+    everything: tuple[Followed, ...]
+    outlets: tuple[Outlet, ...]
+    stats: bool = False
+    """Whether statistics of arguments and results are wanted too."""
+
+
+class Tracking:
+    """One request that is being served."""
+
+    def __init__(self, subject: _Subject, function: types.FunctionType, request: Request) -> None:
+        self.request = request
+        self._subject: _Subject | None = subject
+        self._function = weakref.ref(function)
+
+    def stop(self) -> None:
+        """No longer follow; the last one gives the function its own code back."""
+        with _LOCK:
+            subject, self._subject = self._subject, None
+            function = self._function()
+            if subject is not None and function is not None:
+                subject.remove(self, function)
+
+    def __enter__(self) -> Tracking:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+
+def track(function: Callable[..., Any], request: Request) -> Tracking:
+    """Follow a function that was defined with ``def``."""
+    if not isinstance(function, types.FunctionType):
+        raise CannotFollowError(f"{function!r} is not a function that was defined in Python")
+    with _LOCK:
+        subject = _subjects.get(function)
+        if subject is None:
+            subject = _Subject(function)
+        tracking = Tracking(subject, function, request)
+        subject.add(tracking, function)
+        return tracking
+
+
+class _Subject:
+    """A function that is followed, for all who want to hear of it."""
+
+    def __init__(self, function: types.FunctionType) -> None:
+        self._code: Final = function.__code__
+        self._trackings: list[Tracking] = []
+        self._following: Following | None = None
+        self._is_shared = "<locals>" in function.__qualname__
+
+    def add(self, tracking: Tracking, function: types.FunctionType) -> None:
+        self._apply([*self._trackings, tracking], function)
+
+    def remove(self, tracking: Tracking, function: types.FunctionType) -> None:
+        self._apply([each for each in self._trackings if each is not tracking], function)
+
+    def _apply(self, trackings: list[Tracking], function: types.FunctionType) -> None:
+        request = _merged([each.request for each in trackings])
+        if self._is_shared:
+            code = self._code if not trackings else _shared_code(function, self._code, request)
+            function.__code__ = code
+        else:
+            following = _follow(function, self._code, request) if trackings else None
+            former, self._following = self._following, following
+            if former is not None:
+                former.stop()
+        if trackings:
+            _subjects[function] = self
+        else:
+            _subjects.pop(function, None)
+        self._trackings = trackings
+
+
+_subjects: Final[weakref.WeakKeyDictionary[types.FunctionType, _Subject]] = (
+    weakref.WeakKeyDictionary()
+)
+_shared: Final[dict[object, tuple[types.FunctionType, Request]]] = {}
+"""Functions of which only the code is used: that of functions in functions, made once. With what
+was asked for, so that what it is known by stays its own."""
+
+
+def _merged(requests: Iterable[Request]) -> Request:
+    everything: dict[str, Followed] = {}
+    outlets: list[Outlet] = []
+    stats = False
+    for request in requests:
+        for each in request.everything:
+            known = everything.get(each.name.text)
+            if known is None or (known.tolerance is None and each.tolerance is not None):
+                everything[each.name.text] = each
+        outlets += [each for each in request.outlets if not _is_in(each, outlets)]
+        stats = stats or request.stats
+    return Request(tuple(everything.values()), tuple(outlets), stats)
+
+
+def _is_in(outlet: Outlet, outlets: list[Outlet]) -> bool:
+    return any(
+        each is outlet
+        or (isinstance(each, Printing) and isinstance(outlet, Printing) and each == outlet)
+        for each in outlets
+    )
+
+
+def _shared_code(
+    function: types.FunctionType, code: types.CodeType, request: Request
+) -> types.CodeType:
+    outlets = tuple(each if isinstance(each, Printing) else id(each) for each in request.outlets)
+    key = (code, function.__qualname__, request.everything, request.stats, outlets)
+    found = _shared.get(key)
+    if found is None:
+        # It has the cells of nobody, so that nothing is kept alive by it.
+        cells = tuple(types.CellType() for _ in code.co_freevars)
+        known = types.FunctionType(code, function.__globals__, function.__name__, None, cells)
+        known.__qualname__ = function.__qualname__
+        known.__module__ = function.__module__
+        _follow(known, code, request)
+        found = _shared[key] = (known, request)
+    return found[0].__code__
+
+
+def _follow(function: types.FunctionType, code: types.CodeType, request: Request) -> Following:
+    outlets = Outlets(request.outlets)
+    definition = source_of(function, code).definition
+    known = frozenset(variables_of(definition).names)
+    for each in request.everything:
+        text = never_assigned(each.name, known, function.__qualname__)
+        if text is not None:
+            outlets.tell(
+                FollowingNote(text, function.__qualname__, code.co_filename, definition.lineno)
+            )
+    listener = FunctionListener(
+        code,
+        function.__qualname__,
+        definition.lineno,
+        request.everything,
+        outlets,
+        request.stats,
+    )
+    names = frozenset(each.name.root for each in request.everything)
+    return follow(function, Interest(names, True), listener)

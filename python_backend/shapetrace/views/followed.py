@@ -1,0 +1,266 @@
+"""What following tells, as a tree of calls.
+
+┌── Dataset.transform  data.py:40, called from Dataset.__getitem__ data.py:28
+├─ in   video  u8[73,3,720,720]
+├─ data.py:45  video  u8[73,3,720,720] → f32[3,73,384,544]
+│   ┌── resize  data.py:60, called from Dataset.transform data.py:46
+│   ├─ in   frames  f32[3,73,384,544]
+│   └─ out  f32[3,73,224,224]  3.1 ms
+└─ out  f32[3,73,224,224]  12.3 ms
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+
+from shapetrace.events import followed
+from shapetrace.events.followed import (
+    CallBegan,
+    CallEnded,
+    FollowedEvent,
+    FollowedStatistics,
+    FollowedValue,
+    NamedValue,
+    VariableChanged,
+)
+from shapetrace.events.model import Tensor
+from shapetrace.views.shapes import cut_end, value_text
+from shapetrace.views.styled import Line, Span, StyledText, line_cells, printable
+
+GUIDE = "│   "
+_LEAST_VALUE = 24
+"""A value has at least so many columns, however deep its call is."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedOptions:
+    """How events shall be shown."""
+
+    width: int = 80
+    base: str | None = None
+    """The directory that files below it are named relative to."""
+
+
+def event_text(event: FollowedEvent, options: FollowedOptions) -> StyledText:
+    """The lines that tell of one event."""
+    if isinstance(event, CallBegan):
+        return StyledText(tuple(_began(event, options)))
+    if isinstance(event, VariableChanged):
+        return StyledText(tuple(_changed(event, options)))
+    if isinstance(event, CallEnded):
+        return StyledText((_ended(event, options),))
+    place = ""
+    if event.file is not None:
+        place = f"{place_text(event.file, event.line, options.base)}: "
+    text = printable(f"shapetrace: {place}{event.text}")
+    return StyledText((((text, "note"),),))
+
+
+def _began(event: CallBegan, options: FollowedOptions) -> list[Line]:
+    start = _start(event.thread, event.depth)
+    head: list[Span] = [
+        *start,
+        ("┌── ", "guide"),
+        (printable(event.function), "call"),
+        (f"  {place_text(event.file, event.line, options.base)}", "location"),
+    ]
+    if event.flavor == "module":
+        head[-2:] = [(place_text(event.file, None, options.base), "call")]
+    elif event.flavor != "function":
+        head.append((f" {event.flavor}", "note"))
+    if event.callers and event.flavor != "module":
+        caller = event.callers[0]
+        by = f"{caller.function} " if caller.function != "<module>" else ""
+        where = place_text(caller.file, caller.line, options.base)
+        called: Span = (f", called from {printable(by)}{where}", "location")
+        if line_cells([*head, called]) <= options.width:
+            head.append(called)
+        else:
+            short: Span = (f", called from {where}", "location")
+            if line_cells([*head, short]) <= options.width:
+                head.append(short)
+    lines: list[Line] = [tuple(head)]
+    for argument in event.arguments:
+        if not _is_worth_showing(argument):
+            continue
+        name = printable(argument.name)
+        left: list[Span] = [*start, ("├─ ", "guide"), ("in   ", "role"), (name, "name"), _GAP]
+        lines.append((*left, *_value(argument.value, _room(left, options))))
+        lines += _statistics(argument.value, start, options)
+    return lines
+
+
+_GAP: Span = ("  ", None)
+
+
+def _is_worth_showing(argument: NamedValue) -> bool:
+    """Not ``self`` and ``cls``, of which only the class is known."""
+    is_object = argument.value.kind == followed.OTHER and not argument.followed
+    return not (is_object and argument.name in ("self", "cls"))
+
+
+def _changed(event: VariableChanged, options: FollowedOptions) -> list[Line]:
+    start = _start(event.thread, event.depth)
+    where = place_text(event.file, event.line, None)
+    left: list[Span] = [
+        *start,
+        ("├─ ", "guide"),
+        (where, "location"),
+        _GAP,
+        (printable(event.name), "name"),
+    ]
+    if not event.parts:
+        lines: list[Line] = [
+            (*left, _GAP, *_change(event.before, event.after, event.differs, left, options))
+        ]
+        lines += _statistics(event.after, start, options)
+        return lines
+    lines = []
+    for part in event.parts:
+        whole: list[Span] = [*left, (printable(part.path), "name")]
+        change = _change(part.before, part.after, part.differs, whole, options)
+        lines.append((*whole, _GAP, *change))
+    if event.more_parts:
+        lines.append((*left, (f"  and {event.more_parts} more", "note")))
+    return lines
+
+
+_WORDS = {
+    followed.VALUES: "values changed",
+    followed.WRITTEN: "written in place",
+    followed.ASSIGNED: "assigned",
+    followed.TOLERANCE: "within tolerance",
+    followed.ITEMS: "items changed",
+    followed.KIND: "another object",
+}
+
+
+def _change(
+    before: FollowedValue | None,
+    after: FollowedValue | None,
+    differs: tuple[str, ...],
+    left: list[Span],
+    options: FollowedOptions,
+) -> list[Span]:
+    room = _room(left, options)
+    if after is None:
+        return [("removed", "note")]
+    if before is None:
+        return _value(after, room)
+    words = [_WORDS[each] for each in differs if each in (followed.VALUES, followed.TOLERANCE)]
+    one, other = _short(before), _short(after)
+    if followed.KIND in differs and one == other:
+        one, other = f"{one} {_class_of(before)}", f"{other} {_class_of(after)}"
+    if one == other:
+        if not words:
+            words = [_WORDS.get(each, each) for each in differs]
+        note = f"  {', '.join(words)}"
+        return [*_value(after, max(room - len(note), _LEAST_VALUE)), (note, "note")]
+    note = f"  {', '.join(words)}" if words and before.kind != followed.SCALAR else ""
+    half = max((room - 3 - len(note)) // 2, _LEAST_VALUE)
+    spare = max(half - len(one), 0)
+    first = cut_end(one, max(half, room - 3 - len(note) - len(other)))
+    second = cut_end(other, half + spare)
+    spans: list[Span] = [
+        (printable(first), "shape"),
+        (" → ", "guide"),
+        (printable(second), "shape"),
+    ]
+    if note:
+        spans.append((note, "note"))
+    return spans
+
+
+@lru_cache(maxsize=2048)
+def _short(value: FollowedValue) -> str:
+    return value_text(value.value)
+
+
+def _class_of(value: FollowedValue) -> str:
+    return value.value.kind if isinstance(value.value, Tensor) else value.kind
+
+
+def _ended(event: CallEnded, options: FollowedOptions) -> Line:
+    left: list[Span] = [*_start(event.thread, event.depth), ("└─ ", "guide")]
+    time: Span = (f"  {seconds_text(event.seconds)}", "count")
+    if event.outcome == "raised":
+        where = place_text(event.file, event.line, options.base)
+        what = f"raised {event.error}" if event.error else "raised"
+        return (*left, (what, "error"), (f" at {where}", "location"), time)
+    if event.flavor == "module":
+        return (*left, ("ended", "note"), time)
+    if event.outcome == "closed" or event.value is None:
+        return (*left, (f"{event.flavor} closed", "note"), time)
+    if "generator" in event.flavor:
+        return (*left, (f"{event.flavor} ended", "note"), time)
+    left.append(("out  ", "role"))
+    room = _room(left, options) - len(time[0])
+    return (*left, *_value(event.value, max(room, _LEAST_VALUE)), time)
+
+
+def _value(value: FollowedValue, room: int) -> list[Span]:
+    text = _short(value)
+    if len(text) > room:
+        text = value_text(value.value, max(room, _LEAST_VALUE))
+    spans: list[Span] = [(printable(text), "shape")]
+    kind = value.value.kind if isinstance(value.value, Tensor) else ""
+    if kind not in ("", "Tensor", "Parameter", "ndarray") and len(text) + len(kind) + 2 <= room:
+        spans.append((f"  {printable(kind)}", "class"))
+    return spans
+
+
+def _statistics(value: FollowedValue, start: list[Span], options: FollowedOptions) -> list[Line]:
+    if value.statistics is None:
+        return []
+    text = statistics_text(value.statistics)
+    return [(*start, ("│    ", "guide"), (text, "detail"))]
+
+
+def statistics_text(found: FollowedStatistics) -> str:
+    """``min -2.1 · max 2.6 · mean 0.01 · 3 nan``."""
+    if found.reason is not None:
+        return found.reason
+    facts = []
+    if found.true is not None:
+        facts.append(f"{found.true:,} of {found.seen:,} true")
+    elif found.low is not None and found.high is not None and found.mean is not None:
+        facts += [f"min {found.low:.4g}", f"max {found.high:.4g}", f"mean {found.mean:.4g}"]
+    if found.not_numbers:
+        facts.append(f"{found.not_numbers:,} nan")
+    if found.infinite:
+        facts.append(f"{found.infinite:,} inf")
+    if found.seen < found.total:
+        facts.append(f"seen {found.seen:,} of {found.total:,}")
+    return " · ".join(facts)
+
+
+def _room(left: list[Span], options: FollowedOptions) -> int:
+    return max(options.width - line_cells(left), _LEAST_VALUE)
+
+
+def _start(thread: str | None, depth: int) -> list[Span]:
+    guides: Span = (GUIDE * depth, "guide")
+    if thread is None:
+        return [guides]
+    return [(f"[{printable(thread)}] ", "note"), guides]
+
+
+@lru_cache(maxsize=4096)
+def place_text(file: str, line: int | None, base: str | None) -> str:
+    """``data.py:45``; with folders where a base is given and the file is below it."""
+    name = os.path.basename(file)
+    if base is not None and file.startswith(os.path.join(base, "")):
+        relative = os.path.relpath(file, base)
+        name = relative if len(relative) <= 32 else name
+    return printable(name if line is None else f"{name}:{line}")
+
+
+def seconds_text(seconds: float) -> str:
+    """``12.3 ms``."""
+    if seconds >= 1:
+        return f"{seconds:.2f} s"
+    if seconds >= 0.001:
+        return f"{seconds * 1000:.1f} ms"
+    return f"{seconds * 1_000_000:.0f} µs"
