@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from shapetrace.capture.results import ResultEntry
     from shapetrace.capture.saving import Variable
     from shapetrace.capture.tracer import ModelTracer
+    from shapetrace.compat.tensor_tracker import (
+        _log_change,
+        auto_diff,
+        h4logger,
+        log2file,
+        logger,
+        var_tracker,
+    )
     from shapetrace.compat.torch_code_tracing import TracingMode
     from shapetrace.compat.tracy_nn import Tracer, trace_model
     from shapetrace.recording import LiveRecording, Recording, load, trace
@@ -50,11 +58,17 @@ __all__ = [
     "TracingMode",
     "Variable",
     "__version__",
+    "_log_change",
+    "auto_diff",
+    "h4logger",
     "load",
+    "log2file",
+    "logger",
     "stack_padded_tensors",
     "stack_tensors",
     "trace",
     "trace_model",
+    "var_tracker",
 ]
 
 _HOMES = {
@@ -72,11 +86,17 @@ _HOMES = {
     "Tracer": "compat.tracy_nn",
     "TracingMode": "compat.torch_code_tracing",
     "Variable": "capture.saving",
+    "_log_change": "compat.tensor_tracker",
+    "auto_diff": "compat.tensor_tracker",
+    "h4logger": "compat.tensor_tracker",
     "load": "recording",
+    "log2file": "compat.tensor_tracker",
+    "logger": "compat.tensor_tracker",
     "stack_padded_tensors": "capture.callbacks",
     "stack_tensors": "capture.callbacks",
     "trace": "recording",
     "trace_model": "compat.tracy_nn",
+    "var_tracker": "compat.tensor_tracker",
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, overload
 
 from shapetrace._errors import CannotFollowError
 from shapetrace.variables.listening import Followed
+from shapetrace.variables.logs import event_to_logger
 from shapetrace.variables.names import parse_name
 from shapetrace.variables.outlets import TO_STDOUT, Outlet, Printing
 from shapetrace.variables.tracking import Request, track
@@ -68,12 +69,10 @@ def var_tracker(
 def _outlets(file: Any, handler: Outlet | None) -> tuple[Outlet, ...]:
     if handler is not None and not callable(handler):
         raise TypeError(f"handler is to be a function, not {type(handler).__name__}")
-    printing = (
-        ()
-        if file is None and handler is not None
-        else (TO_STDOUT if file is None else Printing(file),)
-    )
-    return (*printing, *(() if handler is None else (handler,)))
+    outlets: list[Outlet] = []
+    if file is not None or handler is None:
+        outlets = [TO_STDOUT if file is None else Printing(file), event_to_logger]
+    return (*outlets, handler) if handler is not None else tuple(outlets)
 
 
 def _decorated(decorated: Function, request: Request) -> Function:

@@ -43,14 +43,19 @@ class Printing:
 
     def __call__(self, event: FollowedEvent) -> None:
         """Print an event."""
+        if self._is_ready():
+            self.show(event_text(event, self._options))
+
+    def show(self, text: StyledText) -> None:
+        """Print lines."""
+        if text.lines and self._is_ready():
+            write(self._known, text, self._color, self._encoding)
+
+    def _is_ready(self) -> bool:
         stream = sys.stdout if self.stream is None else self.stream
-        if stream is None:
-            return
         if stream is not self._known:
             self._look_at(stream)
-        text = event_text(event, self._options)
-        if text.lines:
-            write(stream, text, self._color, self._encoding)
+        return stream is not None
 
     def _look_at(self, stream: Any) -> None:
         self._known = stream

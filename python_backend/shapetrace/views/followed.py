@@ -26,7 +26,7 @@ from shapetrace.events.followed import (
     VariableChanged,
 )
 from shapetrace.events.model import Tensor
-from shapetrace.views.shapes import cut_end, value_text
+from shapetrace.views.shapes import value_text
 from shapetrace.views.styled import Line, Span, StyledText, line_cells, printable
 
 GUIDE = "│   "
@@ -56,6 +56,24 @@ def event_text(event: FollowedEvent, options: FollowedOptions) -> StyledText:
         place = f"{place_text(event.file, event.line, options.base)}: "
     text = printable(f"shapetrace: {place}{event.text}")
     return StyledText((((text, "note"),),))
+
+
+def looked_at(where: str, values: list[NamedValue], indent: str = "") -> StyledText:
+    """One line for each value that somebody had looked at."""
+    lines: list[Line] = []
+    for each in values:
+        spans: list[Span] = [
+            (printable(indent), "guide"),
+            ("├─ ", "guide"),
+            (f"{printable(where)}  ", "call"),
+            (printable(each.name), "name"),
+            _GAP,
+            (_short(each.value), "shape"),
+        ]
+        if each.value.statistics is not None:
+            spans.append((f"  {statistics_text(each.value.statistics)}", "detail"))
+        lines.append(tuple(spans))
+    return StyledText(tuple(lines))
 
 
 def _began(event: CallBegan, options: FollowedOptions) -> list[Line]:
@@ -151,8 +169,10 @@ def _change(
         return _value(after, room)
     words = [_WORDS[each] for each in differs if each in (followed.VALUES, followed.TOLERANCE)]
     one, other = _short(before), _short(after)
+    names = ("", "")
     if followed.KIND in differs and one == other:
-        one, other = f"{one} {_class_of(before)}", f"{other} {_class_of(after)}"
+        names = (f" {_class_of(before)}", f" {_class_of(after)}")
+        one, other = one + names[0], other + names[1]
     if one == other:
         if not words:
             words = [_WORDS.get(each, each) for each in differs]
@@ -161,8 +181,8 @@ def _change(
     note = f"  {', '.join(words)}" if words and before.kind != followed.SCALAR else ""
     half = max((room - 3 - len(note)) // 2, _LEAST_VALUE)
     spare = max(half - len(one), 0)
-    first = cut_end(one, max(half, room - 3 - len(note) - len(other)))
-    second = cut_end(other, half + spare)
+    first = _fit(before, names[0], max(half, room - 3 - len(note) - len(other)))
+    second = _fit(after, names[1], half + spare)
     spans: list[Span] = [
         (printable(first), "shape"),
         (" → ", "guide"),
@@ -176,6 +196,11 @@ def _change(
 @lru_cache(maxsize=2048)
 def _short(value: FollowedValue) -> str:
     return value_text(value.value)
+
+
+def _fit(value: FollowedValue, name: str, length: int) -> str:
+    whole = _short(value) + name
+    return whole if len(whole) <= length else value_text(value.value, length)
 
 
 def _class_of(value: FollowedValue) -> str:

@@ -1,0 +1,122 @@
+"""``logger`` and its handlers: one file for each process and thread, made when first written to.
+
+    logger.addHandler(h4logger())        under ./shapetrace-logs, or where it is told to
+    log2file("frames", 73)               prints it, too
+
+Where files go: what ``h4logger(folder)`` says, else the environment's ``SHAPETRACE_LOGS``, else
+``shapetrace-logs`` in the directory that the program was in when the first file was needed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Final, TextIO
+
+from shapetrace.events.followed import FollowedEvent
+from shapetrace.variables.outlets import write
+from shapetrace.views.followed import FollowedOptions, event_text
+from shapetrace.views.styled import StyledText, unstyled
+
+FOLDER: Final = "shapetrace-logs"
+VARIABLE: Final = "SHAPETRACE_LOGS"
+WIDTH: Final = 120
+"""Columns of the lines in files."""
+_FORMAT: Final = "%(asctime)s - %(levelname)s - %(message)s"
+
+logger: Final = logging.getLogger("shapetrace.variables")
+"""What is told of followed functions goes here too, once it has a handler."""
+logger.setLevel(logging.INFO)
+logger.propagate = False
+
+
+class FileForEach(logging.Handler):
+    """Writes to a file of its own for each process and thread."""
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        super().__init__(logging.INFO)
+        self.setFormatter(logging.Formatter(_FORMAT))
+        self._folder = None if folder is None else Path(folder).absolute()
+        self._files: dict[tuple[int, int], TextIO] = {}
+
+    @property
+    def folder(self) -> Path:
+        """Where files are made."""
+        if self._folder is None:
+            self._folder = Path(os.environ.get(VARIABLE) or FOLDER).absolute()
+        return self._folder
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record to the file of this thread."""
+        try:
+            text = self.format(record)
+            # What a fork has copied is the parent's, and is told apart by the process.
+            key = (os.getpid(), threading.get_ident())
+            file = self._files.get(key)
+            if file is None:
+                file = self._files[key] = self._opened(*key)
+            file.write(f"{text}\n")
+            file.flush()
+        except Exception:
+            self.handleError(record)
+
+    def _opened(self, process: int, thread: int) -> TextIO:
+        for key in [each for each in self._files if not _is_running(each)]:
+            if key[0] == process:
+                self._files[key].close()
+            del self._files[key]
+        self.folder.mkdir(parents=True, exist_ok=True)
+        name = f"process_{process}_thread_{thread}.log"
+        return (self.folder / name).open("a", encoding="utf-8", errors="backslashreplace")
+
+    def close(self) -> None:
+        """Close the files of this process."""
+        for (process, _), file in self._files.items():
+            if process == os.getpid():
+                file.close()
+        self._files.clear()
+        super().close()
+
+
+def _is_running(key: tuple[int, int]) -> bool:
+    """Whether a thread of this process is still there."""
+    return key[0] == os.getpid() and key[1] in sys._current_frames()
+
+
+def h4logger(folder: str | os.PathLike[str] | None = None) -> logging.Handler:
+    """A handler that writes one file for each process and thread; none is made before it writes."""
+    return FileForEach(folder)
+
+
+_default: logging.Handler | None = None
+
+
+def log2file(*messages: object) -> None:
+    """Print a message and write it to this thread's file, with the time."""
+    global _default
+    text = " ".join(map(str, messages))
+    write(sys.stdout, unstyled(text), False, getattr(sys.stdout, "encoding", None))
+    if not any(isinstance(each, FileForEach) for each in logger.handlers):
+        if _default is None:
+            _default = h4logger()
+        logger.addHandler(_default)
+    logger.info("%s", text)
+
+
+def event_to_logger(event: FollowedEvent) -> None:
+    """An outlet: what is printed goes to the logger too, where somebody has given it a handler."""
+    if logger.handlers and logger.isEnabledFor(logging.INFO):
+        to_logger(event_text(event, _OPTIONS))
+
+
+def to_logger(text: StyledText) -> None:
+    """Log lines, where the logger has a handler."""
+    if logger.handlers:
+        for line in text.plain().splitlines():
+            logger.info("%s", line)
+
+
+_OPTIONS: Final = FollowedOptions(WIDTH)
