@@ -16,6 +16,7 @@ from typing import Any, Final
 from shapetrace._errors import CannotFollowError
 from shapetrace.events.followed import FollowingNote
 from shapetrace.instrument import Following, Interest, follow
+from shapetrace.instrument.modules import origin_of
 from shapetrace.instrument.scopes import variables_of
 from shapetrace.instrument.source import source_of
 from shapetrace.variables.listening import Followed, FunctionListener
@@ -152,6 +153,8 @@ def _shared_code(
 
 def _follow(function: types.FunctionType, code: types.CodeType, request: Request) -> Following:
     outlets = Outlets(request.outlets)
+    # Where what loads its module has given it hooks, these say nothing of its source.
+    code = origin_of(code).code
     definition = source_of(function, code).definition
     known = frozenset(variables_of(definition).names)
     for each in request.everything:

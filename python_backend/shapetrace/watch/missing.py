@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from shapetrace.instrument.modules import definitions
+from shapetrace.instrument.modules import MODULE, definitions
 from shapetrace.instrument.scopes import assigned
 from shapetrace.instrument.source import parsed
 from shapetrace.watch.wanted import Wanted
@@ -58,21 +58,27 @@ def line_of_missing(
             near = difflib.get_close_matches(wanted.function, sorted(functions), 1)
             return f"{said}; did you mean {near[0]}?" if near else said
         known = [each for each in known if wanted.is_in(each[0].function, each[2])]
-    where = f"{wanted.function} does not assign" if wanted.function else "nothing that was loaded"
-    said = (
-        f"{where} {wanted.name.text!r}"
-        if wanted.function
-        else f"{where} assigns {wanted.name.text!r}"
-    )
+    name = wanted.name.text
     if not wanted.is_variable and any(wanted.root in names for _, names, _ in known):
-        return f"{said}, nor mentions it where {wanted.root!r} has a value"
-    where_assigned = {name: (place, names[name]) for place, names, _ in known for name in names}
+        said = "nothing that was loaded mentions"
+        if wanted.function is not None:
+            said = f"{wanted.function} does not mention"
+        return f"{said} {name!r} where {wanted.root} has a value"
+    said = f"nothing that was loaded assigns {name!r}"
+    if wanted.function is not None:
+        said = f"{wanted.function} does not assign {name!r}"
+    where_assigned: dict[str, tuple[Place, int]] = {}
+    for place, names, _ in known:
+        for each, line in names.items():
+            where_assigned.setdefault(each, (place, line))
     near = difflib.get_close_matches(wanted.root, sorted(where_assigned), 1)
     if not near:
         return said
     place, line = where_assigned[near[0]]
     at = f"{os.path.basename(place.file)}:{line}"
-    return f"{said}; did you mean {near[0]} (in {place.function}, {at})?"
+    if place.function != MODULE:
+        at = f"in {place.function}, {at}"
+    return f"{said}; did you mean {near[0]} ({at})?"
 
 
 def _variables(
