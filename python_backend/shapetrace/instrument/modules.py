@@ -52,7 +52,7 @@ class FollowedModule:
     """The code of a module that is to run in place of its own."""
 
     code: types.CodeType
-    followings: tuple[Following, ...]
+    followings: tuple[tuple[Listener, Following], ...]
     problems: tuple[tuple[str, str], ...]
     """Functions that cannot be followed, and why."""
 
@@ -101,7 +101,7 @@ def follow_module(
             return FollowedModule(code, (), ((MODULE, _NOT_WHAT_RUNS),))
         found = attempt.code()
         if found is not None:
-            followings = tuple(one for each in attempt.chosen for one in each.followings)
+            followings = tuple(one for each in attempt.chosen for one in each.heard)
             return FollowedModule(found, followings, tuple(refused.items()))
 
 
@@ -111,7 +111,11 @@ class _Chosen(NamedTuple):
     own: types.CodeType
     around: tuple[_Scope, ...]
     """The functions and classes that it is defined in, and itself, the outermost first."""
-    followings: list[Following]
+    heard: list[tuple[Listener, Following]]
+
+    @property
+    def followings(self) -> list[Following]:
+        return [following for _, following in self.heard]
 
 
 class _Attempt:
@@ -192,7 +196,7 @@ class _Attempt:
         return compiled(self._tree, self._original.co_filename, self._original.co_flags)
 
     def _rewrite(self, chosen: _Chosen) -> None:
-        _, definition, own, _, followings = chosen
+        definition, own, followings = chosen.definition, chosen.own, chosen.followings
         stand_in = _stand_in(own, self._module)
         names = wanted_by(followings)
         returns = any(each.interest.returns for each in followings)
@@ -333,8 +337,8 @@ def _is_future(node: ast.stmt) -> bool:
     return isinstance(node, ast.ImportFrom) and node.module == "__future__"
 
 
-def _followings(choice: Choice) -> list[Following]:
-    return [Following(*each, _nothing) for each in choice]
+def _followings(choice: Choice) -> list[tuple[Listener, Following]]:
+    return [(listener, Following(interest, listener, _nothing)) for interest, listener in choice]
 
 
 def _nothing(following: Following) -> None:

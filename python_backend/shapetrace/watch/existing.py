@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from shapetrace._errors import CannotFollowError
 from shapetrace.instrument import Following, follow
-from shapetrace.instrument.interface import Interest
+from shapetrace.instrument.interface import Interest, Listener
 from shapetrace.instrument.modules import Choice, Choose, nested_definitions, origin_of
 from shapetrace.instrument.source import source_of
 
@@ -27,12 +27,12 @@ def functions_in(is_users: Callable[[str, str], bool]) -> Iterator[types.Functio
 
 def follow_existing(
     function: types.FunctionType, roots: frozenset[str], choose: Choose
-) -> tuple[list[Following], str | None]:
+) -> tuple[list[tuple[Listener, Following]], str | None]:
     """Follow a function and what it defines, as it is chosen; and why not all, if so."""
     code = origin_of(function.__code__).code
     if not roots & variables_in(code):
         return [], None
-    found: list[Following] = []
+    found: list[tuple[Listener, Following]] = []
     problem: str | None = None
     try:
         definition = source_of(function, code).definition
@@ -43,7 +43,7 @@ def follow_existing(
         for interest, listener in choice:
             nested = Interest(interest.names, interest.returns, way)
             try:
-                found.append(follow(function, nested, listener))
+                found.append((listener, follow(function, nested, listener)))
             except CannotFollowError as error:
                 problem = str(error)
     return found, problem

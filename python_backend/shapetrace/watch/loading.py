@@ -11,7 +11,7 @@ import importlib.machinery
 import importlib.util
 import runpy
 import zipimport
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CodeType
 from typing import Any, Final, Protocol, TypeAlias, cast
 
@@ -29,8 +29,10 @@ class _Loader(Protocol):
 class Loading:
     """What python loads, from when this is begun until it is ended."""
 
-    def __init__(self, prepare: Prepare) -> None:
+    def __init__(self, prepare: Prepare, runners: Iterable[Any] = ()) -> None:
+        """``runners`` are modules that run scripts as ``runpy`` does."""
         self._prepare: Final = prepare
+        self._runners: Final = (runpy, *runners)
         self._undo: Final[list[Callable[[], None]]] = []
 
     def begin(self) -> None:
@@ -40,7 +42,9 @@ class Loading:
         self._replace(source_loader, "get_code", self._of_loader)
         self._replace(zipimport.zipimporter, "get_code", self._of_loader)
         # What `run_path` runs, and with it a child process that is started anew.
-        self._replace(runpy, "_get_code_from_file", self._of_file)
+        for runner in self._runners:
+            if hasattr(runner, "_get_code_from_file"):
+                self._replace(runner, "_get_code_from_file", self._of_file)
 
     def end(self) -> None:
         """Put back what was there."""

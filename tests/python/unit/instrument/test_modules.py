@@ -43,7 +43,7 @@ def run(
     assert len(module.followings) == len(functions)
     namespace: dict[str, Any] = {"__name__": "followed"}
     exec(module.code, namespace)
-    assert [each.error for each in module.followings] == [None] * len(functions)
+    assert [each.error for _, each in module.followings] == [None] * len(functions)
     return listeners, namespace
 
 
@@ -171,7 +171,7 @@ def test_a_function_whose_followings_have_stopped_is_followed_alone() -> None:
     assert module is not None
     namespace: dict[str, Any] = {"__name__": "followed"}
     exec(module.code, namespace)
-    for following in module.followings:
+    for _, following in module.followings:
         following.stop()
     also = Heard()
     with follow(namespace["f"], Interest(None, returns=False), also):
