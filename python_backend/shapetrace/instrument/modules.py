@@ -251,6 +251,8 @@ class ModuleRewriting(Rewriting):
         body, _ = self._block(self._definition.body, frozenset())
         if self._tells_end:
             body.append(self._hooks.operation(Leaving(self._plan), NOWHERE))
+        # Not around once more, to where it begins.
+        body.append(ast.Break(**NOWHERE))
         hooked = self._hooks.body(Site(self._plan).enter, [""], body, first)
         self._tree.body = [*self._head, hooked]
 

@@ -7,6 +7,7 @@ import itertools
 import os
 import sys
 import threading
+import weakref
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
@@ -15,6 +16,8 @@ from shapetrace.events.followed import Caller
 
 MOST_CALLERS: Final = 3
 _PACKAGE: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+
+_STANDARD_LIBRARY: Final = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
 
 _numbers = itertools.count(1)
 
@@ -52,34 +55,52 @@ def around(frame: FrameType) -> tuple[Running | None, tuple[Caller, ...]]:
     """The followed call that a frame's was made in, and the functions that called."""
     callers: list[Caller] = []
     outer = frame.f_back
+    is_any = bool(running)
     while outer is not None:
-        found = running.get(id(outer))
         if len(callers) < MOST_CALLERS:
-            code = outer.f_code
-            if not _is_between(code.co_filename):
-                line = outer.f_lineno or code.co_firstlineno
-                callers.append(_caller(code.co_qualname, code.co_filename, line))
-        if found is not None:
-            return found, tuple(callers)
+            caller = _caller_in(outer)
+            if caller is not None:
+                callers.append(caller)
+        elif not is_any:
+            break
+        if is_any:
+            found = running.get(id(outer))
+            if found is not None:
+                return found, tuple(callers)
         outer = outer.f_back
     return None, tuple(callers)
 
 
-@lru_cache(maxsize=4096)
-def _caller(function: str, file: str, line: int) -> Caller:
-    return Caller(function, file, line)
+_callers: Final[dict[tuple[int, int], tuple[CodeType, Caller | None]]] = {}
+"""By code and instruction; the code is kept, so that its number stays its own."""
+_MOST_CALLERS_KNOWN: Final = 4096
 
 
-@lru_cache(maxsize=1024)
+def _caller_in(frame: FrameType) -> Caller | None:
+    """What runs in a frame; None where it only hands calls on."""
+    code = frame.f_code
+    key = (id(code), frame.f_lasti)
+    known = _callers.get(key)
+    if known is None:
+        caller = None
+        if not _is_between(code.co_filename):
+            line = frame.f_lineno or code.co_firstlineno
+            caller = Caller(code.co_qualname, code.co_filename, line)
+        if len(_callers) >= _MOST_CALLERS_KNOWN:
+            _callers.clear()
+        known = _callers[key] = (code, caller)
+    return known[1]
+
+
 def _is_between(filename: str) -> bool:
-    """Whether code only hands calls on: ours, what torch calls modules by, the import system."""
-    if is_ours(filename) or filename.startswith("<frozen "):
+    """Whether code only hands calls on: ours, torch's, and that of the standard library."""
+    if is_ours(filename) or filename.startswith(("<frozen ", "<string>")):
         return True
-    torch = sys.modules.get("torch")
-    file = getattr(torch, "__file__", None)
-    if not file:
-        return False
-    return filename == os.path.join(os.path.dirname(file), "nn", "modules", "module.py")
+    torch = getattr(sys.modules.get("torch"), "__file__", None)
+    if torch and filename.startswith(os.path.join(os.path.dirname(torch), "")):
+        return True
+    within = filename.startswith(_STANDARD_LIBRARY)
+    return within and "-packages" not in filename[len(_STANDARD_LIBRARY) :]
 
 
 def flavor_of(code: CodeType) -> str:
@@ -94,13 +115,14 @@ def flavor_of(code: CodeType) -> str:
 
 _main_process = os.getpid()
 _process_name: str | None = None
+_main_thread = threading.main_thread().ident
 
 
 def label(is_async: bool) -> str | None:
     """What tells apart calls that run in turns; None for the main thread of the main process."""
     names = [_process_name] if _process_name else []
     number = threading.get_ident()
-    if number != threading.main_thread().ident:
+    if number != _main_thread:
         # Not current_thread(), which would enter threads that Python does not know.
         thread = getattr(threading, "_active", {}).get(number)
         names.append("a thread" if thread is None else thread.name)
@@ -111,15 +133,21 @@ def label(is_async: bool) -> str | None:
     return " ".join(names) or None
 
 
+_first_tasks: Final[weakref.WeakKeyDictionary[Any, Any]] = weakref.WeakKeyDictionary()
+"""Of each event loop the task that was heard of first."""
+
+
 def _task_name() -> str | None:
-    """The task that runs, where it is not the one that the event loop was started for."""
+    """The task that runs, where it is not the first that is heard of in its event loop."""
     asyncio: Any = sys.modules.get("asyncio")
     try:
         task = asyncio.current_task()
-        name = None if task is None else task.get_name()
-    except (AttributeError, RuntimeError):
-        return None
-    return None if name == "Task-1" else name
+        if task is None:
+            return None
+        first = _first_tasks.setdefault(task.get_loop(), weakref.ref(task))
+        return None if first() is task else str(task.get_name())
+    except (AttributeError, RuntimeError, TypeError):
+        return None  # another library's tasks
 
 
 def is_worker() -> bool:
@@ -139,19 +167,20 @@ def _name_process() -> None:
 
 
 def _after_fork_in_child() -> None:
-    global _name_pending
-    _name_pending = True
+    global is_new_process, _main_thread
+    is_new_process = True
+    _main_thread = threading.get_ident()
 
 
-_name_pending = True
+is_new_process = True
+"""Whether it has to be seen which process this is."""
 
 
 def name_process() -> None:
     """See which process this is, once in each."""
-    global _name_pending
-    if _name_pending:
-        _name_pending = False
-        _name_process()
+    global is_new_process
+    is_new_process = False
+    _name_process()
 
 
 if hasattr(os, "register_at_fork"):

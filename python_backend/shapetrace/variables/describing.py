@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
-from shapetrace.events.model import Container, Other, Tensor, Value
+from shapetrace.events.model import Container, Other, Tensor
 from shapetrace.panes.inside import PLAIN, Held, held_by, key_text, plain_text
 from shapetrace.panes.loaded import array_type, is_kind
-from shapetrace.panes.tensors import described
 from shapetrace.variables.loaded import Tensors, loaded_tensors
+from shapetrace.variables.tensor_memories import describe_tensor
 
 MOST_DEPTH: Final = 4
 """How deep containers are looked into."""
@@ -20,7 +20,7 @@ MOST_LOOKED_AT: Final = 256
 _MOST_KNOWN: Final = 4096
 
 _known: dict[Any, FollowedValue] = {}
-"""Tensors that look alike share their description."""
+"""Arrays that look alike share their description."""
 
 
 def describe(value: Any) -> FollowedValue:
@@ -36,51 +36,12 @@ def describe(value: Any) -> FollowedValue:
     return _described(value, tensors, 0, [MOST_LOOKED_AT])
 
 
-def describe_tensor(tensor: Any, tensors: Tensors) -> FollowedValue:
-    """What a tensor looks like."""
-    if tensors.function_modes():
-        with tensors.as_is():
-            return _described_tensor(tensor, tensors)
-    return _described_tensor(tensor, tensors)
-
-
-def _described_tensor(tensor: Any, tensors: Tensors) -> FollowedValue:
-    kind = type(tensor)
-    if kind in tensors.plain:
-        try:
-            key = (
-                tensor.shape,
-                tensor.dtype,
-                tensor.is_cpu or tensor.device,
-                tensor.requires_grad,
-                tensor.layout is tensors.strided and tensor.is_contiguous(),
-                kind,
-            )
-            if key[4]:
-                known = _known.get(key)
-                if known is None:
-                    known = FollowedValue(followed.TENSOR, described(tensor, tensors.torch))
-                    if len(_known) < _MOST_KNOWN:
-                        _known[key] = known
-                return known
-        except Exception:  # symbolic sizes, functorch's and nested tensors refuse some of these
-            pass
-    return FollowedValue(followed.TENSOR, _unusual(tensor, tensors))
-
-
-def _unusual(tensor: Any, tensors: Tensors) -> Value:
-    try:
-        return described(tensor, tensors.torch)
-    except Exception:
-        return Other(type(tensor).__name__)
-
-
 def _described(value: Any, tensors: Tensors | None, depth: int, budget: list[int]) -> FollowedValue:
     kind = type(value)
     if kind in PLAIN:
         return _described_plain(value)
     if tensors is not None and is_kind(kind, tensors.tensor):
-        return _described_tensor(value, tensors)
+        return describe_tensor(value, tensors)
     arrays = array_type()
     if arrays is not None:
         if is_kind(kind, arrays):

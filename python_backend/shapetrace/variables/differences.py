@@ -16,9 +16,9 @@ from shapetrace.variables.memories import (
     NumberMemory,
     PlainMemory,
     SetMemory,
-    TensorMemory,
 )
 from shapetrace.variables.numbers import Numbers, is_within
+from shapetrace.variables.tensor_memories import TensorMemory
 
 MOST_PARTS: Final = 4
 """So many parts of a container are told of; the others are counted."""
@@ -30,6 +30,9 @@ def differences(
     """In what a value differs from the one before; empty where nothing is known to."""
     if before is None:
         return (followed.NEW,)
+    if type(before) is TensorMemory and before.described is after.described:
+        assert type(after) is TensorMemory
+        return _of_arrays(before, after, is_same_object, False, tolerance)
     if isinstance(before, ContainerMemory) and isinstance(after, ContainerMemory):
         return _of_containers(before, after, tolerance)
     differs = _looks(before.described, after.described)
@@ -90,12 +93,12 @@ def _of_arrays(
     tolerance: float | None,
 ) -> tuple[str, ...]:
     """In what the contents of two arrays of one shape differ, as far as that is known."""
-    one, other = before.sample, after.sample
-    if looks_different or one is None or other is None or one.layout != other.layout:
+    layout = before.layout
+    if looks_different or layout is None or after.layout is not layout:
         pass
-    elif one.content != other.content:
+    elif before.content != after.content:
         return (_degree(before.numbers, after.numbers, tolerance),)
-    elif one.layout.is_whole:
+    elif layout.is_whole:
         return ()
     if tolerance is not None:
         within = is_within(before.numbers, after.numbers, tolerance)
@@ -183,10 +186,10 @@ def _parts(
 
 def _is_one_object(before: Memory | None, after: Memory) -> bool:
     one, other = getattr(before, "reference", None), getattr(after, "reference", None)
-    if one is not None and other is not None:
-        return one() is other() and one() is not None
-    one, other = getattr(before, "strong", None), getattr(after, "strong", None)
-    return one is not None and one is other
+    if one is None or other is None:
+        return False
+    known = one()
+    return known is not None and known is other()
 
 
 def _named(memory: ContainerMemory) -> Iterator[tuple[str, Memory]]:

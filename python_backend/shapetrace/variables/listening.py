@@ -22,13 +22,15 @@ from shapetrace.variables.calls import Running, around, frame_of_program, label,
 from shapetrace.variables.describing import describe
 from shapetrace.variables.differences import differences, parts_of
 from shapetrace.variables.loaded import loaded_tensors
-from shapetrace.variables.memories import Memory, TensorMemory, remember
+from shapetrace.variables.memories import Memory, PlainMemory, remember
 from shapetrace.variables.names import FollowedName
 from shapetrace.variables.outlets import Outlets, complain, is_telling
 from shapetrace.variables.resolving import MISSING, resolve
 from shapetrace.variables.statistics import with_statistics
+from shapetrace.variables.tensor_memories import TensorMemory
 
 _OURS_AND_THE_FRAMES: Final = 3
+_MOST_NAMED: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Slot:
 class CallState:
     """One call that runs. It is let go when the call is over, in whatever way."""
 
-    __slots__ = ("began", "is_over", "key", "last_line", "listener", "running", "slots", "thread")
+    __slots__ = ("began", "is_over", "key", "listener", "plain", "running", "slots", "thread")
 
     def __init__(
         self,
@@ -68,6 +70,10 @@ class CallState:
         self.key = key
         self.running = running
         self.slots = slots
+        self.plain = {
+            name: each[0] for name, each in slots.items() if len(each) == 1 and not each[0].steps
+        }
+        """Those of which nothing but the variable itself is followed."""
         self.thread = thread
         self.is_over = False
         self.began = perf_counter()
@@ -102,6 +108,8 @@ class FunctionListener:
         self._flavor = calls.flavor_of(code)
         self._is_async = self._flavor in ("coroutine", "async generator")
         self._roots = {each.name.root for each in everything}
+        self._named: dict[tuple[str, int], NamedValue] = {}
+        """Arguments as they were told of, by their descriptions, which they keep."""
         self._whole = {each.name.root for each in everything if not each.name.steps}
 
     def entered(self, call: object) -> CallState | None:
@@ -113,7 +121,8 @@ class FunctionListener:
             return None
         outer, callers = around(frame)
         number = calls.next_number()
-        calls.name_process()
+        if calls.is_new_process:
+            calls.name_process()
         depth = 0 if outer is None else outer.depth + 1
         now = running[id(frame)] = Running(number, depth)
         slots: dict[str, list[Slot]] = {}
@@ -146,8 +155,7 @@ class FunctionListener:
             for name in self._parameters:
                 if name in values:
                     value = values[name]
-                    described = self._described(value, self._stats)
-                    found.append(NamedValue(name, described, name in self._whole))
+                    found.append(self._argument(name, self._described(value, self._stats)))
             for name, all_of_it in slots.items():
                 if name not in values:
                     continue
@@ -160,12 +168,22 @@ class FunctionListener:
                         described = self._told(memory, value, slot.followed)
                         text = slot.followed.name.text
                         found.append(NamedValue(text, described, True, argument=False))
+            value = None
         finally:
             if sys.version_info < (3, 13) and frame.f_trace is None and sys.gettrace() is None:
                 # A snapshot, which the frame would keep, and all values in it.
                 if sys.getrefcount(values) <= _OURS_AND_THE_FRAMES:
                     values.clear()
         return found
+
+    def _argument(self, name: str, described: FollowedValue) -> NamedValue:
+        known = self._named.get((name, id(described)))
+        if known is None:
+            known = NamedValue(name, described, name in self._whole)
+            if len(self._named) >= _MOST_NAMED:
+                self._named.clear()
+            self._named[name, id(described)] = known
+        return known
 
     def _described(self, value: Any, stats: bool) -> FollowedValue:
         described = describe(value)
@@ -198,26 +216,29 @@ class FunctionListener:
         missing: object,
     ) -> None:
         """Several variables may have changed; most have not, which is seen here."""
-        every = state.slots
+        plain = state.plain
         tensors = loaded_tensors()
-        is_plain = tensors is not None and not tensors.function_modes()
+        may_ask = tensors is None or not tensors.function_modes()
+        address_of = None if tensors is None else tensors.address_of
         for (name, line, assigned), value in zip(marks, values, strict=True):
-            slots = every.get(name)
-            if slots is None or value is missing:
-                continue
-            if is_plain and len(slots) == 1:
-                known = slots[0].memory
-                if (
-                    type(known) is TensorMemory
-                    and known.version is not None
-                    and not slots[0].steps
-                    and known.reference is not None
-                    and known.reference() is value
-                    and value is not None
-                    and value._version == known.version
-                ):
+            slot = plain.get(name)
+            if slot is not None and may_ask:
+                known = slot.memory
+                kind = type(known)
+                if kind is TensorMemory:
+                    if (
+                        known.version is not None
+                        and known.reference() is value
+                        and value is not None
+                        and value._version == known.version
+                        and known.address is not None
+                        and address_of(value) == known.address  # type: ignore[misc]
+                    ):
+                        continue
+                elif kind is PlainMemory and known.value is value:
                     continue
-            self.looked_at(state, name, value, line, assigned)
+            if value is not missing:
+                self.looked_at(state, name, value, line, assigned)
 
     def _changed(self, state: CallState, slot: Slot, value: Any, line: int) -> None:
         followed, before = slot.followed, slot.memory

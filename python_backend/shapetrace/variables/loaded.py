@@ -27,8 +27,15 @@ class Tensors:
             lambda: False,
         )
         """Whether modules swap tensors, which weak references would be in the way of."""
+        functorch = getattr(internals, "_functorch", None)
+        self.transforming: Final[Any] = getattr(functorch, "peek_interpreter_stack", _nothing)
+        """None where no function transform such as ``vmap`` is running."""
         # Not data_ptr(), which makes a lazily cloned tensor copy its data.
         self.address_of: Final[Any] = getattr(internals, "_data_address", torch.base.data_ptr)
+
+
+def _nothing() -> None:
+    """Nothing is running."""
 
 
 _tensors: Tensors | None = None

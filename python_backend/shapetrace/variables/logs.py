@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from shapetrace.events.followed import FollowedEvent
-from shapetrace.variables.outlets import write
+from shapetrace.variables.outlets import TO_STDOUT
 from shapetrace.views.followed import FollowedOptions, event_text
 from shapetrace.views.styled import StyledText, unstyled
 
@@ -98,7 +98,7 @@ def log2file(*messages: object) -> None:
     """Print a message and write it to this thread's file, with the time."""
     global _default
     text = " ".join(map(str, messages))
-    write(sys.stdout, unstyled(text), False, getattr(sys.stdout, "encoding", None))
+    TO_STDOUT.show(unstyled(text))
     if not any(isinstance(each, FileForEach) for each in logger.handlers):
         if _default is None:
             _default = h4logger()

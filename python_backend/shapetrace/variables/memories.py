@@ -15,7 +15,7 @@ look: weak references would be in the way of ``swap_tensors``.
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import Any, Protocol
 
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
@@ -28,12 +28,12 @@ from shapetrace.variables.describing import (
     describe,
     describe_array,
     describe_object,
-    describe_tensor,
     held_container,
 )
 from shapetrace.variables.loaded import Tensors, loaded_tensors
-from shapetrace.variables.numbers import Numbers, numbers_of_array, numbers_of_tensor
-from shapetrace.variables.sampling import Sample, layout_of, layout_of_items, read
+from shapetrace.variables.numbers import Numbers, numbers_of_array
+from shapetrace.variables.sampling import UNCOUNTED, Layout, layout_of, read
+from shapetrace.variables.tensor_memories import Strong, TensorMemory
 
 
 class Looking:
@@ -49,106 +49,29 @@ class Looking:
         """So many more values are looked at."""
 
 
-class Memory:
+class Memory(Protocol):
     """What is remembered of a value."""
 
-    __slots__ = ("described",)
     described: FollowedValue
+    """What it looked like."""
 
     def is_same(self, value: Any) -> bool:
         """Whether it is still that value, and surely as it was."""
-        raise NotImplementedError
 
     def is_of(self, value: Any) -> bool:
         """Whether it is the same object, whatever has become of it."""
-        raise NotImplementedError
 
 
-class TensorMemory(Memory):
-    """A tensor."""
-
-    __slots__ = ("numbers", "reference", "sample", "strong", "tensors", "version")
-
-    def __init__(self, tensor: Any, tensors: Tensors, wants_numbers: bool = False) -> None:
-        self.tensors = tensors
-        self.strong: Any = None
-        self.reference: Any = None
-        if type(tensor) is tensors.tensor and not tensors.swaps_tensors():
-            self.reference = weakref.ref(tensor)
-        else:
-            self.strong = tensor
-        self.version = _version_of(tensor, tensors)
-        self.described = describe_tensor(tensor, tensors)
-        self.sample = sample_of_tensor(tensor, tensors)
-        self.numbers: Numbers | None = numbers_of_tensor(tensor, tensors) if wants_numbers else None
-
-    def is_of(self, value: Any) -> bool:
-        """Whether it is the same tensor."""
-        known = self.strong if self.reference is None else self.reference()
-        return known is value and known is not None
-
-    def is_same(self, value: Any) -> bool:
-        """Whether it is the same tensor, and nothing was written to it."""
-        if not self.is_of(value):
-            return False
-        version = _version_of(value, self.tensors)
-        if version is not None:
-            return version == self.version
-        if self.version is not None or describe_tensor(value, self.tensors) != self.described:
-            return False
-        return sample_of_tensor(value, self.tensors) == self.sample
-
-
-def _version_of(tensor: Any, tensors: Tensors) -> int | None:
-    try:
-        if tensors.function_modes() or type(tensor) not in tensors.plain:
-            with tensors.as_is():
-                version: int = tensors.version_of(tensor)
-                return version
-        return tensor._version  # type: ignore[no-any-return]
-    except RuntimeError:
-        return None
-
-
-def sample_of_tensor(tensor: Any, tensors: Tensors) -> Sample | None:
-    """Some bytes of a tensor; None where they are elsewhere, or laid out in another way."""
-    if type(tensor) not in tensors.plain:
-        return None
-    if tensors.function_modes():
-        with tensors.as_is():
-            return _sample_of_tensor(tensor, tensors)
-    return _sample_of_tensor(tensor, tensors)
-
-
-def _sample_of_tensor(tensor: Any, tensors: Tensors) -> Sample | None:
-    try:
-        if not tensor.is_cpu or tensor.layout is not tensors.strided or tensor.is_nested:
-            return None
-        if tensors.torch.is_transforming():
-            return None
-        size = tensor.element_size()
-        layout = layout_of_items(tensor.shape, tensor.stride(), size)
-        if layout.blocks:
-            reach = tensor.storage_offset() * size + layout.reach
-            if reach > tensor.untyped_storage().nbytes():
-                return None  # freed under it
-            address = tensors.address_of(tensor)
-            return read(address, layout) if address else None
-        return Sample(layout, b"")
-    except Exception:  # symbolic sizes, functorch's tensors, those without a storage
-        return None
-
-
-class ArrayMemory(Memory):
+class ArrayMemory:
     """A NumPy array."""
 
-    __slots__ = ("arrays", "numbers", "reference", "sample")
+    __slots__ = ("arrays", "content", "described", "layout", "numbers", "reference")
 
     def __init__(self, array: Any, arrays: Any, wants_numbers: bool = False) -> None:
         self.arrays = arrays
         self.reference = weakref.ref(array)
         self.described = describe_array(array, arrays)
-        self.sample = sample_of_array(array, arrays)
+        self.layout, self.content = _sample_of(array, arrays)
         self.numbers: Numbers | None = numbers_of_array(array) if wants_numbers else None
 
     def is_of(self, value: Any) -> bool:
@@ -159,31 +82,30 @@ class ArrayMemory(Memory):
         """Whether it is the same array, with the same bytes where they are read."""
         return (
             self.is_of(value)
-            and sample_of_array(value, self.arrays) == self.sample
+            and _sample_of(value, self.arrays) == (self.layout, self.content)
             and describe_array(value, self.arrays) == self.described
         )
 
 
-def sample_of_array(array: Any, arrays: Any) -> Sample | None:
-    """Some bytes of an array; None where these are references to objects."""
+def _sample_of(array: Any, arrays: Any) -> tuple[Layout | None, bytes]:
+    """Some bytes of an array; none where these are references to objects."""
     try:
         dtype = arrays.dtype.__get__(array)
         if dtype.hasobject:
-            return None
+            return None, b""
         layout = layout_of(
-            arrays.shape.__get__(array), arrays.strides.__get__(array), dtype.itemsize
+            arrays.shape.__get__(array), arrays.strides.__get__(array), dtype.itemsize, UNCOUNTED
         )
-        if not layout.blocks:
-            return Sample(layout, b"")
-        return read(arrays.__array_interface__.__get__(array)["data"][0], layout)
+        address = arrays.__array_interface__.__get__(array)["data"][0] if layout.blocks else 0
+        return layout, read(address, layout)
     except Exception:
-        return None
+        return None, b""
 
 
-class PlainMemory(Memory):
+class PlainMemory:
     """A number, a text or None."""
 
-    __slots__ = ("kind", "value")
+    __slots__ = ("described", "kind", "value")
 
     def __init__(self, value: Any) -> None:
         self.kind, self.value = type(value), value
@@ -203,10 +125,10 @@ class PlainMemory(Memory):
         return bool(known == value) or (known != known and value != value)
 
 
-class ContainerMemory(Memory):
+class ContainerMemory:
     """A list, tuple, dictionary, set or dataclass."""
 
-    __slots__ = ("keys", "kind", "length", "parts", "reference")
+    __slots__ = ("described", "keys", "kind", "length", "parts", "reference")
 
     def __init__(self, value: Any, held: Held, depth: int, look: Looking) -> None:
         self.kind = type(value)
@@ -255,10 +177,10 @@ def _is_same_key(one: Any, other: Any) -> bool:
     return one is other or (type(one) is type(other) and type(one) in PLAIN and bool(one == other))
 
 
-class SetMemory(Memory):
+class SetMemory:
     """A set: how many there are, and which plain ones."""
 
-    __slots__ = ("content", "kind", "length")
+    __slots__ = ("content", "described", "kind", "length")
 
     def __init__(self, value: Any, held: Held) -> None:
         self.kind = type(value)
@@ -284,20 +206,21 @@ def _plain_of(held: Held) -> set[Any]:
     return {each for each in held.values if type(each) in PLAIN and type(each) is not bytearray}
 
 
-class ObjectMemory(Memory):
+class ObjectMemory:
     """Any other object."""
 
-    __slots__ = ("reference", "strong")
+    __slots__ = (
+        "described",
+        "reference",
+    )
 
     def __init__(self, value: Any) -> None:
-        self.reference = _weakly(value)
-        self.strong = value if self.reference is None else None
+        self.reference = _weakly(value) or Strong(value)
         self.described = describe_object(value)
 
     def is_of(self, value: Any) -> bool:
         """Whether it is the same object."""
-        known = self.strong if self.reference is None else self.reference()
-        return known is value and known is not None
+        return self.reference() is value and value is not None
 
     def is_same(self, value: Any) -> bool:
         """Whether it is the same object; what it does inside is its own."""
@@ -342,10 +265,10 @@ def _remember(value: Any, depth: int, look: Looking) -> Memory:
     return ObjectMemory(value)
 
 
-class NumberMemory(Memory):
+class NumberMemory:
     """A number of NumPy's, by its bytes."""
 
-    __slots__ = ("content", "kind")
+    __slots__ = ("content", "described", "kind")
 
     def __init__(self, value: Any) -> None:
         self.kind = type(value)

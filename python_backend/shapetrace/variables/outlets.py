@@ -14,9 +14,10 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from shapetrace.events.followed import FollowedEvent, FollowingNote
 from shapetrace.variables import calls
-from shapetrace.views.followed import FollowedOptions, event_text
+from shapetrace.variables.rendering import Rendering
+from shapetrace.views.followed import FollowedOptions
 from shapetrace.views.styled import StyledText
-from shapetrace.views.terminal import terminal_width, to_text, wants_color
+from shapetrace.views.terminal import terminal_width, wants_color
 
 Outlet: TypeAlias = Callable[[FollowedEvent], object]
 """Is told of each event."""
@@ -37,19 +38,17 @@ class Printing:
         self.stream = stream
         self.color, self.width = color, width
         self._known: Any = None
-        self._options = FollowedOptions()
-        self._color = False
-        self._encoding: str | None = None
+        self._rendering = Rendering(FollowedOptions(), False, None)
 
     def __call__(self, event: FollowedEvent) -> None:
         """Print an event."""
         if self._is_ready():
-            self.show(event_text(event, self._options))
+            write(self._known, self._rendering.text_of(event))
 
     def show(self, text: StyledText) -> None:
         """Print lines."""
-        if text.lines and self._is_ready():
-            write(self._known, text, self._color, self._encoding)
+        if self._is_ready():
+            write(self._known, self._rendering.lines(text.lines))
 
     def _is_ready(self) -> bool:
         stream = sys.stdout if self.stream is None else self.stream
@@ -60,10 +59,10 @@ class Printing:
     def _look_at(self, stream: Any) -> None:
         self._known = stream
         terminal = stream if hasattr(stream, "isatty") else None
-        self._color = wants_color(self.color, terminal, os.environ)
-        self._encoding = getattr(stream, "encoding", None)
         width = self.width or terminal_width(os.environ, 80)
-        self._options = FollowedOptions(width, _working_directory())
+        color = wants_color(self.color, terminal, os.environ)
+        options = FollowedOptions(width, _working_directory())
+        self._rendering = Rendering(options, color, getattr(stream, "encoding", None))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Printing) and other.stream is self.stream
@@ -72,10 +71,10 @@ class Printing:
         return hash((Printing, id(self.stream)))
 
 
-def write(stream: Any, text: StyledText, color: bool, encoding: str | None) -> None:
+def write(stream: Any, text: str) -> None:
     """Write lines to a stream all at once, so that those of other threads do not come between."""
     try:
-        stream.write(to_text(text, color=color, encoding=encoding))
+        stream.write(text)
         if calls.is_worker():
             # Processes share what stdout goes to; what is kept back would be cut anywhere.
             stream.flush()

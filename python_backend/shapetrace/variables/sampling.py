@@ -13,13 +13,6 @@ from functools import lru_cache
 from math import prod
 from typing import Final, NamedTuple
 
-MOST_WHOLE: Final = 32 << 10
-"""So many bytes are read whole."""
-_BLOCKS: Final = 32
-_BLOCK: Final = 64
-_MOST_ROWS: Final = 256
-"""So many rows that do not lie next to each other are read whole."""
-
 _string_at: Final[Callable[[int, int], bytes]] = ctypes.string_at
 
 
@@ -34,42 +27,49 @@ class Layout(NamedTuple):
     """How many bytes after the first item's beginning the last byte read is at most."""
 
 
-class Sample(NamedTuple):
-    """What was read."""
-
-    layout: Layout
-    content: bytes
-
-
-def read(address: int, layout: Layout) -> Sample:
+def read(address: int, layout: Layout) -> bytes:
     """Read an array whose first item is at an address."""
     blocks = layout.blocks
     if len(blocks) == 1:
         start, length = blocks[0]
-        return Sample(layout, _string_at(address + start, length))
-    return Sample(layout, b"".join([_string_at(address + at, size) for at, size in blocks]))
+        return _string_at(address + start, length)
+    return b"".join([_string_at(address + at, size) for at, size in blocks])
+
+
+class Extent(NamedTuple):
+    """How much is read."""
+
+    whole: int
+    """So many bytes are read whole."""
+    rows: int
+    """So many rows that do not lie next to each other are read whole."""
+    blocks: int
+    """So many pieces are read of more."""
+
+
+UNCOUNTED: Final = Extent(32 << 10, 256, 32)
+"""For what nobody counts the changes of: reading is the only way to notice them."""
+COUNTED: Final = Extent(2 << 10, 4, 3)
+"""For what is known to be another tensor, or to have been written to."""
+_BLOCK: Final = 64
 
 
 @lru_cache(maxsize=1024)
-def layout_of_items(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> Layout:
-    """Which bytes to read, given strides in items."""
-    return layout_of(shape, tuple(stride * itemsize for stride in strides), itemsize)
-
-
-@lru_cache(maxsize=1024)
-def layout_of(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> Layout:
+def layout_of(
+    shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, extent: Extent
+) -> Layout:
     """Which bytes to read, given strides in bytes."""
     if 0 in shape:
         return Layout((), True, 0)
     rows, length = _rows(shape, strides, itemsize)
     count = prod(size for size, _ in rows)
     if count == 1:
-        blocks, is_whole = _of_one(length)
-    elif count <= _MOST_ROWS and count * length <= MOST_WHOLE:
+        blocks, is_whole = _of_one(length, extent)
+    elif count <= extent.rows and count * length <= extent.whole:
         blocks = tuple((_offset(rows, at), length) for at in range(count))
         is_whole = True
     else:
-        blocks, is_whole = _of_rows(rows, count, length), False
+        blocks, is_whole = _of_rows(rows, count, length, extent), False
     return Layout(blocks, is_whole, max(at + size for at, size in blocks))
 
 
@@ -93,16 +93,18 @@ def _rows(
     return joined, itemsize
 
 
-def _of_one(length: int) -> tuple[tuple[tuple[int, int], ...], bool]:
-    if length <= MOST_WHOLE:
+def _of_one(length: int, extent: Extent) -> tuple[tuple[tuple[int, int], ...], bool]:
+    if length <= extent.whole:
         return ((0, length),), True
-    last = length - _BLOCK
-    return tuple((last * at // (_BLOCKS - 1), _BLOCK) for at in range(_BLOCKS)), False
+    last, count = length - _BLOCK, extent.blocks
+    return tuple((last * at // (count - 1), _BLOCK) for at in range(count)), False
 
 
-def _of_rows(rows: list[tuple[int, int]], count: int, length: int) -> tuple[tuple[int, int], ...]:
+def _of_rows(
+    rows: list[tuple[int, int]], count: int, length: int, extent: Extent
+) -> tuple[tuple[int, int], ...]:
     """Pieces of some of the rows."""
-    taken, chosen = min(length, _BLOCK), min(_BLOCKS, count)
+    taken, chosen = min(length, _BLOCK), min(extent.blocks, count)
     blocks = []
     for number in range(chosen):
         row = (count - 1) * number // max(chosen - 1, 1)

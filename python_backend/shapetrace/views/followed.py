@@ -33,6 +33,9 @@ GUIDE = "│   "
 _LEAST_VALUE = 24
 """A value has at least so many columns, however deep its call is."""
 
+_MOST_TIME = 10
+"""Columns that the time takes."""
+
 
 @dataclass(frozen=True, slots=True)
 class FollowedOptions:
@@ -50,7 +53,7 @@ def event_text(event: FollowedEvent, options: FollowedOptions) -> StyledText:
     if isinstance(event, VariableChanged):
         return StyledText(tuple(_changed(event, options)))
     if isinstance(event, CallEnded):
-        return StyledText((_ended(event, options),))
+        return StyledText(((*ended_line(event, options), time_span(event)),))
     place = ""
     if event.file is not None:
         place = f"{place_text(event.file, event.line, options.base)}: "
@@ -77,9 +80,16 @@ def looked_at(where: str, values: list[NamedValue], indent: str = "") -> StyledT
 
 
 def _began(event: CallBegan, options: FollowedOptions) -> list[Line]:
-    start = _start(event.thread, event.depth)
+    lines = [began_line(event, options)]
+    for argument in event.arguments:
+        lines += argument_lines(argument, event.thread, event.depth, options)
+    return lines
+
+
+def began_line(event: CallBegan, options: FollowedOptions) -> Line:
+    """The line that tells of a call, without its arguments."""
     head: list[Span] = [
-        *start,
+        *_start(event.thread, event.depth),
         ("┌── ", "guide"),
         (printable(event.function), "call"),
         (f"  {place_text(event.file, event.line, options.base)}", "location"),
@@ -99,24 +109,24 @@ def _began(event: CallBegan, options: FollowedOptions) -> list[Line]:
             short: Span = (f", called from {where}", "location")
             if line_cells([*head, short]) <= options.width:
                 head.append(short)
-    lines: list[Line] = [tuple(head)]
-    for argument in event.arguments:
-        if not _is_worth_showing(argument):
-            continue
-        name = printable(argument.name)
-        left: list[Span] = [*start, ("├─ ", "guide"), ("in   ", "role"), (name, "name"), _GAP]
-        lines.append((*left, *_value(argument.value, _room(left, options))))
-        lines += _statistics(argument.value, start, options)
-    return lines
+    return tuple(head)
+
+
+def argument_lines(
+    argument: NamedValue, thread: str | None, depth: int, options: FollowedOptions
+) -> list[Line]:
+    """The lines that tell of an argument; none for ``self``, of which only the class is known."""
+    is_object = argument.value.kind == followed.OTHER and not argument.followed
+    if is_object and argument.name in ("self", "cls"):
+        return []
+    start = _start(thread, depth)
+    name = printable(argument.name)
+    left: list[Span] = [*start, ("├─ ", "guide"), ("in   ", "role"), (name, "name"), _GAP]
+    line = (*left, *_value(argument.value, _room(left, options)))
+    return [line, *_statistics(argument.value, start)]
 
 
 _GAP: Span = ("  ", None)
-
-
-def _is_worth_showing(argument: NamedValue) -> bool:
-    """Not ``self`` and ``cls``, of which only the class is known."""
-    is_object = argument.value.kind == followed.OTHER and not argument.followed
-    return not (is_object and argument.name in ("self", "cls"))
 
 
 def _changed(event: VariableChanged, options: FollowedOptions) -> list[Line]:
@@ -133,7 +143,7 @@ def _changed(event: VariableChanged, options: FollowedOptions) -> list[Line]:
         lines: list[Line] = [
             (*left, _GAP, *_change(event.before, event.after, event.differs, left, options))
         ]
-        lines += _statistics(event.after, start, options)
+        lines += _statistics(event.after, start)
         return lines
     lines = []
     for part in event.parts:
@@ -207,22 +217,27 @@ def _class_of(value: FollowedValue) -> str:
     return value.value.kind if isinstance(value.value, Tensor) else value.kind
 
 
-def _ended(event: CallEnded, options: FollowedOptions) -> Line:
+def ended_line(event: CallEnded, options: FollowedOptions) -> Line:
+    """The line that tells how a call ended, without the time that it took."""
     left: list[Span] = [*_start(event.thread, event.depth), ("└─ ", "guide")]
-    time: Span = (f"  {seconds_text(event.seconds)}", "count")
     if event.outcome == "raised":
         where = place_text(event.file, event.line, options.base)
         what = f"raised {event.error}" if event.error else "raised"
-        return (*left, (what, "error"), (f" at {where}", "location"), time)
+        return (*left, (what, "error"), (f" at {where}", "location"))
     if event.flavor == "module":
-        return (*left, ("ended", "note"), time)
+        return (*left, ("ended", "note"))
     if event.outcome == "closed" or event.value is None:
-        return (*left, (f"{event.flavor} closed", "note"), time)
+        return (*left, (f"{event.flavor} closed", "note"))
     if "generator" in event.flavor:
-        return (*left, (f"{event.flavor} ended", "note"), time)
+        return (*left, (f"{event.flavor} ended", "note"))
     left.append(("out  ", "role"))
-    room = _room(left, options) - len(time[0])
-    return (*left, *_value(event.value, max(room, _LEAST_VALUE)), time)
+    room = _room(left, options) - _MOST_TIME
+    return (*left, *_value(event.value, max(room, _LEAST_VALUE)))
+
+
+def time_span(event: CallEnded) -> Span:
+    """How long it took."""
+    return (f"  {seconds_text(event.seconds)}", "count")
 
 
 def _value(value: FollowedValue, room: int) -> list[Span]:
@@ -236,7 +251,7 @@ def _value(value: FollowedValue, room: int) -> list[Span]:
     return spans
 
 
-def _statistics(value: FollowedValue, start: list[Span], options: FollowedOptions) -> list[Line]:
+def _statistics(value: FollowedValue, start: list[Span]) -> list[Line]:
     if value.statistics is None:
         return []
     text = statistics_text(value.statistics)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Protocol
 
 from shapetrace.views.styled import Line, Span, Style, StyledText, line_text
@@ -81,11 +82,16 @@ def terminal_width(environ: Mapping[str, str], default: int = 100) -> int:
 
 def to_text(text: StyledText, *, color: bool = False, encoding: str | None = "utf-8") -> str:
     """Styled text as one string, with colours if asked for, that the encoding can encode."""
-    encoder = _Encoder(encoding or "utf-8")
+    encoder = _encoder(encoding or "utf-8")
     paint = _painter() if color else None
     if paint is None:
         return "".join(f"{line_text(encoder.line(line))}\n" for line in text.lines)
     return "".join(f"{paint(encoder.line(line))}\n" for line in text.lines)
+
+
+@lru_cache(maxsize=16)
+def _encoder(encoding: str) -> _Encoder:
+    return _Encoder(encoding)
 
 
 class _Encoder:

@@ -1,0 +1,116 @@
+"""Events as text for one stream. What was written once is known: most lines come again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from shapetrace.events import followed
+from shapetrace.events.followed import (
+    CallBegan,
+    CallEnded,
+    FollowedEvent,
+    FollowedValue,
+    NamedValue,
+    VariableChanged,
+)
+from shapetrace.views.followed import (
+    FollowedOptions,
+    argument_lines,
+    began_line,
+    ended_line,
+    event_text,
+    time_span,
+)
+from shapetrace.views.styled import Line, StyledText
+from shapetrace.views.terminal import to_text
+
+_MOST_KNOWN: Final = 2048
+_SHARED: Final = (followed.TENSOR, followed.ARRAY, followed.SCALAR)
+"""Kinds of values that share their description with those that look alike."""
+
+
+class Rendering:
+    """Renders events for one stream."""
+
+    def __init__(self, options: FollowedOptions, color: bool, encoding: str | None) -> None:
+        self._options = options
+        self._color = color
+        self._encoding = encoding
+        self._known: dict[object, tuple[str, object]] = {}
+        """Texts, with what was described, so that what they are known by stays its own."""
+
+    def lines(self, lines: Iterable[Line]) -> str:
+        """Lines as text."""
+        text = StyledText(tuple(lines))
+        return to_text(text, color=self._color, encoding=self._encoding)
+
+    def text_of(self, event: FollowedEvent) -> str:
+        """The lines that tell of an event."""
+        if type(event) is VariableChanged:
+            return self._changed(event)
+        if type(event) is CallEnded:
+            return self._ended(event)
+        if type(event) is CallBegan:
+            arguments = [self._argument(each, event) for each in event.arguments]
+            return "".join([self._began(event), *arguments])
+        return self.lines(event_text(event, self._options).lines)
+
+    def _changed(self, event: VariableChanged) -> str:
+        before, after = event.before, event.after
+        if event.parts or not _is_shared(after) or not (before is None or _is_shared(before)):
+            return self.lines(event_text(event, self._options).lines)
+        key = (
+            *(event.name, event.line, event.file, event.depth, event.thread),
+            *(event.differs, id(before), id(after)),
+        )
+        known = self._known.get(key)
+        if known is None:
+            text = self.lines(event_text(event, self._options).lines)
+            return self._keep(key, text, (before, after))
+        return known[0]
+
+    def _began(self, event: CallBegan) -> str:
+        key = (
+            *(event.function, event.file, event.line, event.depth, event.thread),
+            *(event.flavor, event.callers[:1]),
+        )
+        known = self._known.get(key)
+        if known is None:
+            return self._keep(key, self.lines([began_line(event, self._options)]), None)
+        return known[0]
+
+    def _argument(self, argument: NamedValue, event: CallBegan) -> str:
+        value = argument.value
+        key = (argument.name, argument.followed, id(value), event.depth, event.thread)
+        known = self._known.get(key)
+        if known is None:
+            lines = argument_lines(argument, event.thread, event.depth, self._options)
+            text = self.lines(lines)
+            return self._keep(key, text, value) if _is_shared(value) else text
+        return known[0]
+
+    def _ended(self, event: CallEnded) -> str:
+        value = event.value
+        time = self.lines([(time_span(event),)])
+        key = (
+            *(event.outcome, event.file, event.line, event.depth, event.thread),
+            *(event.flavor, event.error, id(value)),
+        )
+        known = self._known.get(key)
+        if known is not None:
+            return known[0] + time
+        text = self.lines([ended_line(event, self._options)]).removesuffix("\n")
+        if value is None or _is_shared(value):
+            self._keep(key, text, value)
+        return text + time
+
+    def _keep(self, key: object, text: str, described: object) -> str:
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[key] = (text, described)
+        return text
+
+
+def _is_shared(value: FollowedValue) -> bool:
+    return value.kind in _SHARED and value.statistics is None

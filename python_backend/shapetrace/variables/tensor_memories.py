@@ -1,0 +1,176 @@
+"""Remembering a tensor.
+
+By identity, by the version that counts what was written to it, by where its numbers are, and on the
+CPU by some of its bytes.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Final, NamedTuple
+
+from shapetrace.events import followed
+from shapetrace.events.followed import FollowedValue
+from shapetrace.events.model import Other
+from shapetrace.panes.tensors import described
+from shapetrace.variables.loaded import Tensors
+from shapetrace.variables.numbers import Numbers, numbers_of_tensor
+from shapetrace.variables.sampling import COUNTED, UNCOUNTED, Layout, layout_of, read
+
+_MOST_KNOWN: Final = 4096
+
+
+class Look(NamedTuple):
+    """What is known of all tensors that look alike."""
+
+    described: FollowedValue
+    layout: Layout | None
+    """Which bytes are read; None where they are not on the CPU."""
+    itemsize: int
+
+
+_looks: Final[dict[object, Look]] = {}
+
+
+def describe_tensor(tensor: Any, tensors: Tensors) -> FollowedValue:
+    """What a tensor looks like."""
+    if tensors.function_modes():
+        with tensors.as_is():
+            return _described(tensor, tensors)
+    return _described(tensor, tensors)
+
+
+def _described(tensor: Any, tensors: Tensors) -> FollowedValue:
+    look = _look_at(tensor, tensors) if type(tensor) in tensors.plain else None
+    return _describe(tensor, tensors) if look is None else look.described
+
+
+def _describe(tensor: Any, tensors: Tensors) -> FollowedValue:
+    try:
+        return FollowedValue(followed.TENSOR, described(tensor, tensors.torch))
+    except Exception:
+        return FollowedValue(followed.TENSOR, Other(type(tensor).__name__))
+
+
+def _look_at(tensor: Any, tensors: Tensors, version: int | None = 0) -> Look | None:
+    """What a plain tensor looks like; None where it cannot say, or is a transform's own."""
+    try:
+        key = (
+            tensor.shape,
+            tensor.stride(),
+            tensor.dtype,
+            tensor.is_cpu or tensor.device,
+            tensor.requires_grad,
+            version is None,
+            type(tensor),
+        )
+        look = _looks.get(key)
+    except Exception:  # symbolic sizes, sparse, nested and functorch's tensors refuse some of these
+        return None
+    if look is None:
+        layout = None
+        if tensor.is_cpu and tensor.layout is tensors.strided:
+            size = tensor.element_size()
+            strides = tuple(stride * size for stride in tensor.stride())
+            extent = UNCOUNTED if version is None else COUNTED
+            layout = layout_of(tensor.shape, strides, size, extent)
+        look = Look(_describe(tensor, tensors), layout, tensor.element_size())
+        if len(_looks) >= _MOST_KNOWN:
+            _looks.clear()
+        _looks[key] = look
+    return look
+
+
+class Strong:
+    """A reference to what must not have weak ones."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self) -> Any:
+        """The object itself."""
+        return self.value
+
+
+class TensorMemory:
+    """A tensor."""
+
+    __slots__ = (
+        *("address", "content", "described", "layout", "numbers", "reference", "tensors"),
+        "version",
+    )
+
+    def __init__(self, tensor: Any, tensors: Tensors, wants_numbers: bool = False) -> None:
+        self.tensors = tensors
+        self.version: int | None = None
+        """How often it had been written to; None where that is not counted."""
+        self.address: int | None = None
+        """Where its numbers are, which ``tensor.data = other`` changes; None where unknown."""
+        self.layout: Layout | None = None
+        self.content = b""
+        if type(tensor) is tensors.tensor and not tensors.swaps_tensors():
+            self.reference: Any = weakref.ref(tensor)
+        else:
+            self.reference = Strong(tensor)
+        if type(tensor) not in tensors.plain:
+            with tensors.as_is():
+                self.described = _describe(tensor, tensors)
+                try:
+                    self.version = tensors.version_of(tensor)
+                except RuntimeError:
+                    pass
+        elif tensors.function_modes():
+            with tensors.as_is():
+                self._look(tensor, tensors)
+        else:
+            self._look(tensor, tensors)
+        self.numbers: Numbers | None = numbers_of_tensor(tensor, tensors) if wants_numbers else None
+
+    def _look(self, tensor: Any, tensors: Tensors) -> None:
+        try:
+            self.version = tensor._version
+        except RuntimeError:
+            pass  # inference mode counts nothing
+        look = _look_at(tensor, tensors, self.version)
+        if look is None:
+            self.described = _describe(tensor, tensors)
+            return
+        self.described = look.described
+        layout = look.layout
+        try:
+            address = self.address = tensors.address_of(tensor)
+            if layout is None or not address or tensors.transforming() is not None:
+                return
+            reach = tensor.storage_offset() * look.itemsize + layout.reach
+            if reach <= tensor.untyped_storage().nbytes() and not tensor.is_neg():
+                self.content = read(address, layout)
+                self.layout = layout
+        except Exception:  # functorch's tensors and those that are only described have no storage
+            return
+
+    def is_of(self, value: Any) -> bool:
+        """Whether it is the same tensor, whatever was written to it."""
+        return self.reference() is value and value is not None
+
+    def is_same(self, value: Any) -> bool:
+        """Whether it is the same tensor, and nothing was written to it."""
+        if not self.is_of(value):
+            return False
+        tensors = self.tensors
+        if self.version is None:
+            now = TensorMemory(value, tensors)
+            return (
+                now.version is None
+                and now.described == self.described
+                and now.layout == self.layout
+                and now.content == self.content
+            )
+        try:
+            with tensors.as_is():
+                if tensors.version_of(value) != self.version:
+                    return False
+                return self.address is None or tensors.address_of(value) == self.address
+        except Exception:
+            return False
