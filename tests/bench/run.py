@@ -41,6 +41,7 @@ BENCHMARKS = {
     "memory-records": ("memory", "distinct_records"),
     "capturing": ("capturing", "speed"),
     "capturing-memory": ("capturing", "memory"),
+    "variables": ("variables", "speed"),
     "exactness": ("exactness", "exactness"),
     "server-start": ("server", "server_start"),
     "server-answers": ("server", "server_answers"),

@@ -220,7 +220,9 @@ class Rewriting:
         sure -= scopes.deleted(node.body)
         changes, where = scopes.may_change(node.test), line_of(node.test)
         self._expressions.within_field(node, "test")
-        before, _ = self._look([], changes, node.test.lineno, sure, where)
+        # On no line, or a jump back to the body would be at the line of the test once more.
+        inside = where if node.body[0].lineno == node.test.lineno else NOWHERE
+        before, _ = self._look([], changes, node.test.lineno, sure, inside)
         node.body, _ = self._block(node.body, sure, before=before)
         before, _ = self._look([], changes, node.test.lineno, sure, where)
         node.orelse, _ = self._block(node.orelse, sure, before=before)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 
 from shapetrace._errors import CannotFollowError
 from shapetrace.variables.listening import Followed
-from shapetrace.variables.logs import event_to_logger
+from shapetrace.variables.logs import TO_LOGGER
 from shapetrace.variables.names import parse_name
 from shapetrace.variables.outlets import TO_STDOUT, Outlet, Printing
 from shapetrace.variables.tracking import Request, track
@@ -71,7 +71,7 @@ def _outlets(file: Any, handler: Outlet | None) -> tuple[Outlet, ...]:
         raise TypeError(f"handler is to be a function, not {type(handler).__name__}")
     outlets: list[Outlet] = []
     if file is not None or handler is None:
-        outlets = [TO_STDOUT if file is None else Printing(file), event_to_logger]
+        outlets = [TO_STDOUT if file is None else Printing(file), TO_LOGGER]
     return (*outlets, handler) if handler is not None else tuple(outlets)
 
 

@@ -14,12 +14,14 @@ from shapetrace.variables.memories import (
     ContainerMemory,
     Memory,
     NumberMemory,
+    ObjectMemory,
     PlainMemory,
     SetMemory,
 )
 from shapetrace.variables.numbers import Numbers, is_within
 from shapetrace.variables.tensor_memories import TensorMemory
 
+NO_PARTS: Final[tuple[tuple[PartChanged, ...], int]] = ((), 0)
 MOST_PARTS: Final = 4
 """So many parts of a container are told of; the others are counted."""
 
@@ -30,6 +32,8 @@ def differences(
     """In what a value differs from the one before; empty where nothing is known to."""
     if before is None:
         return (followed.NEW,)
+    if is_same_object and _is_untouched(before, after):
+        return ()
     if type(before) is TensorMemory and before.described is after.described:
         assert type(after) is TensorMemory
         return _of_arrays(before, after, is_same_object, False, tolerance)
@@ -53,9 +57,20 @@ def parts_of(
 ) -> tuple[tuple[PartChanged, ...], int]:
     """The first parts of a container that differ, and how many more do."""
     if not isinstance(before, ContainerMemory) or not isinstance(after, ContainerMemory):
-        return (), 0
+        return NO_PARTS
     changed = list(_parts(before, after, "", tolerance))
     return tuple(changed[:MOST_PARTS]), max(len(changed) - MOST_PARTS, 0)
+
+
+def _is_untouched(before: Memory, after: Memory) -> bool:
+    """Whether what is remembered twice of one object shows that nothing was done to it."""
+    if isinstance(before, TensorMemory) and isinstance(after, TensorMemory):
+        is_counted = before.version is not None and before.version == after.version
+        return is_counted and before.address == after.address
+    if isinstance(before, ArrayMemory) and isinstance(after, ArrayMemory):
+        is_alike = before.layout is after.layout and before.content == after.content
+        return is_alike and before.described == after.described
+    return isinstance(before, ObjectMemory)
 
 
 def _looks(before: FollowedValue, after: FollowedValue) -> tuple[str, ...]:

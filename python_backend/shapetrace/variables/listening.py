@@ -11,8 +11,10 @@ from types import CodeType, FrameType
 from typing import Any, Final
 
 from shapetrace.events.followed import (
+    CONTAINER,
     CallBegan,
     CallEnded,
+    Caller,
     FollowedValue,
     NamedValue,
     VariableChanged,
@@ -20,11 +22,12 @@ from shapetrace.events.followed import (
 from shapetrace.variables import calls
 from shapetrace.variables.calls import Running, around, frame_of_program, label, running
 from shapetrace.variables.describing import describe
-from shapetrace.variables.differences import differences, parts_of
+from shapetrace.variables.differences import NO_PARTS, differences, parts_of
 from shapetrace.variables.loaded import loaded_tensors
 from shapetrace.variables.memories import Memory, PlainMemory, remember
 from shapetrace.variables.names import FollowedName
 from shapetrace.variables.outlets import Outlets, complain, is_telling
+from shapetrace.variables.rendering import argument_key, call_key, change_key, end_key
 from shapetrace.variables.resolving import MISSING, resolve
 from shapetrace.variables.statistics import with_statistics
 from shapetrace.variables.tensor_memories import TensorMemory
@@ -130,6 +133,10 @@ class FunctionListener:
             slots.setdefault(followed.name.root, []).append(Slot(followed))
         thread = label(self._is_async)
         state = CallState(self, id(frame), now, slots, thread)
+        arguments = self._arguments(frame, slots)
+        if self._began_again(now.depth, thread, callers, arguments):
+            state.began = perf_counter()
+            return state
         self._outlets.tell(
             CallBegan(
                 call=number,
@@ -139,7 +146,7 @@ class FunctionListener:
                 file=self._file,
                 line=self._line,
                 callers=callers,
-                arguments=tuple(self._arguments(frame, slots)),
+                arguments=tuple(arguments),
                 flavor=self._flavor,
                 process=os.getpid(),
                 thread=thread,
@@ -147,6 +154,21 @@ class FunctionListener:
         )
         state.began = perf_counter()
         return state
+
+    def _began_again(
+        self,
+        depth: int,
+        thread: str | None,
+        callers: tuple[Caller, ...],
+        arguments: list[NamedValue],
+    ) -> bool:
+        """Whether nobody is to be told of a call but by lines that were printed before."""
+        printing = self._outlets.printing()
+        if printing is None:
+            return False
+        caller = callers[0] if callers else None
+        keys = [argument_key(argument, depth, thread) for argument in arguments]
+        return printing.again(call_key(self._file, self._line, depth, thread, caller), *keys)
 
     def _arguments(self, frame: FrameType, slots: dict[str, list[Slot]]) -> list[NamedValue]:
         found = []
@@ -247,16 +269,29 @@ class FunctionListener:
         differs = differences(before, after, is_same_object, followed.tolerance)
         if not differs:
             return
-        parts, more = parts_of(before, after, followed.tolerance)
+        told = self._told(after, value, followed)
+        former = None if before is None else before.described
+        call = state.running
+        printing = self._outlets.printing()
+        if printing is not None and printing.again(
+            change_key(
+                *(self._file, followed.name.text, line, call.depth, state.thread),
+                *(differs, former, told),
+            )
+        ):
+            return
+        parts, more = NO_PARTS
+        if after.described.kind == CONTAINER:
+            parts, more = parts_of(before, after, followed.tolerance)
         self._outlets.tell(
             VariableChanged(
-                call=state.running.call,
-                depth=state.running.depth,
+                call=call.call,
+                depth=call.depth,
                 name=followed.name.text,
                 file=self._file,
                 line=line,
-                before=None if before is None else before.described,
-                after=self._told(after, value, followed),
+                before=former,
+                after=told,
                 differs=differs,
                 parts=parts,
                 more_parts=more,
@@ -284,16 +319,22 @@ class FunctionListener:
             complain(f"following {self._function} has failed: {type(error).__name__}: {error}")
 
     def _end(self, state: CallState, outcome: str, value: FollowedValue | None, line: int) -> None:
+        call, seconds = state.running, perf_counter() - state.began
+        printing = self._outlets.printing()
+        if printing is not None:
+            key = end_key(self._file, line, call.depth, state.thread, outcome, None, value)
+            if printing.again(key, seconds=seconds):
+                return
         self._outlets.tell(
             CallEnded(
-                call=state.running.call,
-                depth=state.running.depth,
+                call=call.call,
+                depth=call.depth,
                 function=self._function,
                 file=self._file,
                 line=line,
                 outcome=outcome,
                 value=value,
-                seconds=perf_counter() - state.began,
+                seconds=seconds,
                 flavor=self._flavor,
                 thread=state.thread,
             )
@@ -301,6 +342,9 @@ class FunctionListener:
 
 
 def _remembered(value: Any, followed: Followed) -> Memory:
+    tensors = loaded_tensors()
+    if tensors is not None and type(value) in tensors.plain:
+        return TensorMemory(value, tensors, followed.tolerance is not None)
     return remember(value, followed.tolerance is not None)
 
 

@@ -12,6 +12,11 @@ class Tensors:
     """The parts of torch that following needs, on top of those for the debugger's panes."""
 
     def __init__(self, torch: Torch) -> None:
+        # What describes tensors is loaded now, and not in the middle of a followed call.
+        import shapetrace.events.rows
+        import shapetrace.recorder.describe
+        import shapetrace.recorder.plain_rows  # noqa: F401
+
         internals: Any = torch.torch._C
         self.torch: Final = torch
         self.tensor: Final[type] = torch.tensor

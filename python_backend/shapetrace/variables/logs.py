@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from shapetrace.events.followed import FollowedEvent
-from shapetrace.variables.outlets import TO_STDOUT
+from shapetrace.variables.outlets import TO_STDOUT, Idle
 from shapetrace.views.followed import FollowedOptions, event_text
 from shapetrace.views.styled import StyledText, unstyled
 
@@ -106,10 +106,20 @@ def log2file(*messages: object) -> None:
     logger.info("%s", text)
 
 
-def event_to_logger(event: FollowedEvent) -> None:
-    """An outlet: what is printed goes to the logger too, where somebody has given it a handler."""
-    if logger.handlers and logger.isEnabledFor(logging.INFO):
-        to_logger(event_text(event, _OPTIONS))
+class _ToLogger(Idle):
+    """What is printed goes to the logger too, where somebody has given it a handler."""
+
+    def is_idle(self) -> bool:
+        """Whether it has none."""
+        return not logger.handlers
+
+    def __call__(self, event: FollowedEvent) -> None:
+        """Log an event."""
+        if logger.handlers and logger.isEnabledFor(logging.INFO):
+            to_logger(event_text(event, _OPTIONS))
+
+
+TO_LOGGER: Final = _ToLogger()
 
 
 def to_logger(text: StyledText) -> None:

@@ -31,6 +31,18 @@ class TextStream(Protocol):
         ...
 
 
+class Idle:
+    """An outlet that may have nobody to tell."""
+
+    def is_idle(self) -> bool:
+        """Whether telling it would do nothing."""
+        raise NotImplementedError
+
+    def __call__(self, event: FollowedEvent) -> None:
+        """Tell of an event."""
+        raise NotImplementedError
+
+
 class Printing:
     """Prints events as a tree, to a stream or to whatever is stdout at that moment."""
 
@@ -49,6 +61,24 @@ class Printing:
         """Print lines."""
         if self._is_ready():
             write(self._known, self._rendering.lines(text.lines))
+
+    def again(self, *keys: object, seconds: float | None = None) -> bool:
+        """Print lines that were printed before, if all of these were; a time may follow them."""
+        if not self._is_ready():
+            return True
+        rendering = self._rendering
+        texts = [rendering.known(key) for key in keys]
+        if None in texts:
+            return False
+        text = "".join(texts)  # type: ignore[arg-type]
+        if seconds is not None:
+            text += rendering.time(seconds)
+        _telling.is_on = True
+        try:
+            write(self._known, text)
+        finally:
+            _telling.is_on = False
+        return True
 
     def _is_ready(self) -> bool:
         stream = sys.stdout if self.stream is None else self.stream
@@ -111,6 +141,18 @@ class Outlets:
 
     def __init__(self, outlets: tuple[Outlet, ...]) -> None:
         self.all = outlets
+
+    def printing(self) -> Printing | None:
+        """Where there is nothing but printing, that: it needs no event for what it knows."""
+        if _telling.is_on:
+            return None
+        found = None
+        for outlet in self.all:
+            if isinstance(outlet, Printing) and found is None:
+                found = outlet
+            elif not (isinstance(outlet, Idle) and outlet.is_idle()):
+                return None
+        return found
 
     def tell(self, event: FollowedEvent) -> None:
         """Tell of an event."""

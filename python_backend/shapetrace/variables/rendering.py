@@ -9,6 +9,7 @@ from shapetrace.events import followed
 from shapetrace.events.followed import (
     CallBegan,
     CallEnded,
+    Caller,
     FollowedEvent,
     FollowedValue,
     NamedValue,
@@ -56,13 +57,22 @@ class Rendering:
             return "".join([self._began(event), *arguments])
         return self.lines(event_text(event, self._options).lines)
 
+    def known(self, key: object) -> str | None:
+        """What was written for this key."""
+        found = self._known.get(key)
+        return None if found is None else found[0]
+
+    def time(self, seconds: float) -> str:
+        """What is written behind the end of a call."""
+        return self.lines([(time_span(seconds),)])
+
     def _changed(self, event: VariableChanged) -> str:
         before, after = event.before, event.after
         if event.parts or not _is_shared(after) or not (before is None or _is_shared(before)):
             return self.lines(event_text(event, self._options).lines)
-        key = (
-            *(event.name, event.line, event.file, event.depth, event.thread),
-            *(event.differs, id(before), id(after)),
+        key = change_key(
+            *(event.file, event.name, event.line, event.depth, event.thread),
+            *(event.differs, before, after),
         )
         known = self._known.get(key)
         if known is None:
@@ -71,18 +81,16 @@ class Rendering:
         return known[0]
 
     def _began(self, event: CallBegan) -> str:
-        key = (
-            *(event.function, event.file, event.line, event.depth, event.thread),
-            *(event.flavor, event.callers[:1]),
-        )
+        caller = event.callers[0] if event.callers else None
+        key = call_key(event.file, event.line, event.depth, event.thread, caller)
         known = self._known.get(key)
         if known is None:
-            return self._keep(key, self.lines([began_line(event, self._options)]), None)
+            return self._keep(key, self.lines([began_line(event, self._options)]), caller)
         return known[0]
 
     def _argument(self, argument: NamedValue, event: CallBegan) -> str:
         value = argument.value
-        key = (argument.name, argument.followed, id(value), event.depth, event.thread)
+        key = argument_key(argument, event.depth, event.thread)
         known = self._known.get(key)
         if known is None:
             lines = argument_lines(argument, event.thread, event.depth, self._options)
@@ -92,10 +100,9 @@ class Rendering:
 
     def _ended(self, event: CallEnded) -> str:
         value = event.value
-        time = self.lines([(time_span(event),)])
-        key = (
-            *(event.outcome, event.file, event.line, event.depth, event.thread),
-            *(event.flavor, event.error, id(value)),
+        time = self.time(event.seconds)
+        key = end_key(
+            event.file, event.line, event.depth, event.thread, event.outcome, event.error, value
         )
         known = self._known.get(key)
         if known is not None:
@@ -110,6 +117,43 @@ class Rendering:
             self._known.clear()
         self._known[key] = (text, described)
         return text
+
+
+def change_key(
+    file: str,
+    name: str,
+    line: int,
+    depth: int,
+    thread: str | None,
+    differs: tuple[str, ...],
+    before: FollowedValue | None,
+    after: FollowedValue,
+) -> object:
+    """By what the line of a change is known."""
+    return (file, name, line, depth, thread, differs, id(before), id(after))
+
+
+def call_key(file: str, line: int, depth: int, thread: str | None, caller: Caller | None) -> object:
+    """By what the first line of a call is known: a place has one function."""
+    return (file, line, depth, thread, id(caller))
+
+
+def argument_key(argument: NamedValue, depth: int, thread: str | None) -> object:
+    """By what the line of an argument is known."""
+    return (argument.name, argument.followed, depth, thread, id(argument.value))
+
+
+def end_key(
+    file: str,
+    line: int,
+    depth: int,
+    thread: str | None,
+    outcome: str,
+    error: str | None,
+    value: FollowedValue | None,
+) -> object:
+    """By what the last line of a call is known, but for its time."""
+    return (file, line, depth, thread, outcome, error, id(value))
 
 
 def _is_shared(value: FollowedValue) -> bool:

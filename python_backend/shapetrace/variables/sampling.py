@@ -49,7 +49,7 @@ class Extent(NamedTuple):
 
 UNCOUNTED: Final = Extent(32 << 10, 256, 32)
 """For what nobody counts the changes of: reading is the only way to notice them."""
-COUNTED: Final = Extent(2 << 10, 4, 3)
+COUNTED: Final = Extent(2 << 10, 4, 1)
 """For what is known to be another tensor, or to have been written to."""
 _BLOCK: Final = 64
 
@@ -97,6 +97,8 @@ def _of_one(length: int, extent: Extent) -> tuple[tuple[tuple[int, int], ...], b
     if length <= extent.whole:
         return ((0, length),), True
     last, count = length - _BLOCK, extent.blocks
+    if count == 1:
+        return ((last // 2, _BLOCK),), False
     return tuple((last * at // (count - 1), _BLOCK) for at in range(count)), False
 
 

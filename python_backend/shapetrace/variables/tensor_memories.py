@@ -27,6 +27,7 @@ class Look(NamedTuple):
     layout: Layout | None
     """Which bytes are read; None where they are not on the CPU."""
     itemsize: int
+    is_complex: bool
 
 
 _looks: Final[dict[object, Look]] = {}
@@ -74,7 +75,8 @@ def _look_at(tensor: Any, tensors: Tensors, version: int | None = 0) -> Look | N
             strides = tuple(stride * size for stride in tensor.stride())
             extent = UNCOUNTED if version is None else COUNTED
             layout = layout_of(tensor.shape, strides, size, extent)
-        look = Look(_describe(tensor, tensors), layout, tensor.element_size())
+        size = tensor.element_size()
+        look = Look(_describe(tensor, tensors), layout, size, tensor.is_complex())
         if len(_looks) >= _MOST_KNOWN:
             _looks.clear()
         _looks[key] = look
@@ -144,7 +146,9 @@ class TensorMemory:
             if layout is None or not address or tensors.transforming() is not None:
                 return
             reach = tensor.storage_offset() * look.itemsize + layout.reach
-            if reach <= tensor.untyped_storage().nbytes() and not tensor.is_neg():
+            if tensor.is_neg() or (look.is_complex and tensor.is_conj()):
+                return  # the bytes are not all there is to it
+            if reach <= tensor.untyped_storage().nbytes():
                 self.content = read(address, layout)
                 self.layout = layout
         except Exception:  # functorch's tensors and those that are only described have no storage

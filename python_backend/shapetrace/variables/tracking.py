@@ -20,6 +20,7 @@ from shapetrace.instrument.modules import origin_of
 from shapetrace.instrument.scopes import variables_of
 from shapetrace.instrument.source import source_of
 from shapetrace.variables.listening import Followed, FunctionListener
+from shapetrace.variables.loaded import loaded_tensors
 from shapetrace.variables.names import never_assigned
 from shapetrace.variables.outlets import Outlet, Outlets, Printing
 
@@ -63,6 +64,7 @@ def track(function: Callable[..., Any], request: Request) -> Tracking:
     """Follow a function that was defined with ``def``."""
     if not isinstance(function, types.FunctionType):
         raise CannotFollowError(f"{function!r} is not a function that was defined in Python")
+    loaded_tensors()
     with _LOCK:
         subject = _subjects.get(function)
         if subject is None:

@@ -53,7 +53,7 @@ def event_text(event: FollowedEvent, options: FollowedOptions) -> StyledText:
     if isinstance(event, VariableChanged):
         return StyledText(tuple(_changed(event, options)))
     if isinstance(event, CallEnded):
-        return StyledText(((*ended_line(event, options), time_span(event)),))
+        return StyledText(((*ended_line(event, options), time_span(event.seconds)),))
     place = ""
     if event.file is not None:
         place = f"{place_text(event.file, event.line, options.base)}: "
@@ -172,7 +172,7 @@ def _change(
     left: list[Span],
     options: FollowedOptions,
 ) -> list[Span]:
-    room = _room(left, options)
+    room = max(options.width - line_cells(left) - len(_GAP[0]), _LEAST_VALUE)
     if after is None:
         return [("removed", "note")]
     if before is None:
@@ -189,7 +189,7 @@ def _change(
         note = f"  {', '.join(words)}"
         return [*_value(after, max(room - len(note), _LEAST_VALUE)), (note, "note")]
     note = f"  {', '.join(words)}" if words and before.kind != followed.SCALAR else ""
-    half = max((room - 3 - len(note)) // 2, _LEAST_VALUE)
+    half = max((room - 3 - len(note)) // 2, _LEAST_VALUE // 2)
     spare = max(half - len(one), 0)
     first = _fit(before, names[0], max(half, room - 3 - len(note) - len(other)))
     second = _fit(after, names[1], half + spare)
@@ -235,9 +235,9 @@ def ended_line(event: CallEnded, options: FollowedOptions) -> Line:
     return (*left, *_value(event.value, max(room, _LEAST_VALUE)))
 
 
-def time_span(event: CallEnded) -> Span:
+def time_span(seconds: float) -> Span:
     """How long it took."""
-    return (f"  {seconds_text(event.seconds)}", "count")
+    return (f"  {seconds_text(seconds)}", "count")
 
 
 def _value(value: FollowedValue, room: int) -> list[Span]:

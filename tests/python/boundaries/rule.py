@@ -18,7 +18,10 @@ ALLOWED: dict[str, set[str]] = {
     "process": set(),
     "recorder": {"events", "sinks.base"},
     "instrument": set(),
-    "variables": {"events", "instrument", "panes", "views"},
+    "variables": {
+        *("events", "instrument", "panes", "views"),
+        *("recorder.describe", "recorder.plain_rows"),
+    },
     "watch": {"events", "instrument", "process", "variables"},
     "capture": {"events", "sinks.base", "instrument"},
     "panes": {"events", "recorder", "views"},
