@@ -132,6 +132,11 @@ class FileRecords:
         known.add(process, change)
         self.changes += 1
 
+    @property
+    def has_watched(self) -> bool:
+        """Whether a watched variable has changed anywhere in the file."""
+        return bool(self._watched)
+
     def watched(self, line: int) -> Sequence[WatchedLine]:
         """What watched variables were on a line."""
         return tuple(self._watched.get(line, {}).values())

@@ -14,6 +14,7 @@ from shapetrace.server.journal import Replayed
 from shapetrace.server.listener import ProcessKey
 from shapetrace.server.protocol import Status
 from shapetrace.server.store import TraceStore
+from shapetrace.server.watch_messages import WatchProblem
 from shapetrace.transport.captures import CaptureNews, read_captures
 from shapetrace.transport.framing import Message
 from shapetrace.transport.handshake import Hello
@@ -36,11 +37,13 @@ class Sessions:
         store: TraceStore,
         tell: Callable[[Status], None],
         tell_problem: Callable[[CaptureProblem], None],
+        tell_watch_problem: Callable[[WatchProblem], None],
     ) -> None:
         self._store = store
         self._tell = tell
         self._tell_problem = tell_problem
-        self._problems: set[CaptureProblem] = set()
+        self._tell_watch_problem = tell_watch_problem
+        self._problems: set[CaptureProblem | WatchProblem] = set()
         """What the user has been told of: several processes may meet with the same."""
         self._readers: dict[ProcessKey, RowReader] = {}
         self._statuses: dict[ProcessKey, Status] = {}
@@ -68,7 +71,7 @@ class Sessions:
         elif kind == "captures":
             self._tell_problems(process, self._read_captures(process, message))
         elif kind == "watches":
-            self._store.watch(process, read_watches(message))
+            self._read_watches(process, message)
         elif kind == "status" and process in self._statuses:
             self._show(process, _status(self._statuses[process], message))
         elif kind == "bye":
@@ -84,6 +87,10 @@ class Sessions:
             # That is how all connections end.
             message = "" if reason == "ended" else reason
             self._tell(replace(status, state="gone", message=message))
+
+    def running(self) -> list[ProcessKey]:
+        """The processes that are connected."""
+        return list(self._statuses)
 
     def recorded(self) -> list[ProcessKey]:
         """The processes that are recorded, or will be."""
@@ -141,6 +148,18 @@ class Sessions:
             if problem not in self._problems:
                 self._problems.add(problem)
                 self._tell_problem(problem)
+
+    def _read_watches(self, process: ProcessKey, message: Message) -> None:
+        news = read_watches(message)
+        self._store.watch(process, news)
+        for name, text in (news.problems or {}).items():
+            # Of a name another process may have something, as the workers of a loader have.
+            if name and self._store.is_watched_anywhere(process.session, name):
+                continue
+            problem = WatchProblem(process.session, name, text)
+            if problem not in self._problems:
+                self._problems.add(problem)
+                self._tell_watch_problem(problem)
 
     def _show(self, process: ProcessKey, status: Status) -> None:
         self._statuses[process] = status

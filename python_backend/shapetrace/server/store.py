@@ -210,6 +210,14 @@ class TraceStore:
             if process.nesting.children(None) and (session is newest or process.is_running)
         ]
 
+    def is_watched_anywhere(self, session: str, name: str) -> bool:
+        """Whether some process of a session has told of changes of a name."""
+        return any(
+            timeline.text == name and timeline.total > 0
+            for process in self.processes(session).values()
+            for timeline in process.watched.timelines.values()
+        )
+
     def watching_processes(self) -> list[Process]:
         """The processes in which variables are watched, of the newest session and those that run.
 

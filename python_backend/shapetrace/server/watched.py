@@ -119,6 +119,7 @@ class WatchedLine:
     befores: dict[Value | None, None] = field(default_factory=dict)
     """The values it had before, the latest last; None where it had none."""
     afters: dict[Value, None] = field(default_factory=dict)
+    recent: deque[WatchedChange] = field(default_factory=lambda: deque(maxlen=MOST_VALUES))
     count: int = 0
 
     def add(self, process: int, change: WatchedChange) -> None:
@@ -126,6 +127,7 @@ class WatchedLine:
         event = change.event
         self.latest, self.process = change, process
         self.count += 1
+        self.recent.append(change)
         before = None if event.before is None else event.before.value
         _put_last(self.befores, before)
         _put_last(self.afters, event.after.value)

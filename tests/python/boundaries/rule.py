@@ -26,10 +26,10 @@ ALLOWED: dict[str, set[str]] = {
     "capture": {"events", "sinks.base", "instrument"},
     "panes": {"events", "recorder", "views"},
     "agent": {
-        *("panes", "recorder", "variables", "watch", "capture", "instrument.hooks"),
+        *("events", "panes", "recorder", "variables", "watch", "capture", "instrument"),
         *("process", "transport", "views.shapes"),
     },
-    "server": {"events", "views", "transport", "capture.paths"},
+    "server": {"events", "views", "transport", "capture.paths", "watch.wanted"},
     "compat": {"events", "views", "variables", "capture", "recording"},
     "cli": {"*"},
 }
