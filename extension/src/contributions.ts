@@ -31,6 +31,9 @@ export const Command = {
   capturedValues: "shapetrace.capturedValues",
   stopCapturing: "shapetrace.stopCapturing",
   stopCapturingAll: "shapetrace.stopCapturingAll",
+  watchVariable: "shapetrace.watchVariable",
+  stopWatching: "shapetrace.stopWatching",
+  stopWatchingAll: "shapetrace.stopWatchingAll",
   /** Only for `${command:pickProcess}` in debug configurations. */
   pickProcess: "shapetrace.pickProcess",
 } as const;
@@ -99,6 +102,8 @@ export const ContextKey = {
   isFiltered: "shapetrace.isFiltered",
   /** Values are captured from the next session on. */
   hasCaptures: "shapetrace.hasCaptures",
+  /** Variables are watched. */
+  hasWatches: "shapetrace.hasWatches",
   /** The trace tree shows what was made where the cursor is. */
   isFollowingCursor: "shapetrace.isFollowingCursor",
 } as const;

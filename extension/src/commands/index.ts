@@ -23,10 +23,12 @@ import { showMoreCalls } from "./showMoreCalls";
 import { showTrace } from "./showTrace";
 import { nextCall, previousCall } from "./stepCall";
 import { stopCapturing, stopCapturingAll } from "./stopCapturing";
+import { stopWatching, stopWatchingAll } from "./stopWatching";
 import { toggleHints } from "./toggleHints";
 import { traceForwardPass } from "./traceForwardPass";
 import { traceForwardPassOf } from "./traceForwardPassOf";
 import { unpinCall } from "./unpinCall";
+import { watchVariable } from "./watchVariable";
 
 const HANDLERS: Readonly<Record<Command, Handler>> = {
   [Command.traceForwardPass]: traceForwardPass,
@@ -54,6 +56,9 @@ const HANDLERS: Readonly<Record<Command, Handler>> = {
   [Command.capturedValues]: capturedValues,
   [Command.stopCapturing]: stopCapturing,
   [Command.stopCapturingAll]: stopCapturingAll,
+  [Command.watchVariable]: watchVariable,
+  [Command.stopWatching]: stopWatching,
+  [Command.stopWatchingAll]: stopWatchingAll,
   [Command.pickProcess]: pickProcess,
 };
 

@@ -6,7 +6,7 @@ import { ContextKey, FOREIGN_DEBUG_TYPES } from "../contributions";
 import { property } from "../model/interpreters";
 
 export function maintainContextKeys(context: Context): Disposable {
-  const { captures, follower, pins, sessions, tree } = context;
+  const { captures, follower, pins, sessions, tree, watches } = context;
   const values = new Map<ContextKey, boolean>();
   const set = (key: ContextKey, value: boolean) => {
     if (values.get(key) !== value) {
@@ -26,6 +26,7 @@ export function maintainContextKeys(context: Context): Disposable {
     set(ContextKey.isFiltered, tree.filter !== "");
     set(ContextKey.isFollowingCursor, follower.isFollowing);
     set(ContextKey.hasCaptures, captures.paths.length > 0);
+    set(ContextKey.hasWatches, watches.names.length > 0);
   };
   set(ContextKey.isActive, true);
   updateSessions();
@@ -36,6 +37,7 @@ export function maintainContextKeys(context: Context): Disposable {
     extensions.onDidChange(updateExtensions),
     pins.onDidChange(updateViews),
     captures.onDidChange(updateViews),
+    watches.onDidChange(updateViews),
     tree.onDidChangeState(updateViews),
     follower.onDidChange(updateViews),
   );

@@ -10,6 +10,13 @@ import {
   CHECK_PATH,
   WANT_CAPTURES,
 } from "../../../extension/src/captureProtocol";
+import {
+  CHECK_WATCH,
+  WANT_WATCHES,
+  WATCH_AT,
+  WATCH_PROBLEM,
+  watchProblem,
+} from "../../../extension/src/watchProtocol";
 import { SETTING_CHOICES, SETTING_DEFAULTS } from "../../../extension/src/contributions";
 import { Mismatch } from "../../../extension/src/model/json";
 import {
@@ -82,6 +89,8 @@ const REQUESTS: readonly Pick<Request<never, unknown>, "method" | "result">[] = 
   INLINE_VALUES,
   CAPTURE_PATHS,
   CHECK_PATH,
+  WATCH_AT,
+  CHECK_WATCH,
 ];
 
 /** The keys of parameters; the compiler sees that none is missing and none is too many. */
@@ -108,6 +117,8 @@ const SENT: Readonly<Record<string, readonly string[]>> = {
   [INLINE_VALUES.method]: keysOf<Lines>({ uri: true, first: true, last: true }),
   [CAPTURE_PATHS.method]: keysOf<DocumentPosition & { node: string }>({ ...POSITION, node: true }),
   [CHECK_PATH.method]: ["path"],
+  [WATCH_AT.method]: keysOf<DocumentPosition>(POSITION),
+  [CHECK_WATCH.method]: ["name"],
 };
 
 function of(method: string): readonly Sample[] {
@@ -217,6 +228,7 @@ describe("what the server is told", () => {
         "captures",
         "settings",
         "storage",
+        "watches",
       ]);
     }
   });
@@ -225,6 +237,19 @@ describe("what the server is told", () => {
     for (const { kind, params } of of(CAPTURE_PROBLEM)) {
       assert.equal(kind, "notification");
       assert.deepEqual(without(captureProblem.read(params)), params);
+    }
+  });
+
+  test("which variables are to be watched", () => {
+    const [wanted] = of(WANT_WATCHES);
+    assert.deepEqual(Object.keys(wanted?.params ?? {}), ["names"]);
+  });
+
+  test("a problem of watched variables is read whole", () => {
+    assert.ok(of(WATCH_PROBLEM).length > 0);
+    for (const { kind, params } of of(WATCH_PROBLEM)) {
+      assert.equal(kind, "notification");
+      assert.deepEqual(without(watchProblem.read(params)), params);
     }
   });
 
@@ -245,6 +270,8 @@ describe("what the server is told", () => {
         PIN_CHANGED,
         WANT_CAPTURES,
         CAPTURE_PROBLEM,
+        WANT_WATCHES,
+        WATCH_PROBLEM,
         "initialize",
         "workspace/didChangeConfiguration",
       ],
