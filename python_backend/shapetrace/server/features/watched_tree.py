@@ -125,9 +125,8 @@ class WatchedTree:
         for process in self._store.watching_processes():
             for number, name in enumerate(process.watched.names):
                 timeline = process.watched.timelines.get(number)
-                kept = found.setdefault(name, [])
                 if timeline is not None and timeline.total:
-                    kept.append((process, timeline))
+                    found.setdefault(name, []).append((process, timeline))
         if not text:
             return found
         return {name: kept for name, kept in found.items() if text in name.lower()}
