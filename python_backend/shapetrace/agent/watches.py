@@ -16,6 +16,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Final
 
 from shapetrace._errors import ShapetraceError
+from shapetrace.agent.debugger import debugger_folders
 from shapetrace.agent.hiding import hide_code, unseen
 from shapetrace.events.followed import (
     NEW,
@@ -140,7 +141,8 @@ class Watches:
             from shapetrace.watch.territory import Territory
 
             look_away((FunctionListener, _LISTENING))
-            self._watching = Watching((), Territory(), self._listener, apart=True)
+            territory = Territory(but=debugger_folders())
+            self._watching = Watching((), territory, self._listener, apart=True)
             runners = filter(None, [sys.modules.get("_pydevd_bundle.pydevd_runpy")])
             self._loading = Loading(unseen(self._prepared), runners)
             self._loading.begin()
@@ -173,11 +175,11 @@ class Watches:
         """A followed call is over."""
         self._running.pop(event.call, None)
 
-    def changed(self, name: _Name, event: VariableChanged, function: str) -> None:
-        """A watched variable has changed."""
+    def changed(self, name: _Name, event: VariableChanged, function: str, call: int) -> None:
+        """A watched variable has changed, in the so-manieth call of a function."""
         if not self._is_over:
             number = next(name.numbers)
-            self._waiting.append(WatchedChange(name.number, number, function, event))
+            self._waiting.append(WatchedChange(name.number, number, function, call, event))
             wake, self._wake = self._wake, None
             if wake is not None:
                 wake()
@@ -299,19 +301,20 @@ class _Outlet:
     def __init__(self, watches: Watches, name: _Name) -> None:
         self._watches: Final = watches
         self._name: Final = name
-        self._functions: dict[int, str] = {}
+        self._calls: dict[int, tuple[str, int]] = {}
+        """The function of each call that runs, and how many calls of it there were by then."""
+        self._numbers: itertools.count[int] = itertools.count(1)
 
     def __call__(self, event: FollowedEvent) -> None:
         match event:
             case CallBegan():
-                self._functions[event.call] = event.function
+                self._calls[event.call] = (event.function, next(self._numbers))
                 self._watches.began(event)
                 self._tell_given(event)
             case VariableChanged():
-                function = self._functions.get(event.call, "")
-                self._watches.changed(self._name, event, function)
+                self._watches.changed(self._name, event, *self._calls.get(event.call, ("", 0)))
             case CallEnded():
-                self._functions.pop(event.call, None)
+                self._calls.pop(event.call, None)
                 self._watches.ended(event)
 
     def _tell_given(self, began: CallBegan) -> None:
@@ -329,7 +332,7 @@ class _Outlet:
                     differs=(NEW,),
                     thread=began.thread,
                 )
-                self._watches.changed(self._name, event, began.function)
+                self._watches.changed(self._name, event, *self._calls[began.call])
 
 
 _LISTENING: Final = ("entered", "looked_at", "looked_at_all", "returned", "left")

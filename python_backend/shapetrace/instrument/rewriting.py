@@ -220,8 +220,11 @@ class Rewriting:
         sure -= scopes.deleted(node.body)
         changes, where = scopes.may_change(node.test), line_of(node.test)
         self._expressions.within_field(node, "test")
-        # On no line, or a jump back to the body would be at the line of the test once more.
-        inside = where if node.body[0].lineno == node.test.lineno else NOWHERE
+        # Where the body begins: a jump back to it would be at the line of the test once more.
+        inside = _start_of(node.body[0])
+        decorators = getattr(node.body[0], "decorator_list", None)
+        if decorators:
+            inside = line_of(decorators[0])
         before, _ = self._look([], changes, node.test.lineno, sure, inside)
         node.body, _ = self._block(node.body, sure, before=before)
         before, _ = self._look([], changes, node.test.lineno, sure, where)

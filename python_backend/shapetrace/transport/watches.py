@@ -5,11 +5,11 @@
  "problems": [["vidoe", "nothing that was loaded assigns 'vidoe'"]],
  "sources": [["/home/me/pipeline.py", "9f86d081...", "import numpy ..."]],
  "running": [[7, "Dataset.transform", "/home/me/pipeline.py", 40]],
- "changes": [[0, 12, "Dataset.transform", {"event": "changed", "call": 7, "name": "video", ...}]]}
+ "changes": [[0, 12, "Dataset.transform", 3, {"event": "changed", "name": "video", ...}]]}
 
 Names, problems and running calls are there where something is new of them. A change is of the name
-with that number, and the so-manieth of that. What a variable had when its call began, as an
-argument has, is a change from nothing on the line of the ``def``.
+with that number, and the so-manieth of that, in the so-manieth call of a function. What a variable
+had when its call began, as an argument has, is a change from nothing on the line of the ``def``.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ class WatchedChange:
     """It is the so-manieth of that."""
     function: str
     """The qualified name, or ``<module>``."""
+    call: int
+    """It was in the so-manieth call of the function, as far as these are followed."""
     event: VariableChanged
 
 
@@ -79,7 +81,7 @@ def watches_message(news: WatchNews) -> Message:
         message["running"] = [[it.call, it.function, it.file, it.line] for it in news.running]
     if news.changes:
         message["changes"] = [
-            [it.name, it.ordinal, it.function, to_json(it.event)] for it in news.changes
+            [it.name, it.ordinal, it.function, it.call, to_json(it.event)] for it in news.changes
         ]
     return message
 
@@ -114,13 +116,13 @@ def _calls(rows: object) -> Iterator[RunningCall]:
 def _changes(rows: object) -> Iterator[WatchedChange]:
     for row in _list(rows):
         match row:
-            case [int(name), int(ordinal), str(function), dict(document)]:
+            case [int(name), int(ordinal), str(function), int(call), dict(document)]:
                 try:
                     event = from_json(document)
                 except TraceFileError:
                     continue
                 if isinstance(event, VariableChanged):
-                    yield WatchedChange(name, ordinal, function, event)
+                    yield WatchedChange(name, ordinal, function, call, event)
 
 
 def _pairs(rows: object) -> Iterator[tuple[str, str]]:

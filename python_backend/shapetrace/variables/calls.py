@@ -9,6 +9,7 @@ import sys
 import threading
 import weakref
 from functools import lru_cache
+from threading import get_ident
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 
@@ -71,6 +72,17 @@ def around(frame: FrameType) -> tuple[Running | None, tuple[Caller, ...]]:
     return None, tuple(callers)
 
 
+def first_caller(frame: FrameType) -> Caller | None:
+    """The function that called what runs in a frame."""
+    outer = frame.f_back
+    while outer is not None:
+        caller = _caller_in(outer)
+        if caller is not None:
+            return caller
+        outer = outer.f_back
+    return None
+
+
 _callers: Final[dict[tuple[int, int], tuple[CodeType, Caller | None]]] = {}
 """By code and instruction; the code is kept, so that its number stays its own."""
 _MOST_CALLERS_KNOWN: Final = 4096
@@ -114,14 +126,17 @@ def flavor_of(code: CodeType) -> str:
 
 
 _main_process = os.getpid()
-_process_name: str | None = None
+process_name: str | None = None
+"""What this process is called, where it was started by another one of the program's."""
 _main_thread = threading.main_thread().ident
 
 
 def label(is_async: bool) -> str | None:
     """What tells apart calls that run in turns; None for the main thread of the main process."""
-    names = [_process_name] if _process_name else []
-    number = threading.get_ident()
+    number = get_ident()
+    if number == _main_thread and process_name is None and not is_async:
+        return None
+    names = [process_name] if process_name else []
     if number != _main_thread:
         # Not current_thread(), which would enter threads that Python does not know.
         thread = getattr(threading, "_active", {}).get(number)
@@ -150,26 +165,21 @@ def _task_name() -> str | None:
         return None  # another library's tasks
 
 
-def is_worker() -> bool:
-    """Whether this process was started by another one of the program's."""
-    return _process_name is not None
-
-
 def _name_process() -> None:
-    global _process_name
+    global process_name
     multiprocessing: Any = sys.modules.get("multiprocessing.process")
     # One that is started anew knows its name before it knows of its parent.
     name = None if multiprocessing is None else multiprocessing.current_process().name
     if name is not None and (name != "MainProcess" or multiprocessing.parent_process()):
-        _process_name = name
+        process_name = name
     elif os.getpid() != _main_process:
-        _process_name = f"process {os.getpid()}"
+        process_name = f"process {os.getpid()}"
 
 
 def _after_fork_in_child() -> None:
     global is_new_process, _main_thread
     is_new_process = True
-    _main_thread = threading.get_ident()
+    _main_thread = get_ident()
 
 
 is_new_process = True

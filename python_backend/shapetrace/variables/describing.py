@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections import UserDict, UserList, deque
+from functools import lru_cache, partial
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, Final
 
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Container, Other, Tensor
-from shapetrace.panes.inside import PLAIN, Held, held_by, key_text, plain_text
-from shapetrace.panes.loaded import array_type, is_kind
+from shapetrace.panes.inside import PLAIN, Held, dataclass_fields, held_by, key_text, plain_text
+from shapetrace.panes.loaded import array_type, classes_of, is_kind
 from shapetrace.variables.loaded import Tensors, loaded_tensors
 from shapetrace.variables.tensor_memories import describe_tensor
 
@@ -23,8 +25,13 @@ _known: dict[Any, FollowedValue] = {}
 """Arrays that look alike share their description."""
 
 
+_NONE: Final = FollowedValue(followed.SCALAR, Other("None"))
+
+
 def describe(value: Any) -> FollowedValue:
     """What a value looks like."""
+    if value is None:
+        return _NONE
     tensors = loaded_tensors()
     if tensors is None:
         return _described(value, tensors, 0, [MOST_LOOKED_AT])
@@ -62,19 +69,47 @@ def describe_object(value: Any) -> FollowedValue:
     """What any other object is, by its class."""
     kind = type(value)
     if issubclass(kind, type):  # not isinstance, which asks the value for its class
-        return FollowedValue(followed.OTHER, Other(f"<class {value.__name__}>"))
-    return FollowedValue(followed.OTHER, Other(kind.__name__))
+        return _of_class(f"<class {value.__name__}>")
+    return _of_class(kind.__name__)
+
+
+@lru_cache(maxsize=1024)
+def _of_class(name: str) -> FollowedValue:
+    return FollowedValue(followed.OTHER, Other(name))
 
 
 def held_container(value: Any, kind: type, tensors: Tensors | None) -> Held | None:
     """What is in a value that is nothing but what is in it; None where it is more, or nothing."""
-    if kind is slice:
+    if not _holds(kind):
         return None
     try:
         held = held_by(value, kind, None if tensors is None else tensors.torch)
     except Exception:
         return None  # changed by another thread while it was looked at
     return held if held is not None and held.is_own else None
+
+
+_HOLDERS: Final = (
+    *(dict, tuple, list, set, frozenset, deque, UserDict, UserList, partial),
+    *(MappingProxyType, SimpleNamespace),
+    *map(type, ({}.keys(), {}.values(), {}.items())),
+)
+_kinds: dict[int, tuple[type, bool]] = {}
+"""Which classes are containers, by number; a class is kept, so that its number stays its own."""
+
+
+def _holds(kind: type) -> bool:
+    """Whether what is in an object of this class may be all there is to it."""
+    known = _kinds.get(id(kind))
+    if known is None:
+        classes = classes_of(kind)
+        # By identity: a metaclass may have a hash and an equality of its own.
+        holds = any(each is holder for each in classes for holder in _HOLDERS)
+        holds = holds or kind.__name__ == "Namespace" or bool(dataclass_fields(classes))
+        if len(_kinds) >= _MOST_KNOWN:
+            _kinds.clear()
+        known = _kinds[id(kind)] = (kind, holds)
+    return known[1]
 
 
 def _container(held: Held, tensors: Tensors | None, depth: int, budget: list[int]) -> Container:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from shapetrace.events.followed import (
     CONTAINER,
+    VALUES,
     CallBegan,
     CallEnded,
     Caller,
@@ -20,20 +21,27 @@ from shapetrace.events.followed import (
     VariableChanged,
 )
 from shapetrace.variables import calls
-from shapetrace.variables.calls import Running, around, frame_of_program, label, running
+from shapetrace.variables.calls import (
+    Running,
+    around,
+    first_caller,
+    frame_of_program,
+    label,
+    running,
+)
 from shapetrace.variables.describing import describe
 from shapetrace.variables.differences import NO_PARTS, differences, parts_of
 from shapetrace.variables.loaded import loaded_tensors
 from shapetrace.variables.memories import Memory, PlainMemory, remember
 from shapetrace.variables.names import FollowedName
 from shapetrace.variables.outlets import Outlets, complain, is_telling
-from shapetrace.variables.rendering import argument_key, call_key, change_key, end_key
+from shapetrace.variables.rendering import call_key, change_key, end_key
 from shapetrace.variables.resolving import MISSING, resolve
 from shapetrace.variables.statistics import with_statistics
 from shapetrace.variables.tensor_memories import TensorMemory
 
 _OURS_AND_THE_FRAMES: Final = 3
-_MOST_NAMED: Final = 256
+_VALUES: Final = (VALUES,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +81,10 @@ class CallState:
         self.key = key
         self.running = running
         self.slots = slots
-        self.plain = {
-            name: each[0] for name, each in slots.items() if len(each) == 1 and not each[0].steps
-        }
+        self.plain: dict[str, Slot] = {}
+        for name, each in slots.items():
+            if len(each) == 1 and not each[0].steps:
+                self.plain[name] = each[0]
         """Those of which nothing but the variable itself is followed."""
         self.thread = thread
         self.is_over = False
@@ -109,20 +118,43 @@ class FunctionListener:
         self._stats = stats
         self._parameters = parameters_of(code)
         self._flavor = calls.flavor_of(code)
+        self._has_failed = False
         self._is_async = self._flavor in ("coroutine", "async generator")
         self._roots = {each.name.root for each in everything}
-        self._named: dict[tuple[str, int], NamedValue] = {}
-        """Arguments as they were told of, by their descriptions, which they keep."""
         self._whole = {each.name.root for each in everything if not each.name.steps}
 
     def entered(self, call: object) -> CallState | None:
         """A call has begun."""
-        if is_telling():
+        try:
+            return self._entered(sys._getframe(1))
+        except Exception as error:
+            self._fault(error)
             return None
-        frame = frame_of_program(sys._getframe(1))
-        if frame is None:
+
+    def _fault(self, error: Exception) -> None:
+        """A mistake of ours, which is not to become the program's. It is said once."""
+        if not self._has_failed:
+            self._has_failed = True
+            kind = type(error).__name__
+            complain(f"something is missing of {self._function}: {kind}: {error}")
+
+    def _entered(self, hook: FrameType) -> CallState | None:
+        tensors = loaded_tensors()
+        if is_telling() or (tensors is not None and tensors.tracing() is not None):
             return None
-        outer, callers = around(frame)
+        frame = hook.f_back
+        if frame is None or frame.f_code.co_name != self._code.co_name:
+            frame = frame_of_program(hook)
+            if frame is None:
+                return None
+        printing = self._outlets.printing()
+        outer: Running | None = None
+        callers: tuple[Caller, ...] | None = None
+        if running or printing is None:
+            outer, callers = around(frame)
+            caller = callers[0] if callers else None
+        else:
+            caller = first_caller(frame)
         number = calls.next_number()
         if calls.is_new_process:
             calls.name_process()
@@ -134,9 +166,15 @@ class FunctionListener:
         thread = label(self._is_async)
         state = CallState(self, id(frame), now, slots, thread)
         arguments = self._arguments(frame, slots)
-        if self._began_again(now.depth, thread, callers, arguments):
-            state.began = perf_counter()
-            return state
+        if printing is not None:
+            values = [value for _, value, _ in arguments]
+            if printing.again(call_key(self._file, self._line, depth, thread, caller, values)):
+                state.began = perf_counter()
+                return state
+        named = [
+            NamedValue(name, value, not is_argument or name in self._whole, is_argument)
+            for name, value, is_argument in arguments
+        ]
         self._outlets.tell(
             CallBegan(
                 call=number,
@@ -145,8 +183,8 @@ class FunctionListener:
                 function=self._function,
                 file=self._file,
                 line=self._line,
-                callers=callers,
-                arguments=tuple(arguments),
+                callers=around(frame)[1] if callers is None else callers,
+                arguments=tuple(named),
                 flavor=self._flavor,
                 process=os.getpid(),
                 thread=thread,
@@ -155,29 +193,16 @@ class FunctionListener:
         state.began = perf_counter()
         return state
 
-    def _began_again(
-        self,
-        depth: int,
-        thread: str | None,
-        callers: tuple[Caller, ...],
-        arguments: list[NamedValue],
-    ) -> bool:
-        """Whether nobody is to be told of a call but by lines that were printed before."""
-        printing = self._outlets.printing()
-        if printing is None:
-            return False
-        caller = callers[0] if callers else None
-        keys = [argument_key(argument, depth, thread) for argument in arguments]
-        return printing.again(call_key(self._file, self._line, depth, thread, caller), *keys)
-
-    def _arguments(self, frame: FrameType, slots: dict[str, list[Slot]]) -> list[NamedValue]:
+    def _arguments(
+        self, frame: FrameType, slots: dict[str, list[Slot]]
+    ) -> list[tuple[str, FollowedValue, bool]]:
+        """Arguments, and what is followed in them: names, values, and whether it is an argument."""
         found = []
         values = frame.f_locals
         try:
             for name in self._parameters:
                 if name in values:
-                    value = values[name]
-                    found.append(self._argument(name, self._described(value, self._stats)))
+                    found.append((name, self._described(values[name], self._stats), True))
             for name, all_of_it in slots.items():
                 if name not in values:
                     continue
@@ -188,8 +213,7 @@ class FunctionListener:
                     memory = slot.memory = _remembered(value, slot.followed)
                     if slot.steps:
                         described = self._told(memory, value, slot.followed)
-                        text = slot.followed.name.text
-                        found.append(NamedValue(text, described, True, argument=False))
+                        found.append((slot.followed.name.text, described, False))
             value = None
         finally:
             if sys.version_info < (3, 13) and frame.f_trace is None and sys.gettrace() is None:
@@ -197,15 +221,6 @@ class FunctionListener:
                 if sys.getrefcount(values) <= _OURS_AND_THE_FRAMES:
                     values.clear()
         return found
-
-    def _argument(self, name: str, described: FollowedValue) -> NamedValue:
-        known = self._named.get((name, id(described)))
-        if known is None:
-            known = NamedValue(name, described, name in self._whole)
-            if len(self._named) >= _MOST_NAMED:
-                self._named.clear()
-            self._named[name, id(described)] = known
-        return known
 
     def _described(self, value: Any, stats: bool) -> FollowedValue:
         described = describe(value)
@@ -222,13 +237,16 @@ class FunctionListener:
         if slots is None:
             return
         for slot in slots:
-            found = resolve(value, slot.steps) if slot.steps else value
-            if found is MISSING:
-                slot.memory = None
-                continue
-            known = slot.memory
-            if known is None or not known.is_same(found):
-                self._changed(state, slot, found, line)
+            try:
+                found = resolve(value, slot.steps) if slot.steps else value
+                if found is MISSING:
+                    slot.memory = None
+                    continue
+                known = slot.memory
+                if known is None or not known.is_same(found):
+                    self._changed(state, slot, found, line)
+            except Exception as error:
+                self._fault(error)
 
     def looked_at_all(
         self,
@@ -238,37 +256,51 @@ class FunctionListener:
         missing: object,
     ) -> None:
         """Several variables may have changed; most have not, which is seen here."""
-        plain = state.plain
-        tensors = loaded_tensors()
-        may_ask = tensors is None or not tensors.function_modes()
-        address_of = None if tensors is None else tensors.address_of
-        for (name, line, assigned), value in zip(marks, values, strict=True):
-            slot = plain.get(name)
-            if slot is not None and may_ask:
-                known = slot.memory
-                kind = type(known)
-                if kind is TensorMemory:
-                    if (
-                        known.version is not None
-                        and known.reference() is value
-                        and value is not None
-                        and value._version == known.version
-                        and known.address is not None
-                        and address_of(value) == known.address  # type: ignore[misc]
-                    ):
+        try:
+            plain = state.plain
+            tensors = loaded_tensors()
+            may_ask = tensors is None or not tensors.function_modes()
+            address_of = None if tensors is None else tensors.address_of
+            for (name, line, assigned), value in zip(marks, values, strict=True):
+                slot = plain.get(name)
+                if slot is not None and may_ask:
+                    known = slot.memory
+                    kind = type(known)
+                    if kind is TensorMemory:
+                        if (
+                            known.version is not None
+                            and known.reference() is value
+                            and value is not None
+                            and value._version == known.version
+                            and known.address is not None
+                            and address_of(value) == known.address  # type: ignore[misc]
+                        ):
+                            continue
+                    elif kind is PlainMemory and known.value is value:
                         continue
-                elif kind is PlainMemory and known.value is value:
-                    continue
-            if value is not missing:
-                self.looked_at(state, name, value, line, assigned)
+                if value is not missing:
+                    self.looked_at(state, name, value, line, assigned)
+        except Exception as error:
+            self._fault(error)
 
     def _changed(self, state: CallState, slot: Slot, value: Any, line: int) -> None:
         followed, before = slot.followed, slot.memory
         after = slot.memory = _remembered(value, followed)
-        is_same_object = before is not None and before.is_of(value)
-        differs = differences(before, after, is_same_object, followed.tolerance)
-        if not differs:
-            return
+        if (
+            type(before) is TensorMemory
+            and type(after) is TensorMemory
+            and before.described is after.described
+            and before.layout is not None
+            and before.layout is after.layout
+            and before.content != after.content
+            and followed.tolerance is None
+        ):
+            differs: tuple[str, ...] = _VALUES  # as below, for what is most common
+        else:
+            is_same_object = before is not None and before.is_of(value)
+            differs = differences(before, after, is_same_object, followed.tolerance)
+            if not differs:
+                return
         told = self._told(after, value, followed)
         former = None if before is None else before.described
         call = state.running
@@ -302,7 +334,10 @@ class FunctionListener:
     def returned(self, state: Any, value: Any, line: int) -> None:
         """The call has returned."""
         state.is_over = True
-        self._end(state, "returned", self._described(value, self._stats), line)
+        try:
+            self._end(state, "returned", self._described(value, self._stats), line)
+        except Exception as error:
+            self._fault(error)
 
     def left(self, state: CallState, frame: FrameType) -> None:
         """The call is over and has not returned: it has raised, or was thrown away."""
@@ -316,7 +351,7 @@ class FunctionListener:
                 outcome = "raised"
             self._end(state, outcome, None, line)
         except Exception as error:
-            complain(f"following {self._function} has failed: {type(error).__name__}: {error}")
+            self._fault(error)
 
     def _end(self, state: CallState, outcome: str, value: FollowedValue | None, line: int) -> None:
         call, seconds = state.running, perf_counter() - state.began

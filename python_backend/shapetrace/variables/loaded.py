@@ -32,6 +32,8 @@ class Tensors:
             lambda: False,
         )
         """Whether modules swap tensors, which weak references would be in the way of."""
+        self.tracing: Final[Any] = getattr(internals, "_get_tracing_state", _nothing)
+        """None where torch.jit.trace is not writing down what is done, as asking for a size."""
         functorch = getattr(internals, "_functorch", None)
         self.transforming: Final[Any] = getattr(functorch, "peek_interpreter_stack", _nothing)
         """None where no function transform such as ``vmap`` is running."""

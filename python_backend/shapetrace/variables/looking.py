@@ -19,6 +19,9 @@ _DEPTH: Final = 3
 
 def look_at(name: str, value: Any) -> list[NamedValue]:
     """A tensor, or the tensors and arrays in a value, each with statistics; else the value."""
+    tensors = loaded_tensors()
+    if tensors is not None and tensors.tracing() is not None:
+        return []  # torch.jit.trace would write it down
     found = []
     for inner_name, inner in _arrays(name, value, 0):
         found.append(NamedValue(inner_name, with_statistics(describe(inner), inner)))

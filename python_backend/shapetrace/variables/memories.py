@@ -15,12 +15,13 @@ look: weak references would be in the way of ``swap_tensors``.
 from __future__ import annotations
 
 import weakref
-from typing import Any, Protocol
+from itertools import islice
+from typing import Any, Final, Protocol
 
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Container
-from shapetrace.panes.inside import PLAIN, Held, key_text
+from shapetrace.panes.inside import MOST_ITEMS, PLAIN, Held, key_text, plain_text
 from shapetrace.panes.loaded import array_type, is_kind
 from shapetrace.variables.describing import (
     MOST_DEPTH,
@@ -88,11 +89,11 @@ class ArrayMemory:
 
 
 def _sample_of(array: Any, arrays: Any) -> tuple[Layout | None, bytes]:
-    """Some bytes of an array; none where these are references to objects."""
+    """Some bytes of an array, or its first objects in words."""
     try:
         dtype = arrays.dtype.__get__(array)
         if dtype.hasobject:
-            return None, b""
+            return _items_of(array, arrays)
         layout = layout_of(
             arrays.shape.__get__(array), arrays.strides.__get__(array), dtype.itemsize, UNCOUNTED
         )
@@ -100,6 +101,18 @@ def _sample_of(array: Any, arrays: Any) -> tuple[Layout | None, bytes]:
         return layout, read(address, layout)
     except Exception:
         return None, b""
+
+
+_ALL: Final = Layout((), True, 0)
+_SOME: Final = Layout((), False, 0)
+
+
+def _items_of(array: Any, arrays: Any) -> tuple[Layout, bytes]:
+    """The first objects of an array: plain values as they are, others by their class."""
+    first = list(islice(arrays.flat.__get__(array), MOST_ITEMS))
+    texts = [plain_text(item) if type(item) in PLAIN else type(item).__name__ for item in first]
+    is_all = arrays.size.__get__(array) == len(first) and PLAIN.issuperset(map(type, first))
+    return _ALL if is_all else _SOME, "\n".join(texts).encode("utf-8", "backslashreplace")
 
 
 class PlainMemory:

@@ -62,17 +62,15 @@ class Printing:
         if self._is_ready():
             write(self._known, self._rendering.lines(text.lines))
 
-    def again(self, *keys: object, seconds: float | None = None) -> bool:
-        """Print lines that were printed before, if all of these were; a time may follow them."""
+    def again(self, key: object, seconds: float | None = None) -> bool:
+        """Print lines that were printed before, if they were; a time may follow them."""
         if not self._is_ready():
             return True
-        rendering = self._rendering
-        texts = [rendering.known(key) for key in keys]
-        if None in texts:
+        text = self._rendering.known(key)
+        if text is None:
             return False
-        text = "".join(texts)  # type: ignore[arg-type]
         if seconds is not None:
-            text += rendering.time(seconds)
+            text += self._rendering.time(seconds)
         _telling.is_on = True
         try:
             write(self._known, text)
@@ -105,7 +103,7 @@ def write(stream: Any, text: str) -> None:
     """Write lines to a stream all at once, so that those of other threads do not come between."""
     try:
         stream.write(text)
-        if calls.is_worker():
+        if calls.process_name is not None:
             # Processes share what stdout goes to; what is kept back would be cut anywhere.
             stream.flush()
     except (AttributeError, OSError, ValueError):
@@ -141,18 +139,19 @@ class Outlets:
 
     def __init__(self, outlets: tuple[Outlet, ...]) -> None:
         self.all = outlets
+        printing = [outlet for outlet in outlets if isinstance(outlet, Printing)]
+        self._idle = [outlet for outlet in outlets if isinstance(outlet, Idle)]
+        is_only = len(printing) == 1 and 1 + len(self._idle) == len(outlets)
+        self._only = printing[0] if is_only else None
 
     def printing(self) -> Printing | None:
         """Where there is nothing but printing, that: it needs no event for what it knows."""
-        if _telling.is_on:
+        if self._only is None or _telling.is_on:
             return None
-        found = None
-        for outlet in self.all:
-            if isinstance(outlet, Printing) and found is None:
-                found = outlet
-            elif not (isinstance(outlet, Idle) and outlet.is_idle()):
+        for outlet in self._idle:
+            if not outlet.is_idle():
                 return None
-        return found
+        return self._only
 
     def tell(self, event: FollowedEvent) -> None:
         """Tell of an event."""
@@ -170,6 +169,7 @@ class Outlets:
 
     def _leave_out(self, outlet: Outlet, error: Exception) -> None:
         self.all = tuple(each for each in self.all if each is not outlet)
+        self._only = None
         what = "printing" if isinstance(outlet, Printing) else "the handler of followed values"
         complain(f"{what} has failed and is left out: {type(error).__name__}: {error}")
 

@@ -12,22 +12,21 @@ from shapetrace.events.followed import (
     Caller,
     FollowedEvent,
     FollowedValue,
-    NamedValue,
     VariableChanged,
 )
 from shapetrace.views.followed import (
     FollowedOptions,
-    argument_lines,
-    began_line,
     ended_line,
     event_text,
+    seconds_text,
     time_span,
 )
 from shapetrace.views.styled import Line, StyledText
 from shapetrace.views.terminal import to_text
 
 _MOST_KNOWN: Final = 2048
-_SHARED: Final = (followed.TENSOR, followed.ARRAY, followed.SCALAR)
+_SAMPLE: Final = 1e-6
+_SHARED: Final = (followed.TENSOR, followed.ARRAY, followed.SCALAR, followed.OTHER)
 """Kinds of values that share their description with those that look alike."""
 
 
@@ -40,6 +39,9 @@ class Rendering:
         self._encoding = encoding
         self._known: dict[object, tuple[str, object]] = {}
         """Texts, with what was described, so that what they are known by stays its own."""
+        sample = self.lines([(time_span(_SAMPLE),)])
+        self._around_time = sample.split(seconds_text(_SAMPLE))
+        """What stands before and after a time."""
 
     def lines(self, lines: Iterable[Line]) -> str:
         """Lines as text."""
@@ -53,8 +55,7 @@ class Rendering:
         if type(event) is CallEnded:
             return self._ended(event)
         if type(event) is CallBegan:
-            arguments = [self._argument(each, event) for each in event.arguments]
-            return "".join([self._began(event), *arguments])
+            return self._began(event)
         return self.lines(event_text(event, self._options).lines)
 
     def known(self, key: object) -> str | None:
@@ -64,7 +65,10 @@ class Rendering:
 
     def time(self, seconds: float) -> str:
         """What is written behind the end of a call."""
-        return self.lines([(time_span(seconds),)])
+        if len(self._around_time) != 2:  # the encoding has no µ
+            return self.lines([(time_span(seconds),)])
+        before, after = self._around_time
+        return f"{before}{seconds_text(seconds)}{after}"
 
     def _changed(self, event: VariableChanged) -> str:
         before, after = event.before, event.after
@@ -81,22 +85,13 @@ class Rendering:
         return known[0]
 
     def _began(self, event: CallBegan) -> str:
-        caller = event.callers[0] if event.callers else None
-        key = call_key(event.file, event.line, event.depth, event.thread, caller)
-        known = self._known.get(key)
-        if known is None:
-            return self._keep(key, self.lines([began_line(event, self._options)]), caller)
-        return known[0]
-
-    def _argument(self, argument: NamedValue, event: CallBegan) -> str:
-        value = argument.value
-        key = argument_key(argument, event.depth, event.thread)
-        known = self._known.get(key)
-        if known is None:
-            lines = argument_lines(argument, event.thread, event.depth, self._options)
-            text = self.lines(lines)
-            return self._keep(key, text, value) if _is_shared(value) else text
-        return known[0]
+        text = self.lines(event_text(event, self._options).lines)
+        values = [argument.value for argument in event.arguments]
+        if all(map(_is_shared, values)):
+            caller = event.callers[0] if event.callers else None
+            key = call_key(event.file, event.line, event.depth, event.thread, caller, values)
+            self._keep(key, text, (caller, values))
+        return text
 
     def _ended(self, event: CallEnded) -> str:
         value = event.value
@@ -133,14 +128,16 @@ def change_key(
     return (file, name, line, depth, thread, differs, id(before), id(after))
 
 
-def call_key(file: str, line: int, depth: int, thread: str | None, caller: Caller | None) -> object:
-    """By what the first line of a call is known: a place has one function."""
-    return (file, line, depth, thread, id(caller))
-
-
-def argument_key(argument: NamedValue, depth: int, thread: str | None) -> object:
-    """By what the line of an argument is known."""
-    return (argument.name, argument.followed, depth, thread, id(argument.value))
+def call_key(
+    file: str,
+    line: int,
+    depth: int,
+    thread: str | None,
+    caller: Caller | None,
+    values: Iterable[FollowedValue],
+) -> object:
+    """By what the lines of a call are known: a place has one function, whose names are the same."""
+    return (file, line, depth, thread, id(caller), *map(id, values))
 
 
 def end_key(

@@ -37,11 +37,13 @@ _PLAIN_GLYPHS = {
     "●": "*",
     "…": "..",
     "·": "-",
+    "┌─": ".-",
     "├─": "|-",
     "└─": "`-",
     "│": "|",
     "─": "-",
     "–": "-",
+    "µ": "u",
     **dict(zip("▁▂▃▄▅▆▇█", "_.:-=+*#", strict=True)),
 }
 """What stands for our own signs where the terminal's encoding has none of them."""

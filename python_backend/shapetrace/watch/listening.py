@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from shapetrace.events.followed import NamedValue
+from shapetrace.events.followed import FollowedValue
 from shapetrace.instrument.interface import Listener
 from shapetrace.instrument.modules import MODULE
 from shapetrace.variables.listening import Followed, FunctionListener
@@ -33,5 +33,5 @@ class ModuleListener(FunctionListener):
         super().__init__(*given)
         self._flavor = MODULE_FLAVOR
 
-    def _arguments(self, frame: FrameType, slots: Any) -> list[NamedValue]:
+    def _arguments(self, frame: FrameType, slots: Any) -> list[tuple[str, FollowedValue, bool]]:
         return []

@@ -16,12 +16,14 @@ _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 class Territory:
     """The code in which variables are watched."""
 
-    def __init__(self, packages: Iterable[str] = ()) -> None:
+    def __init__(self, packages: Iterable[str] = (), but: Iterable[str] = ()) -> None:
+        """``packages`` are installed and count all the same; what is in ``but`` does not."""
         self._packages: Final = tuple(packages)
+        self._excluded: Final = (_OURS, *map(os.path.abspath, but))
 
     def has(self, module: str, file: str) -> bool:
         """Whether a module is the user's, or of a package that was named."""
-        if not os.path.isabs(file) or _is_below(file, _OURS):
+        if not os.path.isabs(file) or any(_is_below(file, each) for each in self._excluded):
             return False
         if any(module == each or module.startswith(f"{each}.") for each in self._packages):
             return True

@@ -113,7 +113,8 @@ inEditors("Watched variables", {}, (test) => {
     await tree.waitFor(/^> ?Watched variables|^Watched variables: \d+ changes/);
     await tree.waitFor(/ video: 10 changes {2}u8\[8,8,8\] → f32\[16,4,4\]/);
     await tree.expand("video");
-    await tree.waitFor(`pipeline.py:${at("video[:, :size")}: u8[8,8,8] → u8[8,4,4]  resize, call `);
+    const changed = `pipeline.py:${at("video[:, :size")}: u8[8,8,8] → u8[8,4,4]`;
+    await tree.waitFor(`${changed}  resize, call 1`);
     await workbench.screenshot("build/e2e/watching.png");
     await tree.click(`pipeline.py:${at("astype")}`);
     await eventuallyEqual(() => code.cursorLine(), at("astype"));
@@ -162,7 +163,7 @@ inEditors("Watched variables", {}, (test) => {
     await workbench.debug.waitUntilStoppedIn(STOPPED);
     await watch(fixture, "video = sample", "video");
     await workbench.notification(/Functions that assign it are followed from their next call on/);
-    await tree.show({ keepsCallStack: false });
+    await tree.show();
     await tree.waitFor("video: nothing yet");
     await workbench.debug.continue();
     await eventuallyMatches(

@@ -100,7 +100,8 @@ class WatchedTree:
             after = "…" if part.after is None else value_text(part.after.value)
             lines.append(f"{escaped(event.name + part.path)}: {escaped(before + ARROW + after)}")
         where = f"{os.path.basename(event.file)}:{event.line}"
-        lines.append(escaped(f"{where}, {self._where(process, change, is_told=True)}"))
+        told = self._where(process, change, is_told=True)
+        lines.append(escaped(f"{where}, {told}"))
         return "  \n".join(lines)
 
     def place(self, node: str) -> tuple[Process, str, SourceRange] | None:
@@ -206,7 +207,7 @@ class WatchedTree:
             key=f"{ROOT}/{name}/{own}.{change.ordinal}",
             kind="change",
             label=f"{os.path.basename(event.file)}:{event.line}",
-            description=f"{change_text(event)}  {where}",
+            description="  ".join(filter(None, (change_text(event), where))),
             has_children=False,
         )
 
@@ -214,7 +215,7 @@ class WatchedTree:
     def _where(process: Process, change: WatchedChange, is_told: bool) -> str:
         """In which call of what, and where several run, in which of these."""
         is_module = change.function == "<module>"
-        parts = [] if is_module else [f"{printable(change.function)}, call {change.event.call}"]
+        parts = [] if is_module else [f"{printable(change.function)}, call {change.call}"]
         if change.event.thread is not None:
             parts.append(printable(change.event.thread))
         if is_told or process.rank is not None:

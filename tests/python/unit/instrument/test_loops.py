@@ -19,6 +19,9 @@ LOOPS = [
     "n = 0\n    while (\n        n\n        < k\n    ):\n        n += 1",
     "n = 0\n    while True:\n        n += 1\n        if n > k:\n            break",
     "n = 0\n    while n < k:\n        n += 1\n        if n == 1: continue\n        m = n",
+    "n = 0\n    while (n := n + 1) < k:\n        @(\n            id\n        )\n        def g(): 1",
+    "n = 0\n    while n < k:\n        if n:\n            m = 1\n        n += 1",
+    "n = 0\n    while n < k:\n        for i in range(1):\n            n += 1",
     "for i in range(k):\n        n = i\n    else:\n        n = 1",
 ]
 

@@ -480,6 +480,30 @@ def test_calls_that_a_handler_makes_are_not_told(program: Load) -> None:
     assert len(it.module.heard) == 2
 
 
+def test_a_mistake_of_ours_is_said_once_and_is_not_the_programs(
+    program: Load, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = program("""
+        @var_tracker("x", "y", handler=told)
+        def f(x):
+            x = x + 1
+            y = x
+            return x
+    """)
+
+    def broken(*values: object) -> None:
+        raise RuntimeError("ours")
+
+    with monkeypatch.context() as patches:
+        patches.setattr("shapetrace.variables.listening.differences", broken)
+        assert (it.module.f(1), it.module.f(2)) == (2, 3)
+    assert capsys.readouterr().err == "shapetrace: something is missing of f: RuntimeError: ours\n"
+    assert len(it.began) == len(it.ended) == 2
+    assert it.changes == []
+    it.module.f(1)
+    assert len(it.changes) == 2
+
+
 def test_a_handler_that_fails_is_left_out(
     program: Load, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -153,4 +153,12 @@ def test_colours_on_a_terminal_and_plain_signs_where_it_has_none(
     monkeypatch.setenv("NO_COLOR", "1")
     stream = Terminal("ascii")
     Printing(stream)(change)
-    assert stream.getvalue() == ("|   |- a.py:2  x  u8[73,3,720,720] -> f32[3,73,384,544]\n")
+    began = CallBegan(1, None, 0, "f", "/a.py", 1, (), ())
+    ended = CallEnded(1, 0, "f", "/a.py", 3, "returned", _FLOATS, 0.00002)
+    Printing(stream)(began)
+    Printing(stream)(ended)
+    assert stream.getvalue().splitlines() == [
+        "|   |- a.py:2  x  u8[73,3,720,720] -> f32[3,73,384,544]",
+        ".-- f  a.py:1",
+        "`- out  f32[3,73,384,544]  20 us",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -102,6 +103,11 @@ def test_arrays(program: Load) -> None:
         "values",
     ]
     assert changes(program, "x = np.float64(2)", np.float64(1)) == ["values"]
+    objects = np.array([1, "a", None, object()], dtype=object)
+    assert changes(program, "y = len(x); x[2] = 5; x[3] = []; y = x", objects) == [
+        "values",
+        "values",
+    ]
 
 
 def test_plain_values(program: Load) -> None:
@@ -263,6 +269,33 @@ def statistics_of(value: FollowedValue | None) -> FollowedStatistics:
     assert value is not None
     assert value.statistics is not None
     return value.statistics
+
+
+def test_torch_jit_trace_writes_nothing_of_it_down(program: Load) -> None:
+    it = program("""
+        from shapetrace import _log_change
+
+        @var_tracker("x", handler=told)
+        def f(x):
+            x = x * 2
+            _log_change("f", "x", (x,))
+            return x
+
+        def g(x):
+            x = x * 2
+            return x
+    """)
+    x = torch.ones(2)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*torch.jit", DeprecationWarning)
+        graphs = [
+            torch.jit.trace(each, x, check_trace=False).graph for each in (it.module.f, it.module.g)
+        ]
+    kinds = [[node.kind() for node in graph.nodes()] for graph in graphs]
+    assert kinds[0] == kinds[1]
+    assert it.events == []
+    it.module.f(x)
+    assert len(it.changes) == 1
 
 
 @pytest.mark.parametrize("compiled", [False, True])
