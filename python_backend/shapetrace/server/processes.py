@@ -133,6 +133,16 @@ class Session:
     """Whether no process is expected any more."""
 
     @property
+    def is_running(self) -> bool:
+        """Whether a process of it goes on."""
+        return any(each.is_running for each in self.processes.values())
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether variables are watched in a process of it, or were."""
+        return any(each.watched.names for each in self.processes.values())
+
+    @property
     def is_finished(self) -> bool:
         """Whether nothing more can come of it."""
-        return self.is_over and not any(each.is_running for each in self.processes.values())
+        return self.is_over and not self.is_running

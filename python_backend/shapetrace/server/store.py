@@ -221,20 +221,21 @@ class TraceStore:
     def watching_processes(self) -> list[Process]:
         """The processes in which variables are watched, of the newest session and those that run.
 
-        Where a later one has recorded anything and watches nothing, nothing is watched any more.
+        Where a later one is over and has watched nothing, nothing is watched any more.
         """
-        recorded = self.newest_session()
-        watching = [
-            session
-            for session in sorted(self._sessions.values(), key=lambda each: each.order)
-            if any(process.watched.names for process in session.processes.values())
-            and (recorded is None or session.order >= recorded.order or not session.is_finished)
-        ]
+        sessions = sorted(self._sessions.values(), key=lambda each: each.order)
+        watching = [each for each in sessions if each.is_watching]
+        last = watching[-1] if watching else None
+        if last is not None and any(
+            each.processes and each.is_finished and not last.is_running
+            for each in sessions[sessions.index(last) + 1 :]
+        ):
+            last = None
         return [
             process
             for session in watching
             for process in sorted(session.processes.values(), key=_rank)
-            if process.watched.names and (session is watching[-1] or process.is_running)
+            if process.watched.names and (session is last or process.is_running)
         ]
 
     def processes(self, session: str) -> Mapping[ProcessKey, Process]:
