@@ -7,7 +7,7 @@ The function stays the object that it was; only its `__code__` is another one fo
 """
 
 from shapetrace._errors import CannotFollowError
-from shapetrace.instrument.following import Following, follow
+from shapetrace.instrument.following import Following, follow, own_code
 from shapetrace.instrument.interface import Call, Interest, Listener
 
-__all__ = ["Call", "CannotFollowError", "Following", "Interest", "Listener", "follow"]
+__all__ = ["Call", "CannotFollowError", "Following", "Interest", "Listener", "follow", "own_code"]

@@ -31,6 +31,12 @@ def follow(function: Callable[..., Any], interest: Interest, listener: Listener)
         return followed.add(interest, listener)
 
 
+def own_code(function: types.FunctionType) -> types.CodeType:
+    """The code that a function has without hooks."""
+    followed = _FOLLOWED.get(function)
+    return origin_of(function.__code__).code if followed is None else followed.code
+
+
 class _Followed:
     """A function that somebody follows."""
 
@@ -39,6 +45,11 @@ class _Followed:
         self._given: Final = function.__code__
         self._origin: Final = origin_of(function.__code__)
         self._followings: list[Following] = []
+
+    @property
+    def code(self) -> types.CodeType:
+        """The one without any hooks."""
+        return self._origin.code
 
     def add(self, interest: Interest, listener: Listener) -> Following:
         following = Following(interest, listener, self._remove)
@@ -53,7 +64,7 @@ class _Followed:
         if followings:
             inside = [each for each in self._origin.inside if each[1].is_active]
             inside += ((each.interest.nested, each) for each in followings)
-            self._function.__code__ = _rewritten(self._function, self._origin.code, inside)
+            self._function.__code__ = _rewritten(self._function, self.code, inside)
             _FOLLOWED[self._function] = self
         else:
             self._function.__code__ = self._given

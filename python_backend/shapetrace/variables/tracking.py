@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from shapetrace._errors import CannotFollowError
 from shapetrace.events.followed import FollowingNote
-from shapetrace.instrument import Following, Interest, follow
-from shapetrace.instrument.modules import origin_of
+from shapetrace.instrument import Following, Interest, follow, own_code
 from shapetrace.instrument.scopes import variables_of
 from shapetrace.instrument.source import source_of
 from shapetrace.variables.listening import Followed, FunctionListener
@@ -78,10 +77,11 @@ class _Subject:
     """A function that is followed, for all who want to hear of it."""
 
     def __init__(self, function: types.FunctionType) -> None:
-        self._code: Final = function.__code__
+        self._code: Final = own_code(function)
         self._trackings: list[Tracking] = []
         self._following: Following | None = None
-        self._is_shared = "<locals>" in function.__qualname__
+        is_inner = function.__qualname__.endswith(f"<locals>.{function.__name__}")
+        self._is_shared = is_inner and function.__code__ is self._code
 
     def add(self, tracking: Tracking, function: types.FunctionType) -> None:
         self._apply([*self._trackings, tracking], function)
@@ -155,8 +155,6 @@ def _shared_code(
 
 def _follow(function: types.FunctionType, code: types.CodeType, request: Request) -> Following:
     outlets = Outlets(request.outlets)
-    # Where what loads its module has given it hooks, these say nothing of its source.
-    code = origin_of(code).code
     definition = source_of(function, code).definition
     known = frozenset(variables_of(definition).names)
     for each in request.everything:

@@ -7,9 +7,9 @@ import types
 from collections.abc import Callable, Iterator
 
 from shapetrace._errors import CannotFollowError
-from shapetrace.instrument import Following, follow
+from shapetrace.instrument import Following, follow, own_code
 from shapetrace.instrument.interface import Interest, Listener
-from shapetrace.instrument.modules import Choice, Choose, nested_definitions, origin_of
+from shapetrace.instrument.modules import Choice, Choose, nested_definitions
 from shapetrace.instrument.source import source_of
 
 
@@ -29,7 +29,7 @@ def follow_existing(
     function: types.FunctionType, roots: frozenset[str], choose: Choose
 ) -> tuple[list[tuple[Listener, Following]], str | None]:
     """Follow a function and what it defines, as it is chosen; and why not all, if so."""
-    code = origin_of(function.__code__).code
+    code = own_code(function)
     if not roots & variables_in(code):
         return [], None
     found: list[tuple[Listener, Following]] = []

@@ -464,6 +464,33 @@ def test_two_decorators_on_one_function_tell_once(program: Load) -> None:
     assert it.history() == ["first a 1 -> 2 values", "second b nothing -> 2 new"]
 
 
+@pytest.mark.parametrize("is_captured_first", [True, False])
+def test_captured_functions_can_be_followed(program: Load, is_captured_first: bool) -> None:
+    it = program("""
+        from shapetrace import ModelTracer
+
+        def make():
+            class Net(torch.nn.Module):
+                def forward(self, x):
+                    h = x * 2  # twice
+                    return h
+            return Net()
+    """)
+    model = it.module.make()
+    follow = it.module.var_tracker("h", handler=it.events.append)
+    if not is_captured_first:
+        follow(type(model).forward)
+    with it.module.ModelTracer(model, ["forward.h"]) as tracer:
+        if is_captured_first:
+            follow(type(model).forward)
+        model(it.module.torch.ones(2))
+    assert it.history() == ["twice h nothing -> f32[2] new"]
+    assert tracer.problems == []
+    assert len(tracer.results["forward.h"].values) == 1
+    model(it.module.torch.ones(2))
+    assert len(it.changes) == 2
+
+
 def test_calls_that_a_handler_makes_are_not_told(program: Load) -> None:
     it = program("""
         heard = []
