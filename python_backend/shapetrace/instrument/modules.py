@@ -20,7 +20,7 @@ from shapetrace.instrument.hooks import Following, Leaving, Plan, Site
 from shapetrace.instrument.interface import Interest, Listener
 from shapetrace.instrument.nodes import NOWHERE, Location
 from shapetrace.instrument.rewriting import Rewriting
-from shapetrace.instrument.source import Definition, compiled, find_code, first_line, parsed
+from shapetrace.instrument.source import Definition, compiled, first_line, parsed
 
 MODULE: Final = "<module>"
 """What the code of a module is called."""
@@ -167,17 +167,16 @@ class _Attempt:
                 self._refused[each.name] = f"it cannot be compiled with hooks: {error.msg}"
             return None
         before = len(self._refused)
+        codes = _codes_in(plain)
         for each in self.chosen:
-            found = plain
-            if not isinstance(each.definition, ast.Module):
-                found = _code_of(plain, each.definition) or plain
-            if not fits(found, each.own):
+            own = each.own
+            found = codes[own.co_name, own.co_firstlineno] if own is not self._original else plain
+            if not fits(found, own):
                 self._refused[each.name] = "its code with hooks is not of the same kind"
         if len(self._refused) > before:
             return None
         result = with_objects(plain, self._objects)
-        for around in self._definitions:
-            self._remember(result, around)
+        self._remember(result)
         return result
 
     def _around(self, line: int | None) -> list[_Chosen]:
@@ -212,22 +211,19 @@ class _Attempt:
             self._objects.update(rewriting.objects)
         plan.finish()
 
-    def _remember(self, module: types.CodeType, around: tuple[_Scope, ...]) -> None:
-        """Note what a function was, that has hooks or defines one that has."""
-        node = around[-1]
-        if isinstance(node, ast.ClassDef):
-            return
-        inside: dict[tuple[str, ...], list[Following]] = {}
+    def _remember(self, module: types.CodeType) -> None:
+        """Note what each function was, that has hooks or defines one that has."""
+        inside: dict[_Scope, dict[tuple[str, ...], list[Following]]] = {}
         for each in self.chosen:
-            if node in each.around:
-                beyond = each.around[each.around.index(node) + 1 :]
-                inside.setdefault(tuple(scope.name for scope in beyond), each.followings)
-        if not inside:
-            return
-        new, old = _code_of(module, node), _code_of(self._original, node)
-        if new is not None and old is not None:
-            ways = tuple((way, each) for way, followings in inside.items() for each in followings)
-            _ORIGINS[new] = Origin(old, ways)
+            for number, scope in enumerate(each.around, 1):
+                way = tuple(beyond.name for beyond in each.around[number:])
+                inside.setdefault(scope, {}).setdefault(way, each.followings)
+        old, new = _codes_in(self._original), _codes_in(module)
+        for scope, found in inside.items():
+            key = (scope.name, first_line(scope))
+            if not isinstance(scope, ast.ClassDef) and key in old and key in new:
+                ways = tuple((way, each) for way, all_of_it in found.items() for each in all_of_it)
+                _ORIGINS[new[key]] = Origin(old[key], ways)
 
 
 class ModuleRewriting(Rewriting):
@@ -322,11 +318,6 @@ def _codes_in(code: types.CodeType) -> dict[tuple[str, int], types.CodeType]:
         found[each.co_name, each.co_firstlineno] = each
         pending += (inner for inner in each.co_consts if isinstance(inner, types.CodeType))
     return found
-
-
-def _code_of(module: types.CodeType, node: Definition) -> types.CodeType | None:
-    line = first_line(node)
-    return find_code(module, lambda each: each.co_name == node.name and each.co_firstlineno == line)
 
 
 def _stand_in(code: types.CodeType, module: str) -> types.FunctionType:

@@ -23,7 +23,10 @@ class Territory:
 
     def has(self, module: str, file: str) -> bool:
         """Whether a module is the user's, or of a package that was named."""
-        if not os.path.isabs(file) or any(_is_below(file, each) for each in self._excluded):
+        if file.startswith("<"):
+            return False
+        file = os.path.abspath(file)
+        if any(_is_below(file, each) for each in self._excluded):
             return False
         if any(module == each or module.startswith(f"{each}.") for each in self._packages):
             return True
