@@ -71,7 +71,7 @@ class Sessions:
         elif kind == "captures":
             self._tell_problems(process, self._read_captures(process, message))
         elif kind == "watches":
-            self._read_watches(process, message)
+            self._store.watch(process, read_watches(message))
         elif kind == "status" and process in self._statuses:
             self._show(process, _status(self._statuses[process], message))
         elif kind == "bye":
@@ -87,6 +87,8 @@ class Sessions:
             # That is how all connections end.
             message = "" if reason == "ended" else reason
             self._tell(replace(status, state="gone", message=message))
+        if not any(other.session == process.session for other in self._statuses):
+            self._tell_watch_problems(process.session)
 
     def running(self) -> list[ProcessKey]:
         """The processes that are connected."""
@@ -149,14 +151,17 @@ class Sessions:
                 self._problems.add(problem)
                 self._tell_problem(problem)
 
-    def _read_watches(self, process: ProcessKey, message: Message) -> None:
-        news = read_watches(message)
-        self._store.watch(process, news)
-        for name, text in (news.problems or {}).items():
-            # Of a name another process may have something, as the workers of a loader have.
-            if name and self._store.is_watched_anywhere(process.session, name):
+    def _tell_watch_problems(self, session: str) -> None:
+        """All programs of a session are over: what none of them had is told."""
+        processes = [
+            each.watched for each in self._store.processes(session).values() if each.watched.names
+        ]
+        for name in dict.fromkeys(name for each in processes for name in each.problems):
+            # The workers of a loader may have what the program itself has not.
+            if name and self._store.is_watched_anywhere(session, name):
                 continue
-            problem = WatchProblem(process.session, name, text)
+            text = next(each.problems[name] for each in processes if name in each.problems)
+            problem = WatchProblem(session, name, text)
             if problem not in self._problems:
                 self._problems.add(problem)
                 self._tell_watch_problem(problem)

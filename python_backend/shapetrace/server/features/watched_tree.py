@@ -147,8 +147,9 @@ class WatchedTree:
         processes = [
             each for each in self._store.watching_processes() if name in each.watched.names
         ]
-        problems = [each.watched.problems.get(name) for each in processes]
-        return problems[0] if problems and all(problems) else None
+        if any(each.is_running for each in processes):
+            return None
+        return next((p for each in processes if (p := each.watched.problems.get(name))), None)
 
     # Nodes
 

@@ -11,13 +11,15 @@ from shapetrace.server.documents import Documents
 from shapetrace.server.features.inlay_hints import inlay_hints
 from shapetrace.server.features.watched_hints import watched_story
 from shapetrace.server.features.watched_tree import WatchedTree
+from shapetrace.server.listener import ProcessKey
 from shapetrace.server.options import HintOptions
 from shapetrace.server.ranges import SourceRange
 from shapetrace.server.scope import Reach, Scope
+from shapetrace.server.sessions import Sessions
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
 from shapetrace.server.watched import Timeline, Watched
-from shapetrace.transport.handshake import ProcessInfo
+from shapetrace.transport.handshake import Hello, ProcessInfo
 from shapetrace.transport.watches import (
     MOST_FIRST,
     MOST_LAST,
@@ -239,6 +241,9 @@ def test_a_name_that_brings_nothing_is_marked() -> None:
     tree = WatchedTree(store)
     tree.wanted = ("vidoe",)
     nodes, _ = tree.page("watched", "", 0, 10)
+    assert [(node.description, node.is_failed) for node in nodes] == [("nothing yet", False)]
+    store.close_process("p")
+    nodes, _ = tree.page("watched", "", 0, 10)
     assert [(node.description, node.is_failed) for node in nodes] == [
         ("nothing assigns 'vidoe'", True)
     ]
@@ -270,3 +275,23 @@ def hints_or_none(store: TraceStore) -> dict[int, str]:
     document = documents.open(f"file://{FILE}", TEXT, 1)
     assert document is not None
     return {} if store.records(document.key) is None else hints(store)
+
+
+def test_what_no_program_of_a_session_had_is_told_once_all_are_over() -> None:
+    store = TraceStore()
+    store.open_session("s")
+    told_of: list[str] = []
+    sessions = Sessions(
+        store, lambda status: None, lambda problem: None, lambda it: told_of.append(it.message)
+    )
+    main, worker = ProcessKey("s", 1), ProcessKey("s", 2)
+    problems = {"video": "nothing assigns 'video'", "vidoe": "nothing assigns 'vidoe'"}
+    for process in (main, worker):
+        about = ProcessInfo(process.pid, 1, "3.11", "python", ())
+        sessions.hello(process, Hello("s", "token", about))
+        sessions.message(process, watches_message(WatchNews(("video", "vidoe"), problems)))
+    sessions.message(worker, watches_message(WatchNews(sources=NEWS.sources, changes=CHANGES)))
+    sessions.gone(worker, "ended")
+    assert told_of == []
+    sessions.gone(main, "ended")
+    assert told_of == ["nothing assigns 'vidoe'"]
