@@ -8,9 +8,18 @@ import { positionOf } from "./calls";
 /** Watches the variable at the cursor, or one of the debugger's Variables view. */
 export async function watchVariable(context: Context, argument?: unknown): Promise<void> {
   const { messages, sessions, watches } = context;
-  const name = inVariables(argument) ?? (await atCursor(context, argument));
+  const given = inVariables(argument);
+  const name = given ?? (await atCursor(context, argument));
   if (name === undefined) {
     return;
+  }
+  if (given !== undefined) {
+    // What is below a variable may be looked up in ways that no program is followed by.
+    const { problem } = await context.server.request(CHECK_WATCH, { name });
+    if (problem !== null) {
+      void messages.info(`This cannot be watched: ${problem}.`);
+      return;
+    }
   }
   const isNew = await watches.add(name);
   const isRunning = sessions.openSessions.length > 0;

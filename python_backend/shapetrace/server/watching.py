@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Sequence
+from keyword import iskeyword
 from typing import Any, Final
 
 from shapetrace._errors import ShapetraceError
@@ -17,6 +19,8 @@ from shapetrace.server.view import structure_of
 from shapetrace.watch.wanted import wanted_from
 
 NOTHING: Final = messages.Watchable("", "")
+
+_WORD: Final = re.compile(r"[^\W\d]\w*")
 
 
 class Watching:
@@ -65,7 +69,13 @@ class Watching:
         path = structure.path(position.line + 1, column)
         function = structure.function_at(position.line + 1)
         where = "" if function is None else function.qualified_name
-        return messages.Watchable(_name_of(path), where)
+        # What is being written may be no Python yet.
+        name = (
+            _name_of(path)
+            if path
+            else _word_at(line, len(line.encode()[:column].decode(errors="ignore")))
+        )
+        return messages.Watchable(name, where)
 
 
 def _name_of(path: Sequence[ast.AST]) -> str:
@@ -88,6 +98,13 @@ def _name_of(path: Sequence[ast.AST]) -> str:
             return ""
         case ast.Name() | ast.Attribute() | ast.Subscript():
             return _text_of(node)
+    return ""
+
+
+def _word_at(line: str, index: int) -> str:
+    for word in _WORD.finditer(line):
+        if word.start() <= index <= word.end() and not iskeyword(word[0]):
+            return word[0]
     return ""
 
 
