@@ -13,7 +13,7 @@ from shapetrace.server import watch_messages as messages
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.watched_tree import WatchedTree
 from shapetrace.server.protocol import Position, to_json
-from shapetrace.server.ranges import byte_column
+from shapetrace.server.ranges import byte_column, character_index
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import structure_of
 from shapetrace.watch.wanted import wanted_from

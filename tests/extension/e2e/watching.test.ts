@@ -77,11 +77,9 @@ async function watch(fixture: Fixture, line: string, at: string, text = PROGRAM)
   await fixture.workbench.run(WATCH);
 }
 
-/** Runs a program to its end. */
-async function debug({ workbench }: Fixture, name = "pipeline"): Promise<void> {
+/** Starts a program that is over so soon that nothing but what it leaves can be waited for. */
+async function start({ workbench }: Fixture, name = "pipeline"): Promise<void> {
   await workbench.debug.startNamed(name);
-  await workbench.debug.waitUntilRunning();
-  await workbench.debug.waitUntilEnded();
 }
 
 const STOPPED = `transform, line ${lineOf(PROGRAM, "video /= 255")}, pipeline.py`;
@@ -99,7 +97,7 @@ inEditors("Watched variables", {}, (test) => {
     await workbench.notification("sample['video'] is watched.");
     await tree.show({ keepsCallStack: false });
     await tree.waitFor(`video: ${LATER}`);
-    await debug(fixture);
+    await start(fixture);
     await eventuallyEqual(() => code.hints(), {
       [at("def resize")]: "video u8[8|16,8,8]",
       [at("video[:, :size")]: "video u8[8|16,8,8] → u8[8|16,4,4]",
@@ -109,6 +107,7 @@ inEditors("Watched variables", {}, (test) => {
       [at("video /= 255")]: "video f32[8|16,4,4]",
       [at("np.ones")]: "video u8[8|16,8,8]",
     });
+    await workbench.debug.waitUntilEnded();
     await workbench.closeNotifications();
     await tree.waitFor(/^> ?Watched variables|^Watched variables: \d+ changes/);
     await tree.waitFor(/ video: 10 changes {2}u8\[8,8,8\] → f32\[16,4,4\]/);
@@ -139,7 +138,7 @@ inEditors("Watched variables", {}, (test) => {
     const { code, trace: tree } = workbench;
     await workbench.openFile(folder.file("model.py"));
     await watch(fixture, "x = self.up", "x =", MODEL);
-    await debug(fixture, "model");
+    await start(fixture, "model");
     const line = (fragment: string) => lineOf(MODEL, fragment);
     await eventually(
       "the watched line says what it was before, and its shape once",
@@ -149,6 +148,7 @@ inEditors("Watched variables", {}, (test) => {
         hints[line("x.softmax")] === "f32[2,8]" &&
         hints[line("def forward")]?.startsWith("x f32[2,4]") === true,
     );
+    await workbench.debug.waitUntilEnded();
     await tree.show({ keepsCallStack: false });
     await tree.waitFor(/ x: 2 changes/);
     await tree.waitFor(/^Model/);
@@ -176,7 +176,7 @@ inEditors("Watched variables", {}, (test) => {
     await workbench.debug.continue();
     await workbench.debug.waitUntilEnded();
     await tree.press("video", "Stop Watching Variable");
-    await debug(fixture);
+    await start(fixture);
     await eventually(
       "nothing is watched",
       () => tree.rows(),
@@ -193,8 +193,9 @@ inEditors("Watched variables", {}, (test) => {
     await workbench.answerBadly("f(x)", /more in it than names/);
     await workbench.answer("vidoe");
     await tree.show({ keepsCallStack: false });
-    await debug(fixture);
+    await start(fixture);
     await workbench.notification(/nothing that was loaded assigns 'vidoe'; did you mean video/);
+    await workbench.debug.waitUntilEnded();
     await tree.waitFor(/vidoe: nothing that was loaded assigns 'vidoe'/);
     await workbench.run("Shapetrace: Stop Watching All Variables");
     await eventuallyEqual(() => workbench.trace.rows(), []);
