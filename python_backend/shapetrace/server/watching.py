@@ -70,11 +70,7 @@ class Watching:
         function = structure.function_at(position.line + 1)
         where = "" if function is None else function.qualified_name
         # What is being written may be no Python yet.
-        name = (
-            _name_of(path)
-            if path
-            else _word_at(line, len(line.encode()[:column].decode(errors="ignore")))
-        )
+        name = _name_of(path) if path else _word_at(line, character_index(line, column, "utf-8"))
         return messages.Watchable(name, where)
 
 
