@@ -44,7 +44,7 @@ class Listener(Protocol):
 def hide() -> None:
     """Keep the debugger out of the library functions that hooks call: no step is to end there."""
     look_away(
-        (FunctionListener, ("entered", "looked_at", "looked_at_all", "returned")),
+        (FunctionListener, ("entered", "entered_by", "looked_at", "looked_at_all", "returned")),
         (RootListener, ("begins", "ends", "fails")),
         (ModuleListener, ("begins", "ends", "fails")),
     )

@@ -263,7 +263,9 @@ class ModuleRewriting(Rewriting):
         marks, _ = self._marks(stored, changes, line, self._steady)
         if not marks:
             return [], sure
-        return [self._hooks.statement(GlobalSite(self._plan, marks).look, [], where)], sure
+        # The frame that is looked for is that of the module, below that of the hook itself.
+        look = GlobalSite(self._plan, marks, depth=2).look
+        return [self._hooks.statement(look, [], where)], sure
 
     def _forget(self, names: set[str], where: Location) -> list[ast.stmt]:
         return []
@@ -281,13 +283,8 @@ class GlobalSite(Site):
 
     def look_at_namespace(self) -> object:
         """Variables were assigned, or may have changed."""
-        frame = _getframe(1)
-        activation = self.find(id(frame))
-        if activation is not None:
-            missing = self.plan.gate
-            find = frame.f_globals.get
-            self._tell(activation, tuple(find(name, missing) for name, _, _ in self.marks))
-        return self
+        missing, find = self.plan.gate, _getframe(1).f_globals.get
+        return self.look_at_all(*[find(name, missing) for name, _, _ in self.marks])
 
 
 def _definitions(node: ast.AST, around: tuple[_Scope, ...]) -> Iterator[tuple[_Scope, ...]]:
