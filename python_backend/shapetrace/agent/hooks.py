@@ -24,8 +24,9 @@ def hide_hooks() -> None:
     """Each time that hooks were made: the debugger forgets it when it is configured."""
     for holder in _HOLDERS:
         for each in (holder, *vars(holder).values()):
-            if isinstance(each, FunctionType):
-                hide_code(each.__code__)
+            function = getattr(each, "__func__", each)  # of a static method
+            if isinstance(function, FunctionType):
+                hide_code(function.__code__)
 
 
 def look_away(*owners: tuple[Any, Iterable[str]]) -> None:
