@@ -24,6 +24,7 @@ import { isRunning } from "./processes";
 import { Status } from "./status";
 import { FollowCursor } from "./views/followCursor";
 import { TraceTree } from "./views/traceTree";
+import { Watches } from "./watches";
 
 export class Context implements Disposable {
   readonly config = new Config();
@@ -39,6 +40,7 @@ export class Context implements Disposable {
   readonly pins: Pins;
   readonly captures: Captures;
   readonly comparisons = new Comparisons();
+  readonly watches: Watches;
   readonly tree: TraceTree;
   readonly follower: FollowCursor;
   readonly #disposables: Disposable[];
@@ -57,19 +59,14 @@ export class Context implements Disposable {
     this.sessions = new Sessions(this.server, log);
     this.focus = new Focus(this.sessions, this.server, log);
     this.captures = new Captures(this.memory, this.server, this.messages);
-    this.preparation = new Preparation(
-      this.config,
-      this.folders,
-      this.sessions,
-      this.captures,
-      log,
-    );
+    this.watches = new Watches(this.memory, this.server, this.messages);
+    this.preparation = new Preparation(this.config, this.folders, this.sessions, this, log);
     this.reports = new Reports(this.sessions, this.messages, log);
     this.pins = new Pins(this.server, this.messages);
-    this.tree = new TraceTree(this.server, this.pins, this.captures, log);
+    this.tree = new TraceTree(this.server, this.pins, this, log);
     this.follower = new FollowCursor(this.tree, this.focus, this.memory, log);
     this.#disposables = [
-      ...[this.follower, this.tree, this.pins, this.captures, this.comparisons],
+      ...[this.follower, this.tree, this.pins, this.captures, this.comparisons, this.watches],
       new Status(this.server, this.sessions),
       ...[this.focus, this.reports, this.sessions, this.server, this.interpreters],
     ];

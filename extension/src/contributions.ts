@@ -36,6 +36,9 @@ export const Command = {
   nextDifference: "shapetrace.nextDifference",
   previousDifference: "shapetrace.previousDifference",
   openDifferingSources: "shapetrace.openDifferingSources",
+  watchVariable: "shapetrace.watchVariable",
+  stopWatching: "shapetrace.stopWatching",
+  stopWatchingAll: "shapetrace.stopWatchingAll",
   /** Only for `${command:pickProcess}` in debug configurations. */
   pickProcess: "shapetrace.pickProcess",
 } as const;
@@ -106,6 +109,8 @@ export const ContextKey = {
   hasCaptures: "shapetrace.hasCaptures",
   /** Two traces are compared. */
   hasComparison: "shapetrace.hasComparison",
+  /** Variables are watched. */
+  hasWatches: "shapetrace.hasWatches",
   /** The trace tree shows what was made where the cursor is. */
   isFollowingCursor: "shapetrace.isFollowingCursor",
 } as const;

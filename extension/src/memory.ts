@@ -6,6 +6,7 @@ import { readTarget, type Target } from "./model/target";
 const TARGET = "traceTarget";
 const FOLLOWS_CURSOR = "followsCursor";
 const CAPTURE_PATHS = "capturePaths";
+const WATCHED_NAMES = "watchedNames";
 const HAS_SEEN_TRACE = "hasSeenTrace";
 const HAS_SEEN_HINTS_NOTICE = "hasSeenInlayHintsNotice";
 
@@ -35,12 +36,20 @@ export class Memory {
 
   /** The paths of values that are captured in this workspace. */
   get capturePaths(): readonly string[] {
-    const paths: unknown = this.workspace.get(CAPTURE_PATHS);
-    return Array.isArray(paths) ? paths.filter((path) => typeof path === "string") : [];
+    return this.#texts(CAPTURE_PATHS);
   }
 
   async rememberCapturePaths(paths: readonly string[]): Promise<void> {
     await this.workspace.update(CAPTURE_PATHS, paths);
+  }
+
+  /** The variables that are watched in this workspace. */
+  get watchedNames(): readonly string[] {
+    return this.#texts(WATCHED_NAMES);
+  }
+
+  async rememberWatchedNames(names: readonly string[]): Promise<void> {
+    await this.workspace.update(WATCHED_NAMES, names);
   }
 
   /** Whether the trace tree was ever looked at with a trace in it. */
@@ -58,5 +67,10 @@ export class Memory {
 
   async rememberHintsNotice(): Promise<void> {
     await this.global.update(HAS_SEEN_HINTS_NOTICE, true);
+  }
+
+  #texts(key: string): readonly string[] {
+    const texts: unknown = this.workspace.get(key);
+    return Array.isArray(texts) ? texts.filter((text) => typeof text === "string") : [];
   }
 }

@@ -24,6 +24,9 @@ const DIFFERENCES: Action = { title: "Differences...", command: Command.showDiff
 const SOURCES: Action = { title: "Open Sources", command: Command.openDifferingSources };
 const CAPTURED: Action = { title: "Captured Values...", command: Command.capturedValues };
 
+const SHOW_TRACE: Action = { title: "Show Trace", command: Command.showTrace };
+const STOP_WATCHING: Action = { title: "Watched Variables...", command: Command.stopWatching };
+
 type Show = (text: string, ...actions: Action[]) => Thenable<Action | undefined>;
 
 /** Messages are shown and not waited for, unless the caller wants to know when they are gone. */
@@ -104,6 +107,15 @@ export class Messages {
 
   notCaptured(text: string): Promise<void> {
     return offer(window.showWarningMessage, text, CAPTURED);
+  }
+
+  /** Says that a variable is watched; where it is to be seen depends on whether a program runs. */
+  isWatched(text: string, isRunning: boolean): Promise<void> {
+    return offer(window.showInformationMessage, text, ...(isRunning ? [SHOW_TRACE] : []));
+  }
+
+  notWatched(text: string): Promise<void> {
+    return offer(window.showWarningMessage, text, STOP_WATCHING);
   }
 
   otherMachine(name: string, machine: string): Promise<void> {

@@ -36,6 +36,8 @@ export interface InitializationOptions {
   readonly settings: ServerSettings;
   /** The paths of values that are to be captured. */
   readonly captures: readonly string[];
+  /** The variables that are to be watched. */
+  readonly watches: readonly string[];
 }
 
 /** Whether a whole debug run is watched, or the program ends after one forward pass. */
@@ -122,11 +124,13 @@ export interface Status {
 export const NODE_KINDS = [
   ...(["process", "module", "op", "kernel", "fold"] as const),
   ...(["captures", "capturePath", "captureName", "capture"] as const),
+  ...(["watches", "watch", "change"] as const),
 ] as const;
 
 /**
  * What a node of the trace tree is. A fold is ops in a row that a library made; below all captured
- * values stand the paths that were asked for, what these have found, and each value of it.
+ * values stand the paths that were asked for, what these have found, and each value of it; below all
+ * watched variables each of them, and how it changed.
  */
 export type NodeKind = (typeof NODE_KINDS)[number];
 

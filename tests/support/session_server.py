@@ -22,11 +22,14 @@ from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Variab
 from shapetrace.events.rows import RowReader
 from shapetrace.server.captured import Captured
 from shapetrace.server.listener import Listener, ProcessKey
+from shapetrace.server.watched import Watched
 from shapetrace.transport.captures import CapturedValue, read_captures
 from shapetrace.transport.framing import Message
 from shapetrace.transport.handshake import Hello
 from shapetrace.transport.session import VARIABLE, AfterPass, Level, Mode, SessionAddress
 from shapetrace.transport.session import write_address as text_of_address
+from shapetrace.transport.watches import read_watches
+from shapetrace.views.shapes import value_text
 from tests.support.debug_adapter import PATIENCE
 from tests.support.debug_client import Launch
 
@@ -53,6 +56,7 @@ class Heard:
         self.counts: dict[int, int] = {}
         self.coverage: tuple[Coverage, ...] = ()
         self.captured = Captured()
+        self.watched = Watched()
         self.bye: str | None = None
         self.gone: str | None = None
         """Why the connection ended; None while it stands."""
@@ -94,6 +98,17 @@ class Heard:
         named = [kept for kept in self.captured.names.values() if kept.about.name == name]
         return [value for kept in named for value in kept.values]
 
+    def changes(self, name: str) -> list[str]:
+        """How a watched variable has changed, and on which lines."""
+        found = []
+        for timeline in self.watched.timelines.values():
+            for change in timeline.changes() if timeline.text == name else ():
+                event = change.event
+                before = "" if event.before is None else f"{value_text(event.before.value)} → "
+                after = value_text(event.after.value)
+                found.append(f"{change.function} {event.line} {before}{after}")
+        return found
+
     def wait_for(self, condition: Callable[[Heard], object], seconds: float = PATIENCE) -> None:
         """Wait until something holds of what was heard."""
         deadline = time.monotonic() + seconds
@@ -121,6 +136,10 @@ class Heard:
                 self._take_rows(message)
             case "captures":
                 self.captured.add(read_captures(message))
+            case "watches":
+                news = read_watches(message)
+                self.sources.update((source.path, source.digest) for source in news.sources)
+                self.watched.add(news)
             case "status":
                 self.statuses.append(message)
             case "bye":
@@ -152,8 +171,11 @@ class SessionServer:
         token: str | None = None,
         session: str = "a session",
         captures: Sequence[str] = (),
+        watches: Sequence[str] = (),
     ) -> None:
         self.session = session
+        self.watches = tuple(watches)
+        """The variables that programs are to watch."""
         self.captures = tuple(captures)
         """The paths of values that programs are to capture."""
         self.port = 0
@@ -202,6 +224,7 @@ class SessionServer:
             shows_variables,
             folder,
             self.captures,
+            self.watches,
         )
         return {"PYTHONPATH": str(BACKEND), VARIABLE: text_of_address(address)}
 

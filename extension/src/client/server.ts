@@ -16,6 +16,7 @@ import {
   type CaptureProblem,
   WANT_CAPTURES,
 } from "../captureProtocol";
+import { WANT_WATCHES, WATCH_PROBLEM, watchProblem, type WatchProblem } from "../watchProtocol";
 import { type Config, SERVER_SETTINGS } from "../config";
 import type { Folders } from "../folders";
 import { messageOf } from "../log";
@@ -58,6 +59,7 @@ export class Server implements Disposable {
   #running: Promise<Running> | undefined;
   #isVisible = true;
   #captures: readonly string[] = [];
+  #watches: readonly string[] = [];
   readonly #crashes = new Crashes();
   readonly #stateChanged = new EventEmitter<ServerState>();
   readonly #restarted = new EventEmitter<void>();
@@ -65,6 +67,7 @@ export class Server implements Disposable {
   readonly #traceChanged = new EventEmitter<void>();
   readonly #pinChanged = new EventEmitter<Pinned>();
   readonly #captureProblemReceived = new EventEmitter<CaptureProblem>();
+  readonly #watchProblemReceived = new EventEmitter<WatchProblem>();
   readonly #disposables: Disposable[];
 
   readonly onDidChangeState: Event<ServerState> = this.#stateChanged.event;
@@ -74,6 +77,8 @@ export class Server implements Disposable {
   /** The trace tree is no longer as it was when it was last asked for. */
   readonly onDidChangeTrace: Event<void> = this.#traceChanged.event;
   readonly onDidChangePin: Event<Pinned> = this.#pinChanged.event;
+  /** A program has nothing of a name that is watched. */
+  readonly onDidReceiveWatchProblem: Event<WatchProblem> = this.#watchProblemReceived.event;
   /** A program has nothing that a path of captured values could mean. */
   readonly onDidReceiveCaptureProblem: Event<CaptureProblem> = this.#captureProblemReceived.event;
 
@@ -141,6 +146,12 @@ export class Server implements Disposable {
     this.#notify(WANT_CAPTURES, { paths });
   }
 
+  /** Tells which variables are watched from now on. */
+  wantWatches(names: readonly string[]): void {
+    this.#watches = names;
+    this.#notify(WANT_WATCHES, { names });
+  }
+
   async restart(): Promise<void> {
     this.#crashes.forget();
     await this.#stop();
@@ -161,6 +172,7 @@ export class Server implements Disposable {
       this.#traceChanged,
       this.#pinChanged,
       this.#captureProblemReceived,
+      this.#watchProblemReceived,
     ]) {
       disposable.dispose();
     }
@@ -191,7 +203,8 @@ export class Server implements Disposable {
     const settings = this.config.forServer();
     const server = await startProcess(command, this.log);
     const captures = this.#captures;
-    const options = { storage: this.folders.storage, settings, captures };
+    const watches = this.#watches;
+    const options = { storage: this.folders.storage, settings, captures, watches };
     const client = buildClient(server, options, this.log, () => {
       this.#lost(server);
     });
@@ -210,6 +223,11 @@ export class Server implements Disposable {
         this.#captureProblemReceived.fire(captureProblem.read(parameters));
       });
     });
+    client.onNotification(WATCH_PROBLEM, (parameters: unknown) => {
+      this.#receive("a problem of watched variables", () => {
+        this.#watchProblemReceived.fire(watchProblem.read(parameters));
+      });
+    });
     client.onNotification(TRACE_CHANGED, () => {
       this.#traceChanged.fire();
     });
@@ -223,6 +241,9 @@ export class Server implements Disposable {
     this.#set({ kind: "running" });
     if (captures !== this.#captures) {
       await client.sendNotification(WANT_CAPTURES, { paths: this.#captures });
+    }
+    if (watches !== this.#watches) {
+      await client.sendNotification(WANT_WATCHES, { names: this.#watches });
     }
     if (!this.#isVisible) {
       await client.sendNotification(SHOW_HINTS, { visible: false });

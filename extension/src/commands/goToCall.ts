@@ -2,7 +2,7 @@ import { Position, Range, Uri, window } from "vscode";
 
 import type { Context } from "../context";
 import { PLACE } from "../protocol";
-import { isCaptured } from "../views/traceTree";
+import { isOfValues } from "../views/traceTree";
 import { elementOf } from "./calls";
 
 /** Shows the line that made a call of the trace tree, and selects the call. */
@@ -19,7 +19,7 @@ export async function goToCall({ server, tree }: Context, argument?: unknown): P
     window.setStatusBarMessage(text, 3000);
     return;
   }
-  if (isCaptured(element.item)) {
+  if (isOfValues(element.item)) {
     tree.stayAt(place.uri, place.start[0] ?? 0);
   }
   const range = new Range(positionAt(place.start), positionAt(place.end));

@@ -30,10 +30,12 @@ import { showMoreCalls } from "./showMoreCalls";
 import { showTrace } from "./showTrace";
 import { nextCall, previousCall } from "./stepCall";
 import { stopCapturing, stopCapturingAll } from "./stopCapturing";
+import { stopWatching, stopWatchingAll } from "./stopWatching";
 import { toggleHints } from "./toggleHints";
 import { traceForwardPass } from "./traceForwardPass";
 import { traceForwardPassOf } from "./traceForwardPassOf";
 import { unpinCall } from "./unpinCall";
+import { watchVariable } from "./watchVariable";
 
 const HANDLERS: Readonly<Record<Command, Handler>> = {
   [Command.traceForwardPass]: traceForwardPass,
@@ -66,6 +68,9 @@ const HANDLERS: Readonly<Record<Command, Handler>> = {
   [Command.nextDifference]: nextDifference,
   [Command.previousDifference]: previousDifference,
   [Command.openDifferingSources]: openDifferingSources,
+  [Command.watchVariable]: watchVariable,
+  [Command.stopWatching]: stopWatching,
+  [Command.stopWatchingAll]: stopWatchingAll,
   [Command.pickProcess]: pickProcess,
 };
 

@@ -24,6 +24,8 @@ export interface AgentSession {
   readonly folder: string;
   /** The paths of values that are to be captured. */
   readonly captures: readonly string[];
+  /** The variables that are to be watched. */
+  readonly watches: readonly string[];
 }
 
 export interface Surroundings {

@@ -5,7 +5,6 @@ import { join } from "node:path";
 
 import { type DebugConfiguration, type WorkspaceFolder } from "vscode";
 
-import type { Captures } from "../captures";
 import type { Config } from "../config";
 import { DebugType } from "../contributions";
 import type { Folders } from "../folders";
@@ -23,12 +22,18 @@ import {
 import { markOf, withMark } from "./mark";
 import type { Sessions } from "./sessions";
 
+/** What the user has asked to be told of. */
+export interface Asked {
+  readonly captures: { readonly paths: readonly string[] };
+  readonly watches: { readonly names: readonly string[] };
+}
+
 export class Preparation {
   constructor(
     private readonly config: Config,
     private readonly folders: Folders,
     private readonly sessions: Sessions,
-    private readonly captures: Captures,
+    private readonly asked: Asked,
     private readonly log: Log,
   ) {}
 
@@ -69,7 +74,8 @@ export class Preparation {
       level: this.config.get("trace.level", scope),
       showsVariables: this.config.get("variables.enabled", scope),
       folder: folder?.uri.fsPath ?? "",
-      captures: this.captures.paths,
+      captures: this.asked.captures.paths,
+      watches: this.asked.watches.names,
     };
     session.agent = agent;
     this.log.info(`${given.name}: session ${session.id} awaits its program`);

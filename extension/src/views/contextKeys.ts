@@ -6,7 +6,7 @@ import { ContextKey, FOREIGN_DEBUG_TYPES } from "../contributions";
 import { property } from "../model/interpreters";
 
 export function maintainContextKeys(context: Context): Disposable {
-  const { captures, comparisons, follower, pins, sessions, tree } = context;
+  const { captures, comparisons, follower, pins, sessions, tree, watches } = context;
   const values = new Map<ContextKey, boolean>();
   const set = (key: ContextKey, value: boolean) => {
     if (values.get(key) !== value) {
@@ -27,6 +27,7 @@ export function maintainContextKeys(context: Context): Disposable {
     set(ContextKey.isFollowingCursor, follower.isFollowing);
     set(ContextKey.hasCaptures, captures.paths.length > 0);
     set(ContextKey.hasComparison, comparisons.current !== undefined);
+    set(ContextKey.hasWatches, watches.names.length > 0);
   };
   set(ContextKey.isActive, true);
   updateSessions();
@@ -38,6 +39,7 @@ export function maintainContextKeys(context: Context): Disposable {
     pins.onDidChange(updateViews),
     captures.onDidChange(updateViews),
     comparisons.onDidChangeCurrent(updateViews),
+    watches.onDidChange(updateViews),
     tree.onDidChangeState(updateViews),
     follower.onDidChange(updateViews),
   );

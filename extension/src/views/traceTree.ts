@@ -15,8 +15,8 @@ import {
   window,
 } from "vscode";
 
-import type { Captures } from "../captures";
 import type { Server } from "../client/server";
+import type { Asked } from "../debug/preparation";
 import { Command, View } from "../contributions";
 import { type Log, messageOf } from "../log";
 import { histogramAddress, ICON, PICTURE } from "../model/histogram";
@@ -40,6 +40,9 @@ const ICONS: Readonly<Record<NodeKind, string>> = {
   capturePath: "symbol-variable",
   captureName: "symbol-variable",
   capture: "symbol-number",
+  watches: "eye",
+  watch: "symbol-variable",
+  change: "arrow-small-right",
 };
 
 const NOTHING: TreePage = { nodes: [], hasMore: false, extra: {} };
@@ -73,7 +76,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   constructor(
     private readonly server: Server,
     pins: Pins,
-    private readonly captures: Captures,
+    private readonly asked: Asked,
     private readonly log: Log,
   ) {
     this.#view = window.createTreeView(View.trace, {
@@ -143,7 +146,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
     this.#isLeft = true;
   }
 
-  /** A captured value stays selected while the cursor is where it was made. */
+  /** A captured value, or a change, stays selected while the cursor is where it was made. */
   stayAt(uri: string, line: number): void {
     this.#stay = { uri, line };
   }
@@ -154,7 +157,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
     const isWanted = () => turn === this.#revealed && this.isVisible;
     const [selected] = this.#view.selection;
     const isStaying = this.#stay?.uri === uri && this.#stay.line === line && !this.#isLeft;
-    if (isStaying && selected?.kind === "node" && isCaptured(selected.item)) {
+    if (isStaying && selected?.kind === "node" && isOfValues(selected.item)) {
       return;
     }
     this.#stay = undefined;
@@ -199,7 +202,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
     if (element.kind === "more") {
       return moreItem(element);
     }
-    const item = itemOf(element, this.captures.paths);
+    const item = itemOf(element, this.asked);
     const id = this.#idOf(element);
     item.id = id;
     const { hasChildren, isExpanded } = element.item;
@@ -278,28 +281,43 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   }
 }
 
-function itemOf(element: Loaded<TreeNode>, captured: readonly string[]): TreeItem {
+function itemOf(element: Loaded<TreeNode>, asked: Asked): TreeItem {
   const { kind, label, description, isPinned } = element.item;
   const item = new TreeItem(label);
   item.description = description;
-  const isWanted =
-    kind === "captures" ? captured.length > 0 : kind === "capturePath" && captured.includes(label);
+  const isWanted = isAskedFor(element.item, asked);
   item.contextValue = isPinned ? `${kind}.pinned` : isWanted ? `${kind}.wanted` : kind;
   item.iconPath = iconOf(element.item);
-  if (kind !== "process" && kind !== "captures") {
+  if (kind !== "process" && kind !== "captures" && kind !== "watches") {
     item.command = { command: Command.goToCall, title: "Go to Call", arguments: [element] };
   }
   return item;
 }
 
-/** Whether a node is one of captured values, and of no call. */
-export function isCaptured({ kind }: TreeNode): boolean {
-  return kind.startsWith("capture");
+/** Whether what a node shows is to go on. */
+function isAskedFor({ kind, label }: TreeNode, { captures, watches }: Asked): boolean {
+  switch (kind) {
+    case "captures":
+      return captures.paths.length > 0;
+    case "capturePath":
+      return captures.paths.includes(label);
+    case "watches":
+      return watches.names.length > 0;
+    case "watch":
+      return watches.names.includes(label);
+    default:
+      return false;
+  }
+}
+
+/** Whether a node is one of captured values or watched variables, and of no call. */
+export function isOfValues({ kind }: TreeNode): boolean {
+  return kind.startsWith("capture") || kind.startsWith("watch") || kind === "change";
 }
 
 function iconOf({ kind, isFailed, isPinned, histogram }: TreeNode): ThemeIcon | Uri {
   if (isFailed) {
-    return kind === "capturePath"
+    return kind === "capturePath" || kind === "watch"
       ? new ThemeIcon("warning", new ThemeColor("list.warningForeground"))
       : new ThemeIcon("error", new ThemeColor("list.errorForeground"));
   }

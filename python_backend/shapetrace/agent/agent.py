@@ -17,10 +17,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from shapetrace.agent import debugger, here, in_place
-from shapetrace.agent.captures import Captures
+from shapetrace.agent.asked import Asked
 from shapetrace.agent.hiding import hide_code, hide_skips, unseen
 from shapetrace.agent.panes import show_shapes
-from shapetrace.agent.program import is_worker, torch_version
+from shapetrace.agent.program import is_worker, status_message, why_unsupported
 from shapetrace.process.ending import Ending
 from shapetrace.process.exits import WatchedExits
 from shapetrace.process.forks import undivided
@@ -59,7 +59,6 @@ MOST_FAULTS: Final = 20
 """Faults of ours in a row, after which it is given up: within a second."""
 FLUSH_SECONDS_OF_FORK: Final = 0.5
 """The same for a forked child, as there may be many, each of which somebody waits for."""
-OLDEST_TORCH: Final = (2, 4)
 
 Beginning: TypeAlias = Literal["launch", "attach", "fork"]
 """Before anything of the program has run; in the middle of it; in a child that was just forked."""
@@ -73,8 +72,9 @@ class Agent:
         address: SessionAddress,
         beginning: Beginning = "launch",
         began_at: float | None = None,
+        former: Agent | None = None,
     ) -> None:
-        """``began_at`` is since when the program may have read its files; None is unknown."""
+        """Since ``began_at`` the program may have read its files; ``former`` was forked from."""
         self.address = address
         self._beginning = beginning
         self._began_at = began_at
@@ -102,7 +102,7 @@ class Agent:
         self._faults = 0
         """How often what is to be done every few milliseconds has failed, one after the other."""
         self._files: set[str] = set()
-        self._captures = Captures(address.captures, System.now)
+        self._asked: Asked = Asked(address, began_at, former._asked if former else None)
         self._exits = WatchedExits(self._finish)
         self._ending = Ending(
             raise_on_main_thread, self._end_process, lambda: self._running_seconds
@@ -139,12 +139,19 @@ class Agent:
         # Starting a thread takes a forked child long that may have nothing to do with torch.
         if self._beginning != "fork":
             self._thread.start()
+        self._asked.watches.begin(self._start_thread)
+
+    def _start_thread(self) -> None:
+        """A forked child has something to tell, if it had not before."""
+        if self._thread.ident is None:
+            self._thread.start()
 
     def leave(self) -> None:
         """Have the program run as without us from now on; it is told what was seen so far."""
         if self._recorder is not None:
             self._end_recording(self._recorder)
         self._is_leaving = True
+        self._asked.watches.end()
         recorder = self._recorder
         if recorder is not None:
             recorder.stop()  # Torch may have been imported just now.
@@ -166,11 +173,9 @@ class Agent:
             return
         import torch
 
-        version = tuple(map(int, torch.__version__.split("+")[0].split(".")[:2]))
-        if version < OLDEST_TORCH:
-            oldest = ".".join(map(str, OLDEST_TORCH))
-            self._message = f"Shapetrace needs torch {oldest} or newer; this is {torch.__version__}"
-            self._state = "unsupported"
+        problem = why_unsupported(torch.__version__)
+        if problem is not None:
+            self._state, self._message = "unsupported", problem
             return
         try:
             # From here on the debugger may want it, and be in no place to import anything.
@@ -205,13 +210,13 @@ class Agent:
             passes=1 if one_pass else None,
             through_step=one_pass,
             settle_after=None if one_pass else SETTLE_AFTER,
-            on_first_call=self._thread.start if self._beginning == "fork" else None,
+            on_first_call=self._start_thread if self._beginning == "fork" else None,
             follows_forks=True,
             debugger=debugger.loaded_debugger(),
             program_began_at=self._began_at,
             hide_code=hide_code,
             unseen=unseen,
-            before_pass=unseen(self._captures.before_call) if self.address.captures else None,
+            before_pass=unseen(self._asked.captures.before_call) if self.address.captures else None,
         )
         # Our module call asks it each time, and a step into the module would go there first.
         hide_code(is_dynamo_compiling.__code__)
@@ -246,7 +251,7 @@ class Agent:
         if os.getpid() != self._pid:
             return
         self._state = "complete"
-        self._captures.end()
+        self._asked.captures.end()
         if self.address.after_pass == "stop" and not is_worker():
             self._ending.raise_in_program()
 
@@ -266,9 +271,12 @@ class Agent:
             recorder = self._recorder
             if recorder is not None:
                 self._end_recording(recorder)
+            elif self._state == "waiting" and self._asked.watches.has_any:
+                self._state = "complete"
             elif self._state == "waiting":
                 self._state = "noForward"
                 self._message = "the program has not imported torch"
+            self._asked.watches.finish()
             self._is_finished = self._is_leaving = True
             if self._thread.is_alive() and threading.current_thread() is not self._thread:
                 # Rows are made faster there: the debugger does not trace that thread.
@@ -290,10 +298,10 @@ class Agent:
         self._sender.after_fork_in_child()
         while self._undo:
             self._undo.pop()()
-        self._captures.end()
+        self._asked.captures.end()
         if self._recorder is not None:
             self._recorder.stop_in_child()
-        return None if was_over else Agent(self.address, "fork", self._began_at)
+        return None if was_over else Agent(self.address, "fork", self._began_at, self)
 
     # On the thread of ours
 
@@ -344,7 +352,7 @@ class Agent:
         if not self._sender.is_connected:
             return
         recorder = self._recorder
-        self._captures.tell(self._sender)
+        self._asked.tell(self._sender)
         if recorder is not None and self._sender.waiting < FULL:
             self._send_all(recorder, final=False)
             now = System.now()
@@ -403,16 +411,7 @@ class Agent:
         told = (self._state, self._message, state, rank, *counts)
         if told == self._told:
             return
-        status = {
-            "type": "status",
-            "state": state,
-            "message": self._message,
-            "torch": torch_version(),
-            "passes": passes,
-            "calls": calls,
-            "dropped": self._sender.dropped,
-            "rank": rank,
-        }
+        status = status_message(state, self._message, counts, rank)
         if self._sender.offer(status, important=True):
             self._told = told
 
@@ -443,7 +442,7 @@ class Agent:
         self._writer = None
         self._told = None
         self._next_changes = 0.0
-        self._captures.begin_anew()
+        self._asked.begin_anew()
         if self._is_finished:
             self._say_last_words()
 
@@ -467,7 +466,7 @@ class Agent:
                     self._message = "the program ended before all of it could be told"
                     break
             self._send_changes(recorder)
-        self._captures.tell(self._sender)
+        self._asked.tell(self._sender)
         self._tell()
         reason = "the program has ended" if self._is_finished else "the debugger has left"
         self._sender.offer({"type": "bye", "reason": reason}, important=True)
@@ -478,6 +477,8 @@ class Agent:
             recorder.wake()
         elif command.get("type") == "cancel":
             in_place.cancel(command.get("evaluation"))
+        elif command.get("type") == "watch":
+            self._asked.watches.watch(command.get("names"))
         elif command.get("type") == "stop":
             if self.address.mode == "debug":
                 self.leave()
@@ -486,7 +487,7 @@ class Agent:
 
     def _end_recording(self, recorder: Recorder) -> None:
         recorder.stop()
-        self._captures.end()
+        self._asked.captures.end()
         has_passed = self.address.mode == "debug" or recorder.passes_seen
         # Of forked children, most often none is to run a model.
         if self._beginning == "fork" or (recorder.modules and has_passed):

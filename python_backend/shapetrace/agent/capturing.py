@@ -12,13 +12,12 @@ from typing import Any, Final, Protocol
 from torch.nn import Module
 
 from shapetrace._errors import ShapetraceError
-from shapetrace.agent.hiding import unseen
+from shapetrace.agent.hooks import hide_hooks, look_away
 from shapetrace.capture.listening import FunctionListener, ModuleListener, RootListener
 from shapetrace.capture.ranks.gathering import Alone, Gathering
 from shapetrace.capture.saving import Variable
 from shapetrace.capture.structure import unwrapped
 from shapetrace.capture.tracer import ModelTracer
-from shapetrace.instrument import hooks
 from shapetrace.transport.captures import Mode
 
 _MODES: Final[tuple[Mode, Mode]] = ("train", "eval")
@@ -44,14 +43,11 @@ class Listener(Protocol):
 
 def hide() -> None:
     """Keep the debugger out of the library functions that hooks call: no step is to end there."""
-    for owner, names in (
-        (FunctionListener, ("entered_by", "looked_at", "looked_at_all", "returned")),
+    look_away(
+        (FunctionListener, ("entered", "entered_by", "looked_at", "looked_at_all", "returned")),
         (RootListener, ("begins", "ends", "fails")),
         (ModuleListener, ("begins", "ends", "fails")),
-        (hooks, ("_is_compiling",)),
-    ):
-        for name in names:
-            setattr(owner, name, unseen(getattr(owner, name)))
+    )
 
 
 def trace(model: Module, paths: Sequence[str], listener: Listener) -> Callable[[], None]:
@@ -69,6 +65,7 @@ def trace(model: Module, paths: Sequence[str], listener: Listener) -> Callable[[
         return _nothing
     tracer = _Tracer(model, variables, read, listener)
     tracer.__enter__()
+    hide_hooks()
     for path in read:
         if path not in tracer.missed:
             listener.met(path)

@@ -31,12 +31,14 @@ _CARRIERS: Final = frozenset(
 
 def loaded_debugger() -> Debugger | None:
     """How to know the debugger's frames; None where there is no debugger."""
-    directories = []
-    for name in ("debugpy", "pydevd"):
-        file = getattr(sys.modules.get(name), "__file__", None)
-        if isinstance(file, str):
-            directories.append(os.path.dirname(os.path.realpath(file)) + os.sep)
+    directories = [os.path.realpath(each) + os.sep for each in debugger_folders()]
     return Debugger(tuple(directories), _CARRIERS) if directories else None
+
+
+def debugger_folders() -> list[str]:
+    """Where the debugger's own files are."""
+    files = (getattr(sys.modules.get(name), "__file__", None) for name in ("debugpy", "pydevd"))
+    return [os.path.dirname(file) for file in files if isinstance(file, str)]
 
 
 def has_breakpoint_in(files: Collection[str]) -> bool:

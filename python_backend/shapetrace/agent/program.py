@@ -3,6 +3,34 @@
 from __future__ import annotations
 
 import sys
+from typing import Any, Final
+
+OLDEST_TORCH: Final = (2, 4)
+
+
+def status_message(
+    state: str, message: str, counts: tuple[int, int, int], rank: int | None
+) -> dict[str, Any]:
+    """Where things stand, for the language server; the counts are passes, calls and losses."""
+    passes, calls, dropped = counts
+    return {
+        "type": "status",
+        "state": state,
+        "message": message,
+        "torch": torch_version(),
+        "passes": passes,
+        "calls": calls,
+        "dropped": dropped,
+        "rank": rank,
+    }
+
+
+def why_unsupported(torch: str) -> str | None:
+    """What is said to a version of torch that is too old."""
+    if tuple(map(int, torch.split("+")[0].split(".")[:2])) >= OLDEST_TORCH:
+        return None
+    oldest = ".".join(map(str, OLDEST_TORCH))
+    return f"Shapetrace needs torch {oldest} or newer; this is {torch}"
 
 
 def torch_version() -> str | None:

@@ -1,6 +1,7 @@
 """The command line of Shapetrace.
 
 python -m shapetrace run train.py --epochs 1
+python -m shapetrace run --watch video,mask pipeline.py
 python -m shapetrace capture --values "layers.*.forward" train.py
 python -m shapetrace show run.json
 python -m shapetrace diff good.json bad.json
@@ -32,6 +33,7 @@ examples:
   python -m shapetrace run train.py --epochs 1
   python -m shapetrace run --view listing -m package.module
   python -m shapetrace run --view none -o run.json train.py
+  python -m shapetrace run --watch video,mask pipeline.py
   python -m shapetrace capture --values "layers.*.forward" train.py
   python -m shapetrace show run.json
   python -m shapetrace diff good.json bad.json

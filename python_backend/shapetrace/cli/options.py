@@ -12,7 +12,8 @@ def add_view_options(parser: argparse._ArgumentGroup, *, may_be_none: bool) -> N
     parser.add_argument(
         "--view",
         choices=(*VIEW_NAMES, "none") if may_be_none else VIEW_NAMES,
-        default="tree",
+        # With --watch alone no view is wanted, so that `run` must know of what was not chosen.
+        default=None if may_be_none else "tree",
         help="tree (default): modules and their ops; listing: source lines with what they did; "
         "table: one row for each module; markdown; json: the trace file",
     )
@@ -41,7 +42,7 @@ def add_look_options(
 
 def view_choice(arguments: argparse.Namespace) -> ViewChoice:
     """What was chosen by these options."""
-    return ViewChoice(arguments.view, arguments.color, arguments.width, arguments.verbose)
+    return ViewChoice(arguments.view or "tree", arguments.color, arguments.width, arguments.verbose)
 
 
 def positive(text: str) -> int:

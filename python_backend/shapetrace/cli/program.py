@@ -14,13 +14,17 @@ import os
 import pkgutil
 import runpy
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType
-from typing import Any
+from typing import Any, TypeAlias
 
 from shapetrace._errors import ProgramError
 from shapetrace.cli.stage import fresh_main, set_first_path, set_original_arguments
 from shapetrace.process.tracebacks import without_first_frame
+
+Prepare: TypeAlias = Callable[[CodeType, str, Callable[[], str | None]], CodeType]
+"""Given a module's code, its name and how to read its source: the code to be run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,9 @@ class Program:
 class PreparedProgram:
     """A program that can be read; nothing of it has run."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, prepare: Prepare | None = None) -> None:
         self._program = program
+        self._prepare = prepare
         self._file = _absolute(program.name)
         self._source: bytes | None = None
         if not program.is_module:
@@ -79,6 +84,8 @@ class PreparedProgram:
             else:
                 # Here and in no function of its own: an error in it has no frame at all.
                 code = compile(source, file, "exec", dont_inherit=True)
+                if self._prepare is not None:
+                    code = self._prepare(code, "__main__", lambda: _decoded(source))
             exec(code, namespace)
         except SystemExit:
             raise
@@ -144,6 +151,11 @@ def _leave_undecodable_to_python(source: bytes, program: Program) -> None:
 
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     raise SystemExit(subprocess.call([sys.executable, *flags, *program.command_line]))
+
+
+def _decoded(source: bytes) -> str:
+    """The text of a source that could be compiled."""
+    return importlib.util.decode_source(source)
 
 
 def _was_raised_in(error: BaseException, code: CodeType) -> bool:

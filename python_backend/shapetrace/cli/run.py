@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shapetrace._errors import ProgramError
@@ -14,6 +15,7 @@ from shapetrace.cli.terminal import Terminal
 from shapetrace.cli.traced_run import RecordingChoice, TracedRun
 
 if TYPE_CHECKING:
+    from shapetrace.cli.watched_run import WatchedRun
     from shapetrace.sinks.file import FileSink
 
 DESCRIPTION = """\
@@ -30,6 +32,8 @@ examples:
   python -m shapetrace run --stop-after-trace train.py
   python -m shapetrace run --view listing -m package.module
   python -m shapetrace run --view none -o run.json train.py
+  python -m shapetrace run --watch video,mask pipeline.py
+  python -m shapetrace run --watch "transform:sample['video']" pipeline.py
 
 Recording ends before the second forward pass begins, so that the loss, the
 backward pass and the optimizer's step are in the trace; the program goes on.
@@ -92,6 +96,22 @@ def add_parser(
         "which two runs can be compared",
     )
     recording.add_argument("-o", "--output", metavar="FILE", help="write the trace to a file")
+    watching = parser.add_argument_group("what is watched")
+    watching.add_argument(
+        "--watch",
+        action="append",
+        metavar="NAMES",
+        help="print each change of these variables where it happens, and nothing else unless "
+        "--view or -o ask for it: video,mask; only in a function: transform:video; "
+        "what is in one: \"sample['video']\", self.cache.k",
+    )
+    watching.add_argument(
+        "--watch-in",
+        action="append",
+        default=[],
+        metavar="PACKAGE",
+        help="watch in this installed package too, and not in your own code only",
+    )
     add_view_options(parser.add_argument_group("how it is shown"), may_be_none=True)
     return parser
 
@@ -126,7 +146,10 @@ def separate_program(
 def run(arguments: argparse.Namespace, program: Program) -> int:
     """Run the command; ends by SystemExit or KeyboardInterrupt where the program does."""
     terminal = Terminal()
-    prepared = PreparedProgram(program)
+    watched = _watched_run(arguments, program, terminal)
+    prepared = PreparedProgram(program, None if watched is None else watched.prepared)
+    if watched is not None and not _is_recording_wanted(arguments):
+        return _run_watched(prepared, watched)
     sink = _opened_file(arguments.output) if arguments.output is not None else None
     recording = RecordingChoice(
         level=arguments.level,
@@ -136,14 +159,21 @@ def run(arguments: argparse.Namespace, program: Program) -> int:
         expand_fused=arguments.expand_fused,
         fingerprint=arguments.fingerprint,
     )
+    view = view_choice(arguments)
+    if watched is not None and arguments.view is None:
+        view = replace(view, view="none")
     argv = (program.name, *program.arguments)
-    traced_run = TracedRun(recording, view_choice(arguments), sink, terminal, argv)
+    traced_run = TracedRun(recording, view, sink, terminal, argv)
     traced_run.begin()
+    if watched is not None:
+        watched.begin()
     ending = traced_run.ending
     try:
         error = prepared.run()
     except ProgramError:
         traced_run.abandon()
+        if watched is not None:
+            watched.abandon()
         raise
     except SystemExit:
         if ending.has_interrupted:
@@ -156,6 +186,41 @@ def run(arguments: argparse.Namespace, program: Program) -> int:
     if ending.has_interrupted and isinstance(error, KeyboardInterrupt):
         return 0
     end_as_python_would(error)
+
+
+def _run_watched(prepared: PreparedProgram, watched: WatchedRun) -> int:
+    """Run a program of which nothing is recorded."""
+    watched.begin()
+    try:
+        error = prepared.run()
+    except ProgramError:
+        watched.abandon()
+        raise
+    if error is None:
+        return 0
+    end_as_python_would(error)
+
+
+def _is_recording_wanted(arguments: argparse.Namespace) -> bool:
+    """Whether more than the history of variables is asked for."""
+    is_shown = arguments.view not in (None, "none")
+    return is_shown or arguments.output is not None or arguments.stop_after_trace
+
+
+def _watched_run(
+    arguments: argparse.Namespace, program: Program, terminal: Terminal
+) -> WatchedRun | None:
+    if not arguments.watch:
+        return None
+    # Not imported before it is wanted: the program shall find as little as possible imported.
+    from shapetrace.cli.watched_run import WatchChoice, WatchedRun
+
+    packages = [each.strip() for text in arguments.watch_in for each in text.split(",")]
+    if program.is_module:
+        # An installed program is what is to be watched, if it is what is run.
+        packages.append(program.name.partition(".")[0])
+    choice = WatchChoice(tuple(arguments.watch), tuple(filter(None, packages)))
+    return WatchedRun(choice, terminal, view_choice(arguments))
 
 
 def _opened_file(path: str) -> FileSink:

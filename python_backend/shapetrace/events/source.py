@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import os
 import tokenize
+from typing import Final
+
+MOST_SOURCE: Final = 4 << 20
+"""Bytes of a source file whose text is kept."""
 
 
 def decode_source(data: bytes) -> str | None:
@@ -14,3 +20,16 @@ def decode_source(data: bytes) -> str | None:
     except (SyntaxError, LookupError):
         return None
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def source_row(path: str, since: float) -> tuple[str, str | None, str | None]:
+    """A source file's path, hash and text; without these if it was changed since then."""
+    try:
+        if os.stat(path).st_mtime > since:
+            return (path, None, None)
+        with open(path, "rb") as file:
+            data = file.read()
+    except (OSError, ValueError):
+        return (path, None, None)
+    text = decode_source(data) if len(data) <= MOST_SOURCE else None
+    return (path, hashlib.sha256(data).hexdigest(), text)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
-import dis
 import threading
 import types
 from collections.abc import Callable
 from typing import Any, Final
 
 from shapetrace._errors import CannotFollowError
+from shapetrace.instrument.fitting import first_location, fits, wanted_by, with_objects
 from shapetrace.instrument.hooks import Following, Plan
 from shapetrace.instrument.interface import Interest, Listener
-from shapetrace.instrument.nodes import Location
+from shapetrace.instrument.modules import origin_of
 from shapetrace.instrument.rewriting import Rewriting
 from shapetrace.instrument.source import Definition, find_code, first_line, source_of
 
@@ -34,7 +34,7 @@ def follow(function: Callable[..., Any], interest: Interest, listener: Listener)
 def own_code(function: types.FunctionType) -> types.CodeType:
     """The code that a function has without hooks."""
     followed = _FOLLOWED.get(function)
-    return function.__code__ if followed is None else followed.code
+    return origin_of(function.__code__).code if followed is None else followed.code
 
 
 class _Followed:
@@ -42,8 +42,14 @@ class _Followed:
 
     def __init__(self, function: types.FunctionType) -> None:
         self._function: Final = function
-        self.code: Final = function.__code__
+        self._given: Final = function.__code__
+        self._origin: Final = origin_of(function.__code__)
         self._followings: list[Following] = []
+
+    @property
+    def code(self) -> types.CodeType:
+        """The one without any hooks."""
+        return self._origin.code
 
     def add(self, interest: Interest, listener: Listener) -> Following:
         following = Following(interest, listener, self._remove)
@@ -56,22 +62,26 @@ class _Followed:
 
     def _apply(self, followings: list[Following]) -> None:
         if followings:
-            self._function.__code__ = _rewritten(self._function, self.code, followings)
+            inside = [each for each in self._origin.inside if each[1].is_active]
+            inside += ((each.interest.nested, each) for each in followings)
+            self._function.__code__ = _rewritten(self._function, self.code, inside)
             _FOLLOWED[self._function] = self
         else:
-            self._function.__code__ = self.code
+            self._function.__code__ = self._given
             _FOLLOWED.pop(self._function, None)
         self._followings = followings
 
 
 def _rewritten(
-    function: types.FunctionType, code: types.CodeType, followings: list[Following]
+    function: types.FunctionType,
+    code: types.CodeType,
+    followings: list[tuple[tuple[str, ...], Following]],
 ) -> types.CodeType:
-    """A function's code with hooks for all that is to be heard."""
+    """A function's code with hooks for all that is to be heard, in it and what it defines."""
     source = source_of(function, code)
     objects: dict[object, object] = {}
-    for nested in sorted({following.interest.nested for following in followings}):
-        listening = [each for each in followings if each.interest.nested == nested]
+    for nested in sorted({way for way, _ in followings}):
+        listening = [following for way, following in followings if way == nested]
         for definition in _nested(source.definition, nested, function):
             objects |= _rewrite(function, code, definition, listening)
     try:
@@ -82,11 +92,11 @@ def _rewritten(
     found = find_code(
         module, lambda each: each.co_name == code.co_name and each.co_firstlineno == line
     )
-    if found is None or not _fits(found, code):
+    if found is None or not fits(found, code):
         raise CannotFollowError(
             f"cannot follow {function.__qualname__}: its code with hooks is not of the same kind"
         )
-    return _with_objects(found, objects)
+    return with_objects(found, objects)
 
 
 def _rewrite(
@@ -102,13 +112,9 @@ def _rewrite(
     if own is None:
         return {}
     plan = Plan(function, definition.lineno, followings)
-    wanted: frozenset[str] | None = frozenset()
-    for following in followings:
-        names = following.interest.names
-        wanted = None if wanted is None or names is None else wanted | names
     returns = any(following.interest.returns for following in followings)
-    rewriting = Rewriting(definition, plan, wanted, returns)
-    rewriting.rewrite(_first_location(own), own.co_varnames)
+    rewriting = Rewriting(definition, plan, wanted_by(followings), returns)
+    rewriting.rewrite(first_location(own), own.co_varnames)
     plan.finish()
     return rewriting.objects
 
@@ -138,51 +144,3 @@ def _defined(outer: ast.AST, name: str) -> list[ast.AST]:
         elif not isinstance(node, ast.expr):
             pending += ast.iter_child_nodes(node)
     return found
-
-
-def _first_location(code: types.CodeType) -> Location:
-    """Where the first instruction is that belongs to a statement."""
-    instructions = dis.get_instructions(code)
-    for instruction in instructions:
-        if instruction.opname == "RESUME":
-            break
-    for instruction in instructions:
-        positions = instruction.positions
-        if positions is not None and positions.lineno is not None:
-            return {
-                "lineno": positions.lineno,
-                "end_lineno": positions.end_lineno,
-                "col_offset": positions.col_offset,
-                "end_col_offset": positions.end_col_offset,
-            }
-    line = code.co_firstlineno
-    return {"lineno": line, "end_lineno": line, "col_offset": 0, "end_col_offset": 0}
-
-
-def _fits(code: types.CodeType, original: types.CodeType) -> bool:
-    """Whether a function that runs one code can run the other."""
-    return (
-        code.co_freevars == original.co_freevars
-        and code.co_cellvars == original.co_cellvars
-        and set(code.co_varnames) == set(original.co_varnames)
-        and set(code.co_names) == set(original.co_names)
-        and code.co_argcount == original.co_argcount
-        and code.co_posonlyargcount == original.co_posonlyargcount
-        and code.co_kwonlyargcount == original.co_kwonlyargcount
-        and code.co_flags == original.co_flags
-        and code.co_name == original.co_name
-        and code.co_qualname == original.co_qualname
-        and code.co_firstlineno == original.co_firstlineno
-    )
-
-
-def _with_objects(code: types.CodeType, objects: dict[object, object]) -> types.CodeType:
-    constants = tuple(
-        _with_objects(each, objects)
-        if isinstance(each, types.CodeType)
-        else objects.get(each, each)
-        if isinstance(each, str)
-        else each
-        for each in code.co_consts
-    )
-    return code.replace(co_consts=constants)

@@ -388,16 +388,19 @@ class Site:
 
     def look_after_raise(self, *values: object) -> object:
         """A block was left by an exception: what has changed did so on the line that raised it."""
-        frame = _getframe(1)
-        reference = self.find(id(frame))
-        if reference is not None and (activation := reference()) is not None:
+        self.tell_after_raise(_getframe(1), values)
+        return self
+
+    def tell_after_raise(self, frame: types.FrameType, values: tuple[object, ...]) -> None:
+        """The same, for what runs in a frame."""
+        activation = self.plan.activations.of(frame)
+        if activation is not None:
             raised = sys.exc_info()[2]
             marks = self.marks
             if raised is not None and raised.tb_frame is frame:
                 at = raised.tb_lineno
                 marks = tuple((name, line if own else at, own) for name, line, own in marks)
             self._tell(activation, values, marks)
-        return self
 
     def return_(self, value: object, *values: object) -> object:
         """The function is about to return a value; the variables may have changed."""

@@ -86,6 +86,27 @@ def variables_of(definition: Definition) -> Variables:
     return found
 
 
+def assigned(node: ast.Module | Definition) -> dict[str, int]:
+    """The variables that a function or a module gives values, and the line where it first does.
+
+    Its parameters are among them; what it only imports or defines is not.
+    """
+    found: dict[str, int] = {}
+    foreign: set[str] = set()
+    if not isinstance(node, ast.Module):
+        found.update((each.arg, node.lineno) for each in parameters(node))
+    for each in _own(node.body):
+        match each:
+            case ast.Global(names=names) if not isinstance(node, ast.Module):
+                foreign.update(names)
+            case ast.Name(id=name, ctx=ast.Store(), lineno=line):
+                found.setdefault(name, line)
+            case ast.ExceptHandler() | ast.pattern():
+                for name, line in _other_stores(each):
+                    found.setdefault(name, line)
+    return {name: line for name, line in found.items() if name not in foreign}
+
+
 def stores(*nodes: ast.AST | None) -> list[tuple[str, int]]:
     """The names that targets, patterns or statements store to, with lines, in their order.
 

@@ -39,10 +39,7 @@ class Source:
 
     def compiled(self) -> types.CodeType:
         """The module's code, without a warning."""
-        code = _silently(
-            lambda name: compile(self.module, name, "exec", self.flags, dont_inherit=True)
-        )
-        return _named(code, self.filename)
+        return compiled(self.module, self.filename, self.flags)
 
 
 def source_of(function: types.FunctionType, code: types.CodeType) -> Source:
@@ -70,6 +67,17 @@ def source_of(function: types.FunctionType, code: types.CodeType) -> Source:
             if found is not None:
                 return source
     raise CannotFollowError(_changed(name, filename))
+
+
+def compiled(module: ast.Module, filename: str, flags: int) -> types.CodeType:
+    """The code of a tree, without a warning. Of the flags, those of `__future__` count."""
+    code = _silently(lambda name: compile(module, name, "exec", flags & _FUTURE, dont_inherit=True))
+    return _named(code, filename)
+
+
+def parsed(text: str) -> ast.Module:
+    """The tree of a module, without a warning."""
+    return _silently(lambda name: ast.parse(text, name))
 
 
 def find_code(
@@ -106,7 +114,7 @@ def _segments(text: str, line: int) -> Iterator[ast.Module]:
         start = min([statement.lineno, *(each.lineno for each in _decorators(statement))])
         end = statement.end_lineno or start
         if start <= line <= end:
-            yield _parsed("\n" * (start - 1) + "\n".join([*lines[start - 1 : end], ""]))
+            yield parsed("\n" * (start - 1) + "\n".join([*lines[start - 1 : end], ""]))
 
 
 def _decorators(statement: ast.stmt) -> list[ast.expr]:
@@ -115,7 +123,7 @@ def _decorators(statement: ast.stmt) -> list[ast.expr]:
 
 @lru_cache(maxsize=16)
 def _outline(text: str) -> ast.Module:
-    return _parsed(text)
+    return parsed(text)
 
 
 @lru_cache(maxsize=16)
@@ -131,10 +139,6 @@ def _imports(text: str) -> list[ast.stmt]:
         elif not isinstance(node, _Scope | ast.expr):
             pending += ast.iter_child_nodes(node)
     return found
-
-
-def _parsed(text: str) -> ast.Module:
-    return _silently(lambda name: ast.parse(text, name))
 
 
 def _ways_to(tree: ast.AST, code: types.CodeType) -> Iterator[list[_Scope]]:

@@ -1,19 +1,13 @@
-"""Rows of what depends on nothing else: values, and source files."""
+"""Rows of values."""
 
 from __future__ import annotations
 
-import hashlib
-import os
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
-from shapetrace.events.source import decode_source
 from shapetrace.recorder.describe import CONTAINER, OTHER, Raw
 from shapetrace.recorder.records import Range
 
 Row: TypeAlias = tuple[Any, ...]
-
-MOST_SOURCE: Final = 4 << 20
-"""Bytes of a source file whose text is sent."""
 
 
 def value_row(raw: Raw) -> Row:
@@ -46,16 +40,3 @@ def _dimension(size: Any) -> Any:
 
 def _number(size: Any) -> int | str:
     return size if type(size) is int else str(size)
-
-
-def source_row(path: str, since: float) -> Row:
-    """A source file's path, hash and text; without these if it was changed since then."""
-    try:
-        if os.stat(path).st_mtime > since:
-            return (path, None, None)
-        with open(path, "rb") as file:
-            data = file.read()
-    except (OSError, ValueError):
-        return (path, None, None)
-    text = decode_source(data) if len(data) <= MOST_SOURCE else None
-    return (path, hashlib.sha256(data).hexdigest(), text)

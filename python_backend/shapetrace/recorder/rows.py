@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import torch
 
+from shapetrace.events.source import source_row
 from shapetrace.recorder.callsite import Activation, Site, user_site
 from shapetrace.recorder.describe import (
     CONTAINER,
@@ -27,7 +28,7 @@ from shapetrace.recorder.describe import (
     item_of,
 )
 from shapetrace.recorder.naming import form_of, label_of, public_name
-from shapetrace.recorder.plain_rows import Row, source_row, value_row
+from shapetrace.recorder.plain_rows import Row, value_row
 from shapetrace.recorder.positions import Position, Positions
 from shapetrace.recorder.ranks import rank_and_world_size
 from shapetrace.recorder.records import (

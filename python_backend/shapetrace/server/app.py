@@ -30,6 +30,7 @@ from shapetrace.server.features.code_lens import code_lenses
 from shapetrace.server.features.hover import hover, statement_story
 from shapetrace.server.features.inlay_hints import Hint, inlay_hints
 from shapetrace.server.features.inline_values import inline_values
+from shapetrace.server.features.watched_hints import watched_story
 from shapetrace.server.journal import Journal
 from shapetrace.server.listener import Listener
 from shapetrace.server.navigation import Navigation
@@ -42,6 +43,14 @@ from shapetrace.server.sessions import Sessions
 from shapetrace.server.store import TraceStore
 from shapetrace.server.sync import SyncProtocol, plain_converter
 from shapetrace.server.view import DocumentView
+from shapetrace.server.watch_messages import (
+    CHECK_WATCH,
+    WANT_WATCHES,
+    WATCH_AT,
+    WATCH_PROBLEM,
+    WatchProblem,
+)
+from shapetrace.server.watching import Watching
 
 HINT_INTERVAL = 0.1
 """Seconds between two requests to ask for hints anew."""
@@ -66,7 +75,9 @@ class App:
         self.options = Options()
         self.are_hints_visible = True
         self.store = TraceStore()
-        self.sessions = Sessions(self.store, self._tell, self._tell_problem)
+        self.sessions = Sessions(
+            self.store, self._tell, self._tell_problem, self._tell_watch_problem
+        )
         self.journal: Journal | None = None
         self._server = server
         self._listener: Listener | None = None
@@ -76,12 +87,14 @@ class App:
         self._tasks: set[asyncio.Task[None]] = set()
         self.scopes = Scopes(self.store)
         self.capturing = Capturing(self.store, documents, self.scopes, self.view, self._wish_tree)
+        self.watching = Watching(self.store, documents, self._command_all, self._wish_tree)
         self.navigation = Navigation(
             self.store,
             documents,
             self.scopes,
             self.view,
             self.capturing,
+            self.watching.tree,
             server.protocol.notify,
             self._refresh_all,
         )
@@ -96,6 +109,7 @@ class App:
         self._capabilities = params.capabilities.workspace or self._capabilities
         self._set_options(given.settings)
         self.capturing.tree.wanted = given.captures
+        self.watching.tree.wanted = given.watches
         if given.storage is not None:
             self.journal = Journal(Path(given.storage))
         self._listener = Listener(self.sessions, self.journal)
@@ -197,6 +211,11 @@ class App:
         ]
         return protocol.to_json(protocol.ProcessesTold(sum(told)))
 
+    def _command_all(self, message: dict[str, Any]) -> None:
+        """Tell all processes something."""
+        for process in self.sessions.running():
+            self._listening().send(process, message)
+
     def show_hints(self, params: object) -> None:
         """Show hints or hide them."""
         self.are_hints_visible = protocol.read_show_hints(params).visible
@@ -219,7 +238,8 @@ class App:
         if view is None:
             return []
         first, last = params.range.start.line, params.range.end.line
-        hints = inlay_hints(view, first, last, self.options.hints, self.encoding())
+        reach = self.scopes.reach
+        hints = inlay_hints(view, first, last, self.options.hints, self.encoding(), reach)
         return [_to_protocol(hint, params.text_document.uri) for hint in hints]
 
     def resolve_hint(self, hint: types.InlayHint) -> types.InlayHint:
@@ -228,7 +248,11 @@ class App:
         view = self.view(str(data.get("uri")))
         where = data.get("range")
         if view is not None and isinstance(where, list) and len(where) == len(SourceRange._fields):
-            story = statement_story(view, self.store, SourceRange(*where))
+            stories = (
+                watched_story(view, SourceRange(*where)),
+                statement_story(view, self.store, SourceRange(*where)),
+            )
+            story = "\n\n".join(filter(None, stories))
             if story:
                 hint.tooltip = _markdown(story)
         return hint
@@ -244,6 +268,10 @@ class App:
             return None
         where = types.Range(types.Position(*story.start), types.Position(*story.end))
         return types.Hover(_markdown(story.markdown), where)
+
+    def watch_at(self, params: object) -> dict[str, Any]:
+        """What at a place of a document can be watched."""
+        return self.watching.at(protocol.read_position(params))
 
     def code_lenses(self, params: types.CodeLensParams) -> list[types.CodeLens]:
         """What stands above functions."""
@@ -304,6 +332,9 @@ class App:
 
     def _tell_problem(self, problem: CaptureProblem) -> None:
         self._server.protocol.notify(CAPTURE_PROBLEM, protocol.to_json(problem))
+
+    def _tell_watch_problem(self, problem: WatchProblem) -> None:
+        self._server.protocol.notify(WATCH_PROBLEM, protocol.to_json(problem))
 
     def _set_options(self, settings: Any) -> None:
         self.options, messages = read_options(settings)
@@ -400,6 +431,9 @@ def register(server: LanguageServer, app: App) -> None:
         (CAPTURE_PATHS, app.navigation.capture_paths),
         (CHECK_PATH, app.capturing.check),
         (WANT_CAPTURES, app.capturing.want),
+        (WATCH_AT, app.watch_at),
+        (CHECK_WATCH, app.watching.check),
+        (WANT_WATCHES, app.watching.want),
     ):
         server.feature(method)(_checked(answer))
 

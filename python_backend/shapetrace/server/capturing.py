@@ -13,11 +13,12 @@ from shapetrace.server.features.capture_paths import NOTHING, paths_at, paths_of
 from shapetrace.server.features.captured_tree import CapturedTree
 from shapetrace.server.files import file_key
 from shapetrace.server.meaning import line_of, owner_of
+from shapetrace.server.processes import Process
 from shapetrace.server.protocol import Position, to_json
 from shapetrace.server.ranges import SourceRange, byte_column
 from shapetrace.server.records import Key
 from shapetrace.server.scopes import Scopes
-from shapetrace.server.store import Process, TraceStore
+from shapetrace.server.store import TraceStore
 from shapetrace.server.structure import Structure
 from shapetrace.server.view import DocumentView, structure_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shapetrace.events.model import ModuleCall
-from shapetrace.server.store import Process, Session
+from shapetrace.server.processes import Process, Session
 
 
 @dataclass(frozen=True, slots=True)

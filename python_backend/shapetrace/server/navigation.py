@@ -15,14 +15,16 @@ from shapetrace.server.documents import Documents
 from shapetrace.server.features.capture_paths import NOTHING
 from shapetrace.server.features.pins import module_call_of, nearest, pin_of
 from shapetrace.server.features.tree import TraceTree
+from shapetrace.server.features.watched_tree import WatchedTree
 from shapetrace.server.files import file_key
 from shapetrace.server.focus import Focus, read_focus, scope_of
 from shapetrace.server.listener import ProcessKey
+from shapetrace.server.processes import Process
 from shapetrace.server.protocol import to_json
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column
 from shapetrace.server.records import Key, call_range
 from shapetrace.server.scopes import Scopes
-from shapetrace.server.store import Process, TraceStore
+from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
 
 Tell = Callable[[str, dict[str, Any]], None]
@@ -39,6 +41,7 @@ class Navigation:
         scopes: Scopes,
         view: Callable[[str], DocumentView | None],
         capturing: Capturing,
+        watched: WatchedTree,
         tell: Tell,
         refresh: Callable[[], None],
     ) -> None:
@@ -48,6 +51,7 @@ class Navigation:
         self._view = view
         self._capturing = capturing
         self._captured = capturing.tree
+        self._watched = watched
         self._tell = tell
         self._refresh = refresh
         self._tree = TraceTree(store)
@@ -65,18 +69,23 @@ class Navigation:
         return to_json(protocol.TreePage(tuple(nodes), has_more))
 
     def _page(self, given: protocol.TreeQuestion) -> tuple[list[protocol.TreeNode], bool]:
-        """Captured values stand before all calls."""
+        """Watched variables and captured values stand before all calls."""
         parent, text, offset, limit = given.parent, given.filter, given.offset, given.limit
         pinned = self._scopes.pinned
+        if parent is not None and self._watched.is_node(parent):
+            return self._watched.page(parent, text, offset, limit)
         if parent is not None and self._captured.is_node(parent):
             return self._captured.page(parent, text, offset, limit)
-        captured = self._captured.root(text) if parent is None else None
-        if captured is None:
-            return self._tree.page(parent, text, offset, limit, pinned)
-        first = [captured][offset:]
-        offset, limit = max(offset - 1, 0), limit - len(first)
+        roots = self._roots(text) if parent is None else []
+        first = roots[offset:]
+        offset, limit = max(offset - len(roots), 0), limit - len(first)
         nodes, has_more = self._tree.page(parent, text, offset, limit, pinned)
         return [*first, *nodes], has_more
+
+    def _roots(self, text: str) -> list[protocol.TreeNode]:
+        """What stands before all calls."""
+        roots = (self._watched.root(text), self._captured.root(text))
+        return [each for each in roots if each is not None]
 
     def tree_path(self, params: object) -> dict[str, Any]:
         """Where in the tree the call is that was made at a position."""
@@ -91,8 +100,8 @@ class Navigation:
                 made = [self._last_in(near, made) or near]
         key = nearest(self._store, made, near)
         path = None if key is None else self._tree.path(key, given.filter)
-        if path and self._captured.root(given.filter) is not None:
-            path[0] = (path[0][0], path[0][1] + 1)
+        if path:
+            path[0] = (path[0][0], path[0][1] + len(self._roots(given.filter)))
         steps = None if path is None else tuple(protocol.TreeStep(*each) for each in path)
         return to_json(protocol.TreePath(steps))
 
@@ -101,12 +110,17 @@ class Navigation:
         node = protocol.read_node(params).node
         if node is None:
             return to_json(protocol.Story(""))
+        if self._watched.is_node(node):
+            return to_json(protocol.Story(self._watched.story(node)))
         tree = self._captured if self._captured.is_node(node) else self._tree
         return to_json(protocol.Story(tree.story(node)))
 
     def place(self, params: object) -> dict[str, Any]:
         """Where in the source a node's call was made."""
         node = protocol.read_node(params).node
+        if node is not None and self._watched.is_node(node):
+            changed = self._watched.place(node)
+            return to_json(protocol.Placed(None if changed is None else self._placed(*changed)))
         if node is not None and self._captured.is_node(node):
             made = self._capturing.place(node)
             return to_json(protocol.Placed(None if made is None else self._placed(*made)))

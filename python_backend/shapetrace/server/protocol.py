@@ -56,7 +56,18 @@ ExportFormat: TypeAlias = Literal["json", "markdown", "tree", "listing"]
 
 
 NodeKind: TypeAlias = Literal[
-    "process", "module", "op", "kernel", "fold", "captures", "capturePath", "captureName", "capture"
+    "process",
+    "module",
+    "op",
+    "kernel",
+    "fold",
+    "captures",
+    "capturePath",
+    "captureName",
+    "capture",
+    "watches",
+    "watch",
+    "change",
 ]
 
 
@@ -324,6 +335,8 @@ class Initialization:
     """As ``read_options`` takes them."""
     captures: tuple[str, ...]
     """The paths of values that are to be captured."""
+    watches: tuple[str, ...]
+    """The variables that are to be watched."""
 
 
 def read_open_session(params: object) -> OpenSession:
@@ -412,16 +425,17 @@ def read_lines(params: object) -> Lines:
 def read_initialization(options: object) -> Initialization:
     """The ``initializationOptions``; a client that is not our extension may send none."""
     given = options if isinstance(options, Mapping) else {}
-    storage, captures = given.get("storage"), given.get("captures")
+    storage = given.get("storage")
     return Initialization(
         storage=storage if isinstance(storage, str) and storage else None,
         settings=given.get("settings"),
-        captures=tuple(filter(_is_text, captures if isinstance(captures, list) else ())),
+        captures=_texts(given.get("captures")),
+        watches=_texts(given.get("watches")),
     )
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+def _texts(values: object) -> tuple[str, ...]:
+    return tuple(it for it in (values if isinstance(values, list) else ()) if isinstance(it, str))
 
 
 def to_json(message: object) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from shapetrace.events.model import Container, ErrorInfo, ModuleCall, Op, Value, Variable
 from shapetrace.server.ranges import SourceRange
+from shapetrace.server.watched import WatchedLine
+from shapetrace.transport.watches import WatchedChange
 from shapetrace.views.shapes import result_value
 
 Call: TypeAlias = Op | ModuleCall
@@ -110,6 +112,7 @@ class FileRecords:
         """The source that ran; None where it is not known."""
         self.digest: str | None = None
         self._lines: dict[int, Line] = {}
+        self._watched: dict[int, dict[str, WatchedLine]] = {}
         self._made: dict[Hashable, tuple[int, Any]] = {}
         self.changes = 0
         """Grows with each change."""
@@ -118,6 +121,25 @@ class FileRecords:
     def base(self) -> FileRecords:
         """The records of all calls, which these are."""
         return self
+
+    def add_watched(self, process: int, change: WatchedChange) -> None:
+        """Note that a watched variable has changed on a line."""
+        event = change.event
+        on_line = self._watched.setdefault(event.line, {})
+        known = on_line.get(event.name)
+        if known is None:
+            known = on_line[event.name] = WatchedLine(event.name, change, process)
+        known.add(process, change)
+        self.changes += 1
+
+    @property
+    def has_watched(self) -> bool:
+        """Whether a watched variable has changed anywhere in the file."""
+        return bool(self._watched)
+
+    def watched(self, line: int) -> Sequence[WatchedLine]:
+        """What watched variables were on a line."""
+        return tuple(self._watched.get(line, {}).values())
 
     def add_call(self, process: int, call: Call) -> None:
         """Note an op or a module call that was made in this file."""
@@ -263,7 +285,7 @@ class FileRecords:
     @property
     def is_empty(self) -> bool:
         """Whether nothing was recorded."""
-        return not self._lines
+        return not self._lines and not self._watched
 
     def _note(self, line: Line) -> None:
         line.version += 1

@@ -14,9 +14,11 @@ from shapetrace.server.journal import Replayed
 from shapetrace.server.listener import ProcessKey
 from shapetrace.server.protocol import Status
 from shapetrace.server.store import TraceStore
+from shapetrace.server.watch_messages import WatchProblem
 from shapetrace.transport.captures import CaptureNews, read_captures
 from shapetrace.transport.framing import Message
 from shapetrace.transport.handshake import Hello
+from shapetrace.transport.watches import read_watches
 
 _TURN = 0.005
 """Seconds of reading old messages after which the editor has its turn."""
@@ -35,11 +37,13 @@ class Sessions:
         store: TraceStore,
         tell: Callable[[Status], None],
         tell_problem: Callable[[CaptureProblem], None],
+        tell_watch_problem: Callable[[WatchProblem], None],
     ) -> None:
         self._store = store
         self._tell = tell
         self._tell_problem = tell_problem
-        self._problems: set[CaptureProblem] = set()
+        self._tell_watch_problem = tell_watch_problem
+        self._problems: set[CaptureProblem | WatchProblem] = set()
         """What the user has been told of: several processes may meet with the same."""
         self._readers: dict[ProcessKey, RowReader] = {}
         self._statuses: dict[ProcessKey, Status] = {}
@@ -66,6 +70,8 @@ class Sessions:
             self._read_rows(process, message)
         elif kind == "captures":
             self._tell_problems(process, self._read_captures(process, message))
+        elif kind == "watches":
+            self._store.watch(process, read_watches(message))
         elif kind == "status" and process in self._statuses:
             self._show(process, _status(self._statuses[process], message))
         elif kind == "bye":
@@ -81,6 +87,12 @@ class Sessions:
             # That is how all connections end.
             message = "" if reason == "ended" else reason
             self._tell(replace(status, state="gone", message=message))
+        if not any(other.session == process.session for other in self._statuses):
+            self._tell_watch_problems(process.session)
+
+    def running(self) -> list[ProcessKey]:
+        """The processes that are connected."""
+        return list(self._statuses)
 
     def recorded(self) -> list[ProcessKey]:
         """The processes that are recorded, or will be."""
@@ -101,6 +113,8 @@ class Sessions:
                     self._read_rows(process, message)
                 elif message.get("type") == "captures":
                     self._read_captures(process, message)
+                elif message.get("type") == "watches":
+                    self._store.watch(process, read_watches(message))
                 if loop.time() >= turn_ends:
                     await asyncio.sleep(0)
                     turn_ends = loop.time() + _TURN
@@ -136,6 +150,21 @@ class Sessions:
             if problem not in self._problems:
                 self._problems.add(problem)
                 self._tell_problem(problem)
+
+    def _tell_watch_problems(self, session: str) -> None:
+        """All programs of a session are over: what none of them had is told."""
+        processes = [
+            each.watched for each in self._store.processes(session).values() if each.watched.names
+        ]
+        for name in dict.fromkeys(name for each in processes for name in each.problems):
+            # The workers of a loader may have what the program itself has not.
+            if name and self._store.is_watched_anywhere(session, name):
+                continue
+            text = next(each.problems[name] for each in processes if name in each.problems)
+            problem = WatchProblem(session, name, text)
+            if problem not in self._problems:
+                self._problems.add(problem)
+                self._tell_watch_problem(problem)
 
     def _show(self, process: ProcessKey, status: Status) -> None:
         self._statuses[process] = status

@@ -2,7 +2,7 @@
 
 {"session": "c2a7", "port": 40123, "token": "9f0c...", "mode": "forwardPass",
  "afterPass": "stop", "level": "torch", "showsVariables": true, "folder": "/home/me/project",
- "captures": ["layers.*.attn.forward.scores"]}
+ "captures": ["layers.*.attn.forward.scores"], "watches": ["video", "transform:mask"]}
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ VARIABLE = "SHAPETRACE_SESSION"
 LONGEST_NAME = 200
 """Characters in the name of a session, or in its token."""
 LONGEST_PATH = 4096
-MOST_CAPTURES = 200
-LONGEST_CAPTURE = 400
-"""Characters in a path of values that are to be captured."""
+MOST_TEXTS = 200
+LONGEST_TEXT = 400
+"""Characters in a path of values that are to be captured, or in a name that is to be watched."""
 
 Mode: TypeAlias = Literal["debug", "forwardPass"]
 AfterPass: TypeAlias = Literal["stop", "continue"]
@@ -45,6 +45,8 @@ class SessionAddress:
     """The folder that the editor has open, below which its links may begin; empty for none."""
     captures: tuple[str, ...] = ()
     """The paths of values that are to be captured."""
+    watches: tuple[str, ...] = ()
+    """The variables that are to be watched."""
 
 
 def read_address(text: str | None) -> tuple[SessionAddress | None, str]:
@@ -77,7 +79,8 @@ def read_address(text: str | None) -> tuple[SessionAddress | None, str]:
         _choice(value, "level", get_args(Level), problems),
         _flag(value, "showsVariables", problems),
         _path(value, "folder", problems),
-        _captures(value, "captures", problems),
+        _texts(value, "captures", problems, "paths"),
+        _texts(value, "watches", problems, "variables"),
     )
     return address, "; ".join(problems)
 
@@ -95,6 +98,7 @@ def write_address(address: SessionAddress) -> str:
             "showsVariables": address.shows_variables,
             "folder": address.folder,
             "captures": list(address.captures),
+            "watches": list(address.watches),
         }
     )
 
@@ -126,11 +130,11 @@ def _path(value: dict[str, Any], key: str, problems: list[str]) -> str:
     return ""
 
 
-def _captures(value: dict[str, Any], key: str, problems: list[str]) -> tuple[str, ...]:
+def _texts(value: dict[str, Any], key: str, problems: list[str], what: str) -> tuple[str, ...]:
     """What the value says under a key that is empty where no list of short texts is said."""
     chosen = value.get(key, [])
-    is_list = isinstance(chosen, list) and len(chosen) <= MOST_CAPTURES
-    if is_list and all(isinstance(it, str) and 0 < len(it) <= LONGEST_CAPTURE for it in chosen):
+    is_list = isinstance(chosen, list) and len(chosen) <= MOST_TEXTS
+    if is_list and all(isinstance(it, str) and 0 < len(it) <= LONGEST_TEXT for it in chosen):
         return tuple(chosen)
-    problems.append(f"{VARIABLE}: {key} is {chosen!r:.40}, not a list of paths")
+    problems.append(f"{VARIABLE}: {key} is {chosen!r:.40}, not a list of {what}")
     return ()

@@ -170,9 +170,10 @@ def _task_name() -> str | None:
 def _name_process() -> None:
     global process_name
     multiprocessing: Any = sys.modules.get("multiprocessing.process")
-    parent = None if multiprocessing is None else multiprocessing.parent_process()
-    if parent is not None:
-        process_name = multiprocessing.current_process().name
+    # One that is started anew knows its name before it knows of its parent.
+    name = None if multiprocessing is None else multiprocessing.current_process().name
+    if name is not None and (name != "MainProcess" or multiprocessing.parent_process()):
+        process_name = name
     elif os.getpid() != _main_process:
         process_name = f"process {os.getpid()}"
 

@@ -46,8 +46,9 @@ class Idle:
 class Printing:
     """Prints events as a tree, to a stream or to whatever is stdout at that moment."""
 
-    def __init__(self, stream: Any = None) -> None:
+    def __init__(self, stream: Any = None, color: str = "auto", width: int | None = None) -> None:
         self.stream = stream
+        self.color, self.width = color, width
         self._known: Any = None
         self._rendering = Rendering(FollowedOptions(), False, None)
 
@@ -85,8 +86,10 @@ class Printing:
 
     def _look_at(self, stream: Any) -> None:
         self._known = stream
-        options = FollowedOptions(terminal_width(os.environ, 80), _working_directory())
-        color = wants_color("auto", stream if hasattr(stream, "isatty") else None, os.environ)
+        terminal = stream if hasattr(stream, "isatty") else None
+        width = self.width or terminal_width(os.environ, 80)
+        color = wants_color(self.color, terminal, os.environ)
+        options = FollowedOptions(width, _working_directory())
         self._rendering = Rendering(options, color, getattr(stream, "encoding", None))
 
     def __eq__(self, other: object) -> bool:

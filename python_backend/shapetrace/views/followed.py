@@ -94,9 +94,11 @@ def began_line(event: CallBegan, options: FollowedOptions) -> Line:
         (printable(event.function), "call"),
         (f"  {place_text(event.file, event.line, options.base)}", "location"),
     ]
-    if event.flavor != "function":
+    if event.flavor == "module":
+        head[-2:] = [(place_text(event.file, None, options.base), "call")]
+    elif event.flavor != "function":
         head.append((f" {event.flavor}", "note"))
-    if event.callers:
+    if event.callers and event.flavor != "module":
         caller = event.callers[0]
         by = f"{caller.function} " if caller.function != "<module>" else ""
         where = place_text(caller.file, caller.line, options.base)
@@ -222,6 +224,8 @@ def ended_line(event: CallEnded, options: FollowedOptions) -> Line:
         where = place_text(event.file, event.line, options.base)
         what = f"raised {event.error}" if event.error else "raised"
         return (*left, (what, "error"), (f" at {where}", "location"))
+    if event.flavor == "module":
+        return (*left, ("ended", "note"))
     if event.outcome == "closed" or event.value is None:
         return (*left, (f"{event.flavor} closed", "note"))
     if "generator" in event.flavor:

@@ -40,6 +40,7 @@ const SESSION: AgentSession = {
   showsVariables: true,
   folder: "/home/me",
   captures: ["layers.*.forward"],
+  watches: ["video", "transform:mask"],
 };
 
 describe("what is run in a program that is attached to", () => {

@@ -21,6 +21,7 @@ const SESSION: AgentSession = {
   showsVariables: true,
   folder: "/home/me",
   captures: ["layers.*.forward"],
+  watches: ["video", "transform:mask"],
 };
 
 const LINUX: Surroundings = {

@@ -11,6 +11,13 @@ import {
   WANT_CAPTURES,
 } from "../../../extension/src/captureProtocol";
 import { type Compare, COMPARE } from "../../../extension/src/compareProtocol";
+import {
+  CHECK_WATCH,
+  WANT_WATCHES,
+  WATCH_AT,
+  WATCH_PROBLEM,
+  watchProblem,
+} from "../../../extension/src/watchProtocol";
 import { SETTING_CHOICES, SETTING_DEFAULTS } from "../../../extension/src/contributions";
 import { Mismatch } from "../../../extension/src/model/json";
 import {
@@ -84,6 +91,8 @@ const REQUESTS: readonly Pick<Request<never, unknown>, "method" | "result">[] = 
   CAPTURE_PATHS,
   CHECK_PATH,
   COMPARE,
+  WATCH_AT,
+  CHECK_WATCH,
 ];
 
 /** The keys of parameters; the compiler sees that none is missing and none is too many. */
@@ -111,6 +120,8 @@ const SENT: Readonly<Record<string, readonly string[]>> = {
   [CAPTURE_PATHS.method]: keysOf<DocumentPosition & { node: string }>({ ...POSITION, node: true }),
   [CHECK_PATH.method]: ["path"],
   [COMPARE.method]: keysOf<Compare>({ a: true, b: true }),
+  [WATCH_AT.method]: keysOf<DocumentPosition>(POSITION),
+  [CHECK_WATCH.method]: ["name"],
 };
 
 function of(method: string): readonly Sample[] {
@@ -220,6 +231,7 @@ describe("what the server is told", () => {
         "captures",
         "settings",
         "storage",
+        "watches",
       ]);
     }
   });
@@ -228,6 +240,19 @@ describe("what the server is told", () => {
     for (const { kind, params } of of(CAPTURE_PROBLEM)) {
       assert.equal(kind, "notification");
       assert.deepEqual(without(captureProblem.read(params)), params);
+    }
+  });
+
+  test("which variables are to be watched", () => {
+    const [wanted] = of(WANT_WATCHES);
+    assert.deepEqual(Object.keys(wanted?.params ?? {}), ["names"]);
+  });
+
+  test("a problem of watched variables is read whole", () => {
+    assert.ok(of(WATCH_PROBLEM).length > 0);
+    for (const { kind, params } of of(WATCH_PROBLEM)) {
+      assert.equal(kind, "notification");
+      assert.deepEqual(without(watchProblem.read(params)), params);
     }
   });
 
@@ -248,6 +273,8 @@ describe("what the server is told", () => {
         PIN_CHANGED,
         WANT_CAPTURES,
         CAPTURE_PROBLEM,
+        WANT_WATCHES,
+        WATCH_PROBLEM,
         "initialize",
         "workspace/didChangeConfiguration",
       ],

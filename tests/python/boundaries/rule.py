@@ -23,13 +23,14 @@ ALLOWED: dict[str, set[str]] = {
         *("events", "instrument", "panes", "views"),
         *("recorder.describe", "recorder.plain_rows"),
     },
+    "watch": {"events", "instrument", "process", "variables"},
     "capture": {"events", "sinks.base", "instrument"},
     "panes": {"events", "recorder", "views"},
     "agent": {
-        *("panes", "recorder", "variables", "capture", "instrument.hooks"),
+        *("events", "panes", "recorder", "variables", "watch", "capture", "instrument"),
         *("process", "transport", "views.shapes"),
     },
-    "server": {"comparing", "events", "views", "transport", "capture.paths"},
+    "server": {"comparing", "events", "views", "transport", "capture.paths", "watch.wanted"},
     "compat": {"events", "views", "variables", "capture", "recording"},
     "cli": {"*"},
 }

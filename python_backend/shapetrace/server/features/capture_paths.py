@@ -17,9 +17,10 @@ from shapetrace.events.model import ModuleCall
 from shapetrace.server.calls import calls_of, every_call_of
 from shapetrace.server.capture_messages import CapturePath, CapturePaths
 from shapetrace.server.meaning import Meaning, meaning_at, meaning_of_statement
+from shapetrace.server.processes import Process
 from shapetrace.server.records import Key
 from shapetrace.server.scope import module_of
-from shapetrace.server.store import Process, TraceStore
+from shapetrace.server.store import TraceStore
 from shapetrace.server.structure import Structure
 from shapetrace.server.view import DocumentView
 from shapetrace.views.styled import printable

@@ -26,8 +26,9 @@ from shapetrace.server.features.captured_text import (
     value_row,
     value_story,
 )
+from shapetrace.server.processes import Process
 from shapetrace.server.protocol import Histogram, TreeNode
-from shapetrace.server.store import Process, TraceStore
+from shapetrace.server.store import TraceStore
 from shapetrace.transport.captures import CapturedValue
 from shapetrace.views.captured import number_text
 from shapetrace.views.histograms import Histogram as Bars

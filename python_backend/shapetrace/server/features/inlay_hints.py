@@ -3,6 +3,8 @@
 def forward(self, x, mask):                x f32[2,16,64], mask bool[16,16]
     q, k = self.split(self.proj(x))        q,k f32[2,4,16,8]
     return q @ k.transpose(-2, -1)         f32[2,4,16,16]
+
+Of a variable that is watched it is said what it was before, and its shape only once.
 """
 
 from __future__ import annotations
@@ -12,10 +14,13 @@ from dataclasses import dataclass
 
 from shapetrace.events.model import Value
 from shapetrace.server.facts import Facts
+from shapetrace.server.features.watched_hints import watched_pieces, watched_text
 from shapetrace.server.options import HintOptions, Position
 from shapetrace.server.ranges import SourceRange, editor_column, editor_length
+from shapetrace.server.scope import Reach
 from shapetrace.server.statements import Part, Statement
 from shapetrace.server.view import DocumentView
+from shapetrace.server.watched import WatchedLine
 from shapetrace.views.labels import Labelled, failure_text, labelled_text, tuple_text
 from shapetrace.views.shapes import cut_end
 
@@ -46,23 +51,41 @@ class _Piece:
     line: int
     column: int | None
     """None for the end of the line."""
-    statement: Statement
+    range: SourceRange
+    """What it is of."""
+    statement: Statement | None
     items: tuple[Labelled, ...] = ()
     facts: Facts | None = None
     """Given at the end of the statement, where everything is told that was not told before."""
     mark: str = ""
+    watched: tuple[WatchedLine, ...] = ()
+    reach: Reach | None = None
 
 
 def inlay_hints(
-    view: DocumentView, first: int, last: int, options: HintOptions, encoding: str = "utf-16"
+    view: DocumentView,
+    first: int,
+    last: int,
+    options: HintOptions,
+    encoding: str = "utf-16",
+    reach: Reach | None = None,
 ) -> list[Hint]:
-    """The hints on some lines of a document, counted from 0."""
+    """The hints on some lines of a document, counted from 0; ``reach`` is what is looked at."""
     if options.position == "off":
         return []
     pieces: dict[int, list[_Piece]] = {}
+    watched: dict[SourceRange, frozenset[str]] = {}
+    for told in watched_pieces(view, first, last):
+        watched[told.range] = frozenset(each.name for each in told.lines)
+        line = told.range.end_line
+        piece = _Piece(line, None, told.range, told.statement, watched=told.lines, reach=reach)
+        pieces.setdefault(line, []).append(piece)
     for statement in view.statements(first, last):
         if statement.kind != "parameters" or options.parameters:
-            for piece in _pieces(statement, view.facts(statement), options.position):
+            facts = view.facts(statement)
+            if statement.range in watched:
+                facts = _without(statement, facts, watched[statement.range])
+            for piece in _pieces(statement, facts, options.position):
                 pieces.setdefault(piece.line, []).append(piece)
     hints: list[Hint] = []
     for line, on_line in sorted(pieces.items()):
@@ -70,6 +93,18 @@ def inlay_hints(
         if now is not None and first <= now <= last:
             hints.extend(_hints(view, now, on_line, options.maximum_length, encoding))
     return hints
+
+
+def _without(statement: Statement, facts: Facts, names: frozenset[str]) -> Facts:
+    """What is left to be told of a statement whose watched variables are told of."""
+
+    def left(parts: Sequence[Part], values: Sequence[tuple[Value, ...]]) -> list[tuple[Value, ...]]:
+        pairs = zip(parts, values, strict=True)
+        return [() if part.name in names else known for part, known in pairs]
+
+    values = tuple(left(statement.parts, facts.values))
+    named = tuple(left(statement.named, facts.named))
+    return Facts(values, named, facts.errors, facts.is_before)
 
 
 def _pieces(statement: Statement, facts: Facts, position: Position) -> Sequence[_Piece]:
@@ -90,11 +125,13 @@ def _make_pieces(statement: Statement, facts: Facts, position: Position) -> Iter
         for part, its_values in zip(parts, known, strict=True):
             places = list(_places(statement, part, position)) if its_values else []
             for line, column in places:
-                yield _Piece(line, column, statement, (Labelled(None, its_values),), mark=mark)
+                items = (Labelled(None, its_values),)
+                yield _Piece(line, column, statement.range, statement, items, mark=mark)
             rest.append(() if places else its_values)
     left = Facts(tuple(values), tuple(named), facts.errors)
     if left:
-        yield _Piece(statement.range.end_line, None, statement, facts=left, mark=mark)
+        where = statement.range
+        yield _Piece(where.end_line, None, where, statement, facts=left, mark=mark)
 
 
 def _places(
@@ -121,20 +158,22 @@ def _hints(
             text = piece.mark + labelled_text(piece.items, room - len(piece.mark))
             room -= len(text)
             column = editor_column(text_of_line, piece.column, encoding)
-            yield Hint(line, column, text, piece.statement.range)
+            yield Hint(line, column, text, piece.range)
     texts: list[str] = []
     for piece in at_end:
         left = room - sum(len(text) + len(_BETWEEN_STATEMENTS) for text in texts)
-        if left >= _LEAST:
-            texts.append(_text_once(piece, len(at_end) > 1, left))
+        if left >= _LEAST and (text := _text_once(piece, len(at_end) > 1, left)):
+            texts.append(text)
     if texts:
         column = editor_length(text_of_line, encoding)
         text = _BETWEEN_STATEMENTS.join(texts)
-        yield Hint(line, column, text, at_end[0].statement.range)
+        yield Hint(line, column, text, at_end[0].range)
 
 
 def _text_once(piece: _Piece, is_one_of_several: bool, room: int) -> str:
     """The same as below, but written only once."""
+    if piece.watched:
+        return watched_text(piece.watched, room, piece.reach, BEFORE)
     room -= len(piece.mark)
     if piece.facts is None:
         return piece.mark + labelled_text(piece.items, room)
@@ -144,7 +183,7 @@ def _text_once(piece: _Piece, is_one_of_several: bool, room: int) -> str:
 
 def _text(piece: _Piece, is_one_of_several: bool, room: int) -> str:
     """What a statement has for the end of its line."""
-    if piece.facts is None:
+    if piece.facts is None or piece.statement is None:
         return labelled_text(piece.items, room)
     statement, facts = piece.statement, piece.facts
     texts: list[str] = []

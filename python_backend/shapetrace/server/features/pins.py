@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from shapetrace.events.model import ModuleCall
 from shapetrace.server.features.tree import node_id
+from shapetrace.server.processes import Process
 from shapetrace.server.protocol import Pin
 from shapetrace.server.records import Key
-from shapetrace.server.store import Process, TraceStore
+from shapetrace.server.store import TraceStore
 from shapetrace.views.outline import module_row
 from shapetrace.views.styled import printable
 

@@ -81,12 +81,13 @@ def same_as_without_us(
     directory: Path,
     how: Launch | None = None,
     captures: Sequence[str] = (),
+    watches: Sequence[str] = (),
 ) -> tuple[Heard, Script]:
     """Debug a program without and with us, and fail where a user could tell which is which."""
     script = Script.write(text, directory)
     how = how or Launch()
     without = debug(script, drive, how)
-    with SessionServer(captures=captures) as server:
+    with SessionServer(captures=captures, watches=watches) as server:
         with_us = debug(script, drive, how, server)
         heard = server.process()
         heard.wait_for_end()

@@ -18,6 +18,7 @@ from tests.python.unit.instrument.listening import (  # noqa: E402
     traced,
 )
 from tests.python.unit.instrument.programs import Programs  # noqa: E402
+from tests.python.unit.instrument.random_modules import check_module  # noqa: E402
 from tests.python.unit.instrument.worlds import clean, run, world  # noqa: E402
 
 EVERYTHING = Interest(None, returns=True)
@@ -105,4 +106,6 @@ if __name__ == "__main__":
     for number in range(60):
         for kind_ in ("plain", "generator", "async", "async generator"):
             check_random(kind_, number)
+        # Python 3.12 gives the end of some modules, where ways meet, the line of another statement.
+        check_module(number, lines=sys.version_info[:2] != (3, 12))
     print("fine", sys.version_info[:2], "torch" in sys.modules)

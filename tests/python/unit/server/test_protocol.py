@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shapetrace.server import capture_messages, compare_messages, protocol
+from shapetrace.server import capture_messages, compare_messages, protocol, watch_messages
 from shapetrace.server.focus import read_focus
 from shapetrace.server.options import Options, read_options
 from shapetrace.server.parameters import MessageError
@@ -37,6 +37,9 @@ READERS: dict[str, Any] = {
     capture_messages.CAPTURE_PATHS: capture_messages.read_capture_paths,
     capture_messages.CHECK_PATH: capture_messages.read_path_to_check,
     compare_messages.COMPARE: compare_messages.read_compare,
+    watch_messages.WANT_WATCHES: watch_messages.read_wanted,
+    watch_messages.WATCH_AT: protocol.read_position,
+    watch_messages.CHECK_WATCH: watch_messages.read_watch_to_check,
 }
 
 RESULTS: dict[str, Any] = {
@@ -55,6 +58,8 @@ RESULTS: dict[str, Any] = {
     capture_messages.CAPTURE_PATHS: capture_messages.CapturePaths,
     capture_messages.CHECK_PATH: capture_messages.CheckedPath,
     compare_messages.COMPARE: compare_messages.Compared,
+    watch_messages.WATCH_AT: watch_messages.Watchable,
+    watch_messages.CHECK_WATCH: watch_messages.CheckedWatch,
 }
 
 INNER: dict[str, Any] = {
@@ -81,6 +86,7 @@ def test_a_sample_is_understood(name: str) -> None:
         given = protocol.read_initialization(params["initializationOptions"])
         assert given.storage == params["initializationOptions"]["storage"]
         assert list(given.captures) == params["initializationOptions"]["captures"]
+        assert list(given.watches) == params["initializationOptions"]["watches"]
         options, messages = read_options(given.settings)
         assert messages == []
         assert options != Options()
@@ -92,6 +98,8 @@ def test_a_sample_is_understood(name: str) -> None:
         assert params == {}
     elif method == capture_messages.CAPTURE_PROBLEM:
         assert protocol.to_json(capture_messages.CaptureProblem(**params)) == params
+    elif method == watch_messages.WATCH_PROBLEM:
+        assert protocol.to_json(watch_messages.WatchProblem(**params)) == params
     elif method == protocol.PIN_CHANGED:
         assert protocol.to_json(decoded(protocol.Pinned, params)) == params
     else:
@@ -122,6 +130,7 @@ def test_every_message_has_a_sample() -> None:
         protocol.TRACE_CHANGED,
         protocol.PIN_CHANGED,
         capture_messages.CAPTURE_PROBLEM,
+        watch_messages.WATCH_PROBLEM,
     }
     assert {*READERS, protocol.CLEAR, *told} <= {sample["method"] for sample in samples}
 
@@ -169,6 +178,8 @@ def test_every_message_has_a_sample() -> None:
         (compare_messages.read_compare, {"a": None, "b": None}),
         (compare_messages.read_compare, {"a": "", "b": "b.json"}),
         (compare_messages.read_compare, {"a": 1, "b": "b.json"}),
+        (watch_messages.read_wanted, {"names": "video"}),
+        (watch_messages.read_watch_to_check, {"name": 3}),
     ],
 )
 def test_parameters_that_are_wrong_are_refused(reader: Any, params: object) -> None:
@@ -179,7 +190,7 @@ def test_parameters_that_are_wrong_are_refused(reader: Any, params: object) -> N
 @pytest.mark.parametrize("options", [None, [], {}, {"storage": 3}, {"storage": ""}])
 def test_a_client_may_say_nothing_at_the_start(options: object) -> None:
     given = protocol.read_initialization(options)
-    assert (given.storage, given.captures) == (None, ())
+    assert (given.storage, given.captures, given.watches) == (None, (), ())
 
 
 def test_lenses_run_commands_that_there_are() -> None:

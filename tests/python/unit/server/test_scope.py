@@ -12,10 +12,10 @@ from shapetrace.server.features.code_lens import code_lenses
 from shapetrace.server.features.hover import hover, statement_story
 from shapetrace.server.features.inlay_hints import inlay_hints
 from shapetrace.server.options import HintOptions
+from shapetrace.server.processes import Process
 from shapetrace.server.records import Key
 from shapetrace.server.scope import Scope
 from shapetrace.server.scopes import Scopes
-from shapetrace.server.store import Process
 from shapetrace.server.view import DocumentView
 from tests.python.unit.server.annotated import Shown, plain, show, with_hints
 from tests.support.recorder import PRELUDE

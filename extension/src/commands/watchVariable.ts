@@ -1,0 +1,69 @@
+import { window } from "vscode";
+
+import type { Context } from "../context";
+import { objectOf } from "../debug/launchEnvironment";
+import { CHECK_WATCH, WATCH_AT } from "../watchProtocol";
+import { positionOf } from "./calls";
+
+/** Watches the variable at the cursor, or one of the debugger's Variables view. */
+export async function watchVariable(context: Context, argument?: unknown): Promise<void> {
+  const { messages, sessions, watches } = context;
+  const given = inVariables(argument);
+  const name = given ?? (await atCursor(context, argument));
+  if (name === undefined) {
+    return;
+  }
+  if (given !== undefined) {
+    // What is below a variable may be looked up in ways that no program is followed by.
+    const { problem } = await context.server.request(CHECK_WATCH, { name });
+    if (problem !== null) {
+      void messages.info(`This cannot be watched: ${problem}.`);
+      return;
+    }
+  }
+  const isNew = await watches.add(name);
+  const isRunning = sessions.openSessions.length > 0;
+  const when = isRunning
+    ? "Functions that assign it are followed from their next call on"
+    : "Its history is shown from the next run on";
+  void messages.isWatched(
+    isNew ? `${name} is watched. ${when}.` : `${name} is watched already.`,
+    isRunning,
+  );
+}
+
+/** What a variable of the debugger's is called; it gives what it is looked up by. */
+function inVariables(argument: unknown): string | undefined {
+  const variable = objectOf(objectOf(argument)["variable"]);
+  const { evaluateName, name } = variable;
+  return typeof evaluateName === "string"
+    ? evaluateName
+    : typeof name === "string"
+      ? name
+      : undefined;
+}
+
+async function atCursor(context: Context, argument: unknown): Promise<string | undefined> {
+  const position = positionOf(argument);
+  if (position === undefined) {
+    void context.messages.info("Put the cursor on a variable in Python code.");
+    return undefined;
+  }
+  const { name } = await context.server.request(WATCH_AT, position);
+  return name === "" ? type(context) : name;
+}
+
+async function type({ server }: Context): Promise<string | undefined> {
+  const typed = await window.showInputBox({
+    title: "Watch Variable",
+    prompt:
+      "Here is no variable. Type one: its name, or what is in it. " +
+      "A function and a colon before it: only there.",
+    placeHolder: "video, transform:mask, sample['video'], self.cache.k",
+    validateInput: async (text) => {
+      const { problem } = await server.request(CHECK_WATCH, { name: text.trim() });
+      return problem ?? undefined;
+    },
+  });
+  return typed?.trim();
+}

@@ -1,0 +1,41 @@
+"""Keeping the debugger out of the hooks of followed functions.
+
+What these call of libraries is unseen: no step is to end there. The hooks themselves are passed
+over: a step that comes back from a call would end once more on the line that has a hook behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import FunctionType
+from typing import Any, Final
+
+from shapetrace.agent.hiding import hide_code, unseen
+from shapetrace.instrument import Call, hooks, modules
+
+_HOLDERS: Final = [
+    *(each for each in vars(hooks).values() if getattr(each, "__module__", "") == hooks.__name__),
+    *(modules.GlobalSite, Call),
+]
+"""What hooks are found in, and what they make."""
+
+
+def hide_hooks() -> None:
+    """Each time that hooks were made: the debugger forgets it when it is configured."""
+    for holder in _HOLDERS:
+        for each in (holder, *vars(holder).values()):
+            function = getattr(each, "__func__", each)  # of a static method
+            if isinstance(function, FunctionType):
+                hide_code(function.__code__)
+
+
+def look_away(*owners: tuple[Any, Iterable[str]]) -> None:
+    """Have the debugger look away while these functions run."""
+    for owner, names in owners:
+        for name in names:
+            function = getattr(owner, name, None)
+            if function is not None and not hasattr(function, "__wrapped__"):
+                setattr(owner, name, unseen(function))
+
+
+look_away((hooks, ("_is_compiling",)))

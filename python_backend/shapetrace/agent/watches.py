@@ -1,0 +1,347 @@
+"""Watching variables in a debug session: from the program's functions to messages for the server.
+
+What listeners hear is kept until our own thread asks. The first and the last changes of each name
+stay, for a server that comes anew.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import TYPE_CHECKING, Final
+
+from shapetrace._errors import ShapetraceError
+from shapetrace.agent.debugger import debugger_folders
+from shapetrace.agent.hiding import hide_code, unseen
+from shapetrace.events.followed import (
+    NEW,
+    CallBegan,
+    CallEnded,
+    FollowedEvent,
+    VariableChanged,
+)
+from shapetrace.events.source import source_row
+from shapetrace.events.update import Source
+from shapetrace.process.forks import undivided
+from shapetrace.transport.watches import (
+    MOST_FIRST,
+    MOST_LAST,
+    RunningCall,
+    WatchedChange,
+    WatchNews,
+    watches_message,
+)
+
+if TYPE_CHECKING:
+    from shapetrace.instrument.interface import Listener
+    from shapetrace.transport.sender import Sender
+    from shapetrace.watch.following import Watching
+    from shapetrace.watch.loading import Loading
+    from shapetrace.watch.missing import Place
+    from shapetrace.watch.wanted import Wanted
+
+MOST_WAITING: Final = 20_000
+"""Changes that wait to be told, of all names; the oldest are lost then, and counted."""
+MOST_AT_ONCE: Final = 1_000
+"""Changes in one message."""
+MESSAGES: Final = 10
+"""So many in a row, before it is something else's turn."""
+MOST_RUNNING: Final = 200
+"""Calls that are told of as running."""
+
+
+@dataclass(slots=True)
+class _Name:
+    """What is kept of one name."""
+
+    number: int
+    text: str
+    numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    first: list[WatchedChange] = field(default_factory=list)
+    last: deque[WatchedChange] = field(default_factory=lambda: deque(maxlen=MOST_LAST))
+
+
+class Watches:
+    """The watched variables of one process, and of those that are forked from it."""
+
+    def __init__(self, names: tuple[str, ...], began_at: float | None) -> None:
+        self._since = began_at or time.time()
+        self._first_names: Final = names
+        self._names: list[_Name] = []
+        self._watched: dict[str, Wanted] = {}
+        """What is watched now, as the user wrote it."""
+        self._watching: Watching | None = None
+        self._loading: Loading | None = None
+        self._running: dict[int, RunningCall] = {}
+        self._waiting: deque[WatchedChange] = deque(maxlen=MOST_WAITING)
+        """Filled by the program's threads, emptied by ours."""
+        self._resent: deque[WatchedChange] = deque()
+        self._refused: dict[str, str] = {}
+        """Names that are none, and why."""
+        self._told_names = 0
+        self._told_problems: dict[str, str] = {}
+        self._told_running: tuple[RunningCall, ...] = ()
+        self._told_files: set[str] = set()
+        self._is_over = self._is_finished = False
+        self._wake: Callable[[], None] | None = None
+
+    @property
+    def has_any(self) -> bool:
+        """Whether anything is watched, or was."""
+        return bool(self._names)
+
+    def begin(self, wake: Callable[[], None]) -> None:
+        """Watch what was asked for from the beginning on; ``wake`` is called at the first change.
+
+        In a forked process all that the other one watched is watched already.
+        """
+        self._wake = wake
+        if self._first_names and not self._names:
+            self.set(self._first_names)
+
+    def set(self, names: Iterable[str]) -> None:
+        """Watch these from now on, and no others: in functions from their next call on."""
+        if self._is_over:
+            return
+        from shapetrace.watch.wanted import wanted_of
+
+        texts = tuple(dict.fromkeys(names))
+        for text in [each for each in self._watched if each not in texts]:
+            dropped = self._watched.pop(text)
+            if self._watching is not None and dropped not in self._watched.values():
+                self._watching.drop(dropped)
+        new: list[Wanted] = []
+        for text in texts:
+            if text in self._watched:
+                continue
+            try:
+                wanted = wanted_of(text)
+            except ShapetraceError as error:
+                self._refused[text] = str(error)
+            else:
+                self._watched[text] = wanted
+                new.append(wanted)
+            if not any(each.text == text for each in self._names):
+                self._names.append(_Name(len(self._names), text))
+        if new:
+            self._begin_watching().add(new)
+            hide()
+
+    def _begin_watching(self) -> Watching:
+        if self._watching is None:
+            from shapetrace.agent.hooks import look_away
+            from shapetrace.variables.listening import FunctionListener
+            from shapetrace.watch.following import Watching
+            from shapetrace.watch.loading import Loading
+            from shapetrace.watch.territory import Territory
+
+            look_away((FunctionListener, _LISTENING))
+            territory = Territory(but=debugger_folders())
+            self._watching = Watching((), territory, self._listener, apart=True)
+            runners = filter(None, [sys.modules.get("_pydevd_bundle.pydevd_runpy")])
+            self._loading = Loading(unseen(self._prepared), runners)
+            self._loading.begin()
+        return self._watching
+
+    def _prepared(self, code: CodeType, module: str, text: Callable[[], str | None]) -> CodeType:
+        watching = self._watching
+        prepared = code if watching is None else watching.prepared(code, module, text)
+        if prepared is not code:
+            hide()
+        return prepared
+
+    def _listener(self, place: Place, code: CodeType, wanted: tuple[Wanted, ...]) -> Listener:
+        from shapetrace.watch.listening import listener_for
+
+        (one,) = wanted
+        text = next(text for text, each in self._watched.items() if each == one)
+        name = next(each for each in self._names if each.text == text)
+        return listener_for(place, code, wanted, _Outlet(self, name))
+
+    # On the program's threads
+
+    def began(self, event: CallBegan) -> None:
+        """A followed call has begun."""
+        if len(self._running) < MOST_RUNNING:
+            call = RunningCall(event.call, event.function, event.file, event.line)
+            self._running[event.call] = call
+
+    def ended(self, event: CallEnded) -> None:
+        """A followed call is over."""
+        self._running.pop(event.call, None)
+
+    def changed(self, name: _Name, event: VariableChanged, function: str, call: int) -> None:
+        """A watched variable has changed, in the so-manieth call of a function."""
+        if not self._is_over:
+            number = next(name.numbers)
+            self._waiting.append(WatchedChange(name.number, number, function, call, event))
+            wake, self._wake = self._wake, None
+            if wake is not None:
+                wake()
+
+    # On the thread of ours
+
+    def news(self) -> WatchNews | None:
+        """What has not been told yet, or some of it; None where that is nothing."""
+        if not self._names:
+            return None
+        changes = self._next_changes()
+        problems = self._problems_now()
+        names = len(self._names)
+        running = tuple(self._running.values())
+        is_new = names != self._told_names or problems != self._told_problems
+        if not changes and not is_new and running == self._told_running:
+            return None
+        files = dict.fromkeys(each.event.file for each in changes)
+        files.update(dict.fromkeys(each.file for each in running))
+        sources = [file for file in files if file not in self._told_files]
+        news = WatchNews(
+            names=tuple(it.text for it in self._names) if names != self._told_names else None,
+            problems=problems if problems != self._told_problems else None,
+            sources=tuple(Source(*source_row(file, self._since)) for file in sources),
+            running=running if running != self._told_running else None,
+            changes=tuple(changes),
+        )
+        self._told_files.update(sources)
+        self._told_names, self._told_problems, self._told_running = names, problems, running
+        return news
+
+    def tell(self, sender: Sender) -> None:
+        """Send what has not been told yet."""
+        for _ in range(MESSAGES):
+            news = self.news() if sender.has_room() else None
+            if news is None:
+                return
+            if not sender.offer(watches_message(news)):
+                self.begin_anew()
+                return
+
+    def begin_anew(self) -> None:
+        """Tell everything once more, as far as it is kept: there is a server that knows nothing."""
+        self._forget_told()
+        self._resent.clear()
+        for name in self._names:
+            self._resent.extend(name.first)
+            self._resent.extend(name.last)
+
+    def watch(self, names: object) -> None:
+        """Do as the server says, which has been told by the user."""
+        if isinstance(names, list) and all(isinstance(each, str) for each in names):
+            # A fork in the middle of it would leave locks in the child that nobody lets go.
+            with undivided():
+                self.set(names)
+
+    def finish(self) -> None:
+        """The program is over: what has brought nothing will bring nothing."""
+        self._is_finished = True
+
+    def end(self) -> None:
+        """Have the program run as without us; what was seen can still be told."""
+        self._is_over = True
+        if self._watching is not None:
+            for wanted in self._watching.wanted:
+                self._watching.drop(wanted)
+        if self._loading is not None:
+            self._loading.end()
+
+    def after_fork_in_child(self) -> Watches:
+        """The same in a process that was just forked, of which nothing has been told."""
+        self._forget_told()
+        self._resent, self._waiting = deque(), deque(maxlen=MOST_WAITING)
+        for name in self._names:
+            name.numbers = itertools.count(1)
+            name.first, name.last = [], deque(maxlen=MOST_LAST)
+        return self
+
+    def _forget_told(self) -> None:
+        self._told_names, self._told_problems, self._told_running = 0, {}, ()
+        self._told_files = set()
+
+    def _next_changes(self) -> list[WatchedChange]:
+        found: list[WatchedChange] = []
+        while len(found) < MOST_AT_ONCE:
+            if self._resent:
+                found.append(self._resent.popleft())
+                continue
+            try:
+                change = self._waiting.popleft()
+            except IndexError:
+                break
+            name = self._names[change.name]
+            if len(name.first) < MOST_FIRST and not name.last:
+                name.first.append(change)
+            else:
+                name.last.append(change)
+            found.append(change)
+        return found
+
+    def _problems_now(self) -> dict[str, str]:
+        found = dict(self._refused)
+        watching = self._watching
+        if watching is None:
+            return found
+        for line in dict(watching.problems):
+            found.setdefault("", line)
+        if self._is_finished:
+            for text, wanted in dict(self._watched).items():
+                why = watching.missing(wanted)
+                if why is not None:
+                    found[text] = why
+        return found
+
+
+class _Outlet:
+    """What one listener tells."""
+
+    def __init__(self, watches: Watches, name: _Name) -> None:
+        self._watches: Final = watches
+        self._name: Final = name
+        self._calls: dict[int, tuple[str, int]] = {}
+        """The function of each call that runs, and how many calls of it there were by then."""
+        self._numbers: itertools.count[int] = itertools.count(1)
+
+    def __call__(self, event: FollowedEvent) -> None:
+        match event:
+            case CallBegan():
+                self._calls[event.call] = (event.function, next(self._numbers))
+                self._watches.began(event)
+                self._tell_given(event)
+            case VariableChanged():
+                self._watches.changed(self._name, event, *self._calls.get(event.call, ("", 0)))
+            case CallEnded():
+                self._calls.pop(event.call, None)
+                self._watches.ended(event)
+
+    def _tell_given(self, began: CallBegan) -> None:
+        """What a variable has when its call begins is its first change."""
+        for argument in began.arguments:
+            if argument.followed:
+                event = VariableChanged(
+                    call=began.call,
+                    depth=began.depth,
+                    name=argument.name,
+                    file=began.file,
+                    line=began.line,
+                    before=None,
+                    after=argument.value,
+                    differs=(NEW,),
+                    thread=began.thread,
+                )
+                self._watches.changed(self._name, event, *self._calls[began.call])
+
+
+_LISTENING: Final = ("entered", "looked_at", "looked_at_all", "returned", "left")
+
+
+def hide() -> None:
+    """Keep the debugger out of the hooks, and of what lets go of a call that is over."""
+    from shapetrace.agent.hooks import hide_hooks
+    from shapetrace.variables.listening import CallState
+
+    hide_hooks()
+    hide_code(CallState.__del__.__code__)

@@ -1,0 +1,81 @@
+"""A program whose variables are watched: their history is printed as it happens.
+
+What there is to say of names that brought nothing comes in the end, on stderr.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import CodeType
+from typing import TYPE_CHECKING
+
+from shapetrace.cli.outcome import keep_interrupt
+from shapetrace.cli.terminal import Terminal, ViewChoice
+from shapetrace.process.exits import WatchedExits
+
+if TYPE_CHECKING:
+    from shapetrace.watch.session import Watch
+
+
+@dataclass(frozen=True, slots=True)
+class WatchChoice:
+    """What the user asked to be watched."""
+
+    names: tuple[str, ...]
+    packages: tuple[str, ...] = ()
+    """Installed packages in which it is watched too."""
+
+
+class WatchedRun:
+    """Prints the history of a program's variables."""
+
+    def __init__(self, choice: WatchChoice, terminal: Terminal, look: ViewChoice) -> None:
+        from shapetrace.variables.outlets import Printing
+        from shapetrace.watch.session import Watch
+
+        self._terminal = terminal
+        # The stream itself: what the program puts in its place is for what the program prints.
+        printing = Printing(terminal.stdout, look.color, look.width)
+        self._watch: Watch = Watch(choice.names, choice.packages, printing)
+        self._pid = os.getpid()
+        self._exits = WatchedExits(self.finish)
+        self._is_over = False
+
+    def begin(self) -> None:
+        """Get ready; nothing of the program has run."""
+        atexit.register(self._at_exit)
+        self._exits.install()
+        self._watch.begin()
+
+    def abandon(self) -> None:
+        """There was no program to run after all."""
+        atexit.unregister(self._at_exit)
+        self._exits.remove()
+        self._watch.end()
+
+    def prepared(self, code: CodeType, module: str, text: Callable[[], str | None]) -> CodeType:
+        """What is to run in place of a module's code."""
+        return self._watch.prepared(code, module, text)
+
+    def finish(self) -> None:
+        """Say what brought nothing, once."""
+        if self._is_over or os.getpid() != self._pid:
+            return
+        self._is_over = True
+        self._exits.remove()
+        self._watch.end()
+        try:
+            sys.stdout.flush()
+            self._terminal.stdout.flush()
+        except (AttributeError, OSError, ValueError):
+            pass  # Closed or replaced; nobody reads it.
+        for line in self._watch.lines():
+            self._terminal.note(line)
+
+    def _at_exit(self) -> None:
+        self.finish()
+        keep_interrupt()

@@ -1,0 +1,348 @@
+"""A module's code in which functions are followed from the moment on in which they are defined.
+
+What `following` does to a function that is there already, this does to the code of the module that
+will make it: so all functions have their hooks from the first call on, those below decorators and
+those that are defined in others too. The module's own statements can be followed as well.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from sys import _getframe
+from typing import Final, NamedTuple, TypeAlias
+
+from shapetrace.instrument.fitting import first_location, fits, wanted_by, with_objects
+from shapetrace.instrument.hooks import Following, Leaving, Plan, Site
+from shapetrace.instrument.interface import Interest, Listener
+from shapetrace.instrument.nodes import NOWHERE, Location
+from shapetrace.instrument.rewriting import Rewriting
+from shapetrace.instrument.source import Definition, compiled, first_line, parsed
+
+MODULE: Final = "<module>"
+"""What the code of a module is called."""
+
+_NOT_WHAT_RUNS: Final = (
+    "its source is not what runs; was the file changed, or rewritten by another tool?"
+)
+
+_Scope: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+Choice: TypeAlias = Sequence[tuple[Interest, Listener]]
+"""What is to be heard of one function, and by whom."""
+Choose: TypeAlias = Callable[[str, ast.Module | Definition, types.CodeType], Choice]
+"""Asked with the qualified name of each function, and of the module by `<module>`, what defines it,
+and its own code."""
+
+
+class Origin(NamedTuple):
+    """What a code with hooks was made of."""
+
+    code: types.CodeType
+    """The one without."""
+    inside: tuple[tuple[tuple[str, ...], Following], ...]
+    """Who follows the function, and those that are defined in it, with the way to each."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedModule:
+    """The code of a module that is to run in place of its own."""
+
+    code: types.CodeType
+    followings: tuple[tuple[Listener, Following], ...]
+    problems: tuple[tuple[str, str], ...]
+    """Functions that cannot be followed, and why."""
+
+
+_ORIGINS: Final[weakref.WeakKeyDictionary[types.CodeType, Origin]] = weakref.WeakKeyDictionary()
+
+
+def origin_of(code: types.CodeType) -> Origin:
+    """What a function's code was before it got hooks together with its module."""
+    return _ORIGINS.get(code) or Origin(code, ())
+
+
+def definitions(tree: ast.Module) -> Iterator[tuple[str, ast.Module | Definition]]:
+    """A module and all functions in it, with their qualified names."""
+    yield MODULE, tree
+    for around in _definitions(tree, ()):
+        if not isinstance(around[-1], ast.ClassDef):
+            yield _qualified(around), around[-1]
+
+
+def nested_definitions(
+    definition: Definition, name: str, code: types.CodeType
+) -> Iterator[tuple[tuple[str, ...], str, Definition, types.CodeType]]:
+    """A function and all that are defined in it: the way to each, its qualified name, its code."""
+    codes = _codes_in(code)
+    yield (), name, definition, code
+    for around in _definitions(definition, ()):
+        node = around[-1]
+        if not isinstance(node, ast.ClassDef):
+            inner = f"{name}.<locals>.{_qualified(around)}"
+            own = codes.get((node.name, first_line(node)))
+            if own is not None:
+                yield tuple(each.name for each in around), inner, node, own
+
+
+def follow_module(
+    text: str, code: types.CodeType, module: str, choose: Choose
+) -> FollowedModule | None:
+    """A module's code with hooks where somebody wants to hear of it; None where nobody does."""
+    refused: dict[str, str] = {}
+    while True:
+        attempt = _Attempt(text, code, module, choose, refused)
+        if not attempt.chosen:
+            return FollowedModule(code, (), tuple(refused.items())) if refused else None
+        if not refused and not attempt.is_what_runs():
+            return FollowedModule(code, (), ((MODULE, _NOT_WHAT_RUNS),))
+        found = attempt.code()
+        if found is not None:
+            followings = tuple(one for each in attempt.chosen for one in each.heard)
+            return FollowedModule(found, followings, tuple(refused.items()))
+
+
+class _Chosen(NamedTuple):
+    name: str
+    definition: ast.Module | Definition
+    own: types.CodeType
+    around: tuple[_Scope, ...]
+    """The functions and classes that it is defined in, and itself, the outermost first."""
+    heard: list[tuple[Listener, Following]]
+
+    @property
+    def followings(self) -> list[Following]:
+        return [following for _, following in self.heard]
+
+
+class _Attempt:
+    """One try, on a tree of its own; what turns out to be impossible is refused in the next."""
+
+    def __init__(
+        self,
+        text: str,
+        code: types.CodeType,
+        module: str,
+        choose: Choose,
+        refused: dict[str, str],
+    ) -> None:
+        self._original: Final = code
+        self._module: Final = module
+        self._refused: Final = refused
+        self._tree: Final = parsed(text)
+        self._objects: Final[dict[object, object]] = {}
+        self._definitions: Final = list(_definitions(self._tree, ()))
+        self.chosen: Final = list(self._choose(choose))
+
+    def _choose(self, choose: Choose) -> Iterator[_Chosen]:
+        codes = _codes_in(self._original)
+        is_refused = MODULE in self._refused
+        choice = () if is_refused else choose(MODULE, self._tree, self._original)
+        if choice:
+            yield _Chosen(MODULE, self._tree, self._original, (), _followings(choice))
+        for around in self._definitions:
+            node, name = around[-1], _qualified(around)
+            if isinstance(node, ast.ClassDef) or name in self._refused:
+                continue
+            own = codes.get((node.name, first_line(node)))
+            choice = () if own is None else choose(name, node, own)
+            if own is not None and choice:
+                yield _Chosen(name, node, own, around, _followings(choice))
+
+    def is_what_runs(self) -> bool:
+        """Whether the text compiles to the code that is to be replaced."""
+        return self._compiled() == self._original
+
+    def code(self) -> types.CodeType | None:
+        """The module's code with hooks; None if something in it is to be refused."""
+        for each in self.chosen:
+            self._rewrite(each)
+        try:
+            plain = self._compiled()
+        except SyntaxError as error:
+            for each in self._around(error.lineno):
+                self._refused[each.name] = f"it cannot be compiled with hooks: {error.msg}"
+            return None
+        before = len(self._refused)
+        codes = _codes_in(plain)
+        for each in self.chosen:
+            own = each.own
+            found = codes[own.co_name, own.co_firstlineno] if own is not self._original else plain
+            if not fits(found, own):
+                self._refused[each.name] = "its code with hooks is not of the same kind"
+        if len(self._refused) > before:
+            return None
+        result = with_objects(plain, self._objects)
+        self._remember(result)
+        return result
+
+    def _around(self, line: int | None) -> list[_Chosen]:
+        """Those that have a line in them; all where that is none."""
+        nodes = [(each, each.definition) for each in self.chosen]
+        found = [
+            each
+            for each, node in nodes
+            if not isinstance(node, ast.Module)
+            and line is not None
+            and node.lineno <= line <= (node.end_lineno or line)
+        ]
+        return found or self.chosen
+
+    def _compiled(self) -> types.CodeType:
+        return compiled(self._tree, self._original.co_filename, self._original.co_flags)
+
+    def _rewrite(self, chosen: _Chosen) -> None:
+        definition, own, followings = chosen.definition, chosen.own, chosen.followings
+        stand_in = _stand_in(own, self._module)
+        names = wanted_by(followings)
+        returns = any(each.interest.returns for each in followings)
+        if isinstance(definition, ast.Module):
+            plan = Plan(stand_in, 1, followings)
+            of_module = ModuleRewriting(definition, plan, names, returns)
+            of_module.rewrite_module(first_location(own))
+            self._objects.update(of_module.objects)
+        else:
+            plan = Plan(stand_in, definition.lineno, followings)
+            rewriting = Rewriting(definition, plan, names, returns)
+            rewriting.rewrite(first_location(own), own.co_varnames)
+            self._objects.update(rewriting.objects)
+        plan.finish()
+
+    def _remember(self, module: types.CodeType) -> None:
+        """Note what each function was, that has hooks or defines one that has."""
+        inside: dict[_Scope, dict[tuple[str, ...], list[Following]]] = {}
+        for each in self.chosen:
+            for number, scope in enumerate(each.around, 1):
+                way = tuple(beyond.name for beyond in each.around[number:])
+                inside.setdefault(scope, {}).setdefault(way, each.followings)
+        old, new = _codes_in(self._original), _codes_in(module)
+        for scope, found in inside.items():
+            key = (scope.name, first_line(scope))
+            if not isinstance(scope, ast.ClassDef) and key in old and key in new:
+                ways = tuple((way, each) for way, all_of_it in found.items() for each in all_of_it)
+                _ORIGINS[new[key]] = Origin(old[key], ways)
+
+
+class ModuleRewriting(Rewriting):
+    """Rewrites the statements of a module, the variables of which anybody may delete."""
+
+    def __init__(
+        self, module: ast.Module, plan: Plan, names: frozenset[str] | None, returns: bool
+    ) -> None:
+        self._tree: Final = module
+        futures = [each for each in module.body if _is_future(each)]
+        documented = ast.get_docstring(module, clean=False) is not None
+        self._head: Final = module.body[: documented + len(futures)]
+        body = module.body[len(self._head) :] or [ast.Pass(**NOWHERE)]
+        nobody = ast.arguments([], [], None, [], [], None, [])
+        definition = ast.FunctionDef("module", nobody, body, [], lineno=1)
+        super().__init__(definition, plan, names, returns=False)
+        self._possible.update(self._wanted)  # Others may store to a module's variables any time.
+        self._tells_end: Final = returns
+
+    def rewrite_module(self, first: Location) -> None:
+        """Change the module. Its first instruction that has a line is at `first`."""
+        body, _ = self._block(self._definition.body, frozenset())
+        if self._tells_end:
+            body.append(self._hooks.operation(Leaving(self._plan), NOWHERE))
+        # Not around once more, to where it begins.
+        body.append(ast.Break(**NOWHERE))
+        hooked = self._hooks.body(Site(self._plan).enter, [""], body, first)
+        self._tree.body = [*self._head, hooked]
+
+    def _look(
+        self,
+        stored: list[tuple[str, int]],
+        changes: bool,
+        line: int,
+        sure: frozenset[str],
+        where: Location,
+        *,
+        raised: bool = False,
+    ) -> tuple[list[ast.stmt], frozenset[str]]:
+        marks, _ = self._marks(stored, changes, line, self._steady)
+        if not marks:
+            return [], sure
+        # The frame that is looked for is that of the module, below that of the hook itself.
+        site = GlobalSite(self._plan, marks, depth=2)
+        look = site.look_at_namespace_after_raise if raised else site.look
+        return [self._hooks.statement(look, [], where)], sure
+
+    def _forget(self, names: set[str], where: Location) -> list[ast.stmt]:
+        return []
+
+
+class GlobalSite(Site):
+    """A place in a module's own code: what the variables hold is asked of its namespace."""
+
+    __slots__ = ()
+
+    @property
+    def look(self) -> Callable[..., object]:
+        """The hook after variables were assigned, or may have changed."""
+        return self.look_at_namespace
+
+    def look_at_namespace(self) -> object:
+        """Variables were assigned, or may have changed."""
+        return self.look_at_all(*self._values_in(_getframe(1)))
+
+    def look_at_namespace_after_raise(self) -> object:
+        """A block was left by an exception."""
+        frame = _getframe(1)
+        self.tell_after_raise(frame, tuple(self._values_in(frame)))
+        return self
+
+    def _values_in(self, frame: types.FrameType) -> list[object]:
+        missing, find = self.plan.gate, frame.f_globals.get
+        return [find(name, missing) for name, _, _ in self.marks]
+
+
+def _definitions(node: ast.AST, around: tuple[_Scope, ...]) -> Iterator[tuple[_Scope, ...]]:
+    """All functions and classes, each after those that it is defined in."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, _Scope):
+            yield (*around, child)
+            yield from _definitions(child, (*around, child))
+        elif not isinstance(child, ast.expr):
+            yield from _definitions(child, around)
+
+
+def _qualified(around: tuple[_Scope, ...]) -> str:
+    """The name that a function gives itself: ``Class.method``, ``outer.<locals>.inner``."""
+    parts = [
+        f"{scope.name}.<locals>" if isinstance(scope, Definition) else scope.name
+        for scope in around[:-1]
+    ]
+    return ".".join([*parts, around[-1].name])
+
+
+def _codes_in(code: types.CodeType) -> dict[tuple[str, int], types.CodeType]:
+    """All code in a module's, by name and first line."""
+    found: dict[tuple[str, int], types.CodeType] = {}
+    pending = [code]
+    while pending:
+        each = pending.pop()
+        found[each.co_name, each.co_firstlineno] = each
+        pending += (inner for inner in each.co_consts if isinstance(inner, types.CodeType))
+    return found
+
+
+def _stand_in(code: types.CodeType, module: str) -> types.FunctionType:
+    """What a listener is told of as the function, as there is none yet; nobody calls it."""
+    cells = tuple(types.CellType() for _ in code.co_freevars)
+    return types.FunctionType(code, {"__name__": module}, None, None, cells)
+
+
+def _is_future(node: ast.stmt) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.module == "__future__"
+
+
+def _followings(choice: Choice) -> list[tuple[Listener, Following]]:
+    return [(listener, Following(interest, listener, _nothing)) for interest, listener in choice]
+
+
+def _nothing(following: Following) -> None:
+    """Its hooks stay where they are, and do nothing."""

@@ -1,0 +1,105 @@
+"""What hints say of watched variables: how they changed on a line.
+
+video = video.permute(1, 0, 2, 3)          video u8[73,3,720,720] → u8[3,73,720,720]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from shapetrace.events.model import Value
+from shapetrace.server.files import file_key
+from shapetrace.server.ranges import SourceRange
+from shapetrace.server.scope import Reach
+from shapetrace.server.statements import Statement
+from shapetrace.server.view import DocumentView
+from shapetrace.server.watched import WatchedLine
+from shapetrace.views.changes import change_text, line_text
+from shapetrace.views.stories import escaped
+
+BETWEEN = ", "
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedPiece:
+    """What watched variables were where a statement ends."""
+
+    range: SourceRange
+    """The statement, or the line."""
+    statement: Statement | None
+    lines: tuple[WatchedLine, ...]
+
+
+def watched_pieces(view: DocumentView, first: int, last: int) -> Iterator[WatchedPiece]:
+    """What is to be told at the ends of some lines of a document, counted from 0."""
+    watched = view.records.base.watched
+    if not view.records.base.has_watched:
+        return
+    for line in range(first, last + 1):
+        source = view.source_line(line)
+        if source is None:
+            continue
+        statement = next(iter(view.structure.ending_on(source)), None)
+        if statement is None:
+            around = view.structure.covering(source)
+            if around is None and watched(source):
+                yield WatchedPiece(SourceRange(source, 0, source, 0), None, (*watched(source),))
+            continue
+        for each in view.structure.ending_on(source):
+            where = each.range
+            lines = [one for at in range(where.line, where.end_line + 1) for one in watched(at)]
+            if lines and view.is_whole(where):
+                yield WatchedPiece(where, each, tuple(lines))
+
+
+def watched_text(lines: Sequence[WatchedLine], room: int, reach: Reach | None, before: str) -> str:
+    """All of them in so many characters; ``before`` marks what is of an earlier call."""
+    texts: list[str] = []
+    left = room
+    for number, each in enumerate(lines):
+        others = len(lines) - number - 1
+        share = left if not others else max((left - len(BETWEEN) * others) // (others + 1), 12)
+        mark = before if _is_of_earlier_call(each, reach) else ""
+        text = mark + _line_text(each, reach, min(share, left) - len(mark))
+        if text and len(text) <= left:
+            texts.append(text)
+            left -= len(text) + len(BETWEEN)
+        if left < 12:
+            break
+    return BETWEEN.join(texts)
+
+
+def watched_story(view: DocumentView, where: SourceRange) -> str:
+    """How watched variables changed in a statement, as Markdown; empty where none did."""
+    texts: list[str] = []
+    for line in range(where.line, where.end_line + 1):
+        for each in view.records.base.watched(line):
+            times = "" if each.count == 1 else f", {each.count:,} times"
+            texts.append(f"**{escaped(each.name)}**, watched{times}")
+            pairs = dict.fromkeys(change_text(change.event) for change in each.recent)
+            texts.extend(f"- {escaped(text)}" for text in reversed(pairs))
+    return "\n".join(texts)
+
+
+def _line_text(line: WatchedLine, reach: Reach | None, room: int) -> str:
+    event = line.latest.event
+    if reach is not None and reach.scope.reached is not None:
+        befores: list[Value] = [] if event.before is None else [event.before.value]
+        return line_text(line.name, befores, [event.after.value], event.before is None, room)
+    befores = [each for each in line.befores if each is not None]
+    return line_text(line.name, befores, list(line.afters), None in line.befores, room)
+
+
+def _is_of_earlier_call(line: WatchedLine, reach: Reach | None) -> bool:
+    """Whether a call that runs, and is looked at, has not come to the line yet."""
+    if reach is None or reach.scope.reached is None or reach.process.number != line.process:
+        return False
+    change = line.latest
+    running = reach.process.watched.running
+    if change.event.call in running:
+        return False
+    key = file_key(change.event.file)
+    return any(
+        each.function == change.function and file_key(each.file) == key for each in running.values()
+    )

@@ -1,0 +1,1 @@
+"""Following variables by name wherever a program assigns them, without editing it."""

@@ -1,0 +1,103 @@
+"""Having what python loads pass by us on its way from a file to being run.
+
+The loaders stay what they are. What they say a module's code is, is asked for by the import system,
+by `runpy` and by nobody else before it is run; nothing of ours is on the stack while it runs.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.machinery
+import importlib.util
+import runpy
+import zipimport
+from collections.abc import Callable, Iterable
+from types import CodeType
+from typing import Any, Final, Protocol, TypeAlias, cast
+
+from shapetrace.process.tracebacks import without_first_frame
+
+Prepare: TypeAlias = Callable[[CodeType, str, Callable[[], str | None]], CodeType]
+"""Given a module's code, its name and how to read its source: the code to be run. Never raises."""
+
+
+class _Loader(Protocol):
+    def get_source(self, name: str) -> str | None:
+        """The text of a module."""
+
+
+class Loading:
+    """What python loads, from when this is begun until it is ended."""
+
+    def __init__(self, prepare: Prepare, runners: Iterable[Any] = ()) -> None:
+        """``runners`` are modules that run scripts as ``runpy`` does."""
+        self._prepare: Final = prepare
+        self._runners: Final = (runpy, *runners)
+        self._undo: Final[list[Callable[[], None]]] = []
+
+    def begin(self) -> None:
+        """Have all that is loaded pass by from now on."""
+        # The base of those for files, of whatever kind.
+        source_loader: Any = importlib.machinery.SourceFileLoader.__mro__[2]
+        self._replace(source_loader, "get_code", self._of_loader)
+        self._replace(zipimport.zipimporter, "get_code", self._of_loader)
+        # What `run_path` runs, and with it a child process that is started anew.
+        for runner in self._runners:
+            if hasattr(runner, "_get_code_from_file"):
+                self._replace(runner, "_get_code_from_file", self._of_file)
+
+    def end(self) -> None:
+        """Put back what was there."""
+        while self._undo:
+            self._undo.pop()()
+
+    def _replace(
+        self, owner: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]
+    ) -> None:
+        original = getattr(owner, name)
+        stand_in = functools.wraps(original)(wrap(original))
+        setattr(owner, name, stand_in)
+
+        def put_back() -> None:
+            if getattr(owner, name) is stand_in:
+                setattr(owner, name, original)
+
+        self._undo.append(put_back)
+
+    def _of_loader(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def get_code(self_: _Loader, fullname: str) -> CodeType | None:
+            try:
+                code = original(self_, fullname)
+            except BaseException as error:
+                # A bare raise does not add this frame again.
+                without_first_frame(error)
+                raise
+            if code is None:
+                return None
+            return self._prepare(code, fullname, lambda: self_.get_source(fullname))
+
+        return get_code
+
+    def _of_file(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def get_code_from_file(*arguments: Any, **keywords: Any) -> Any:
+            try:
+                result = original(*arguments, **keywords)
+            except BaseException as error:
+                without_first_frame(error)
+                raise
+            # Before Python 3.12 its file's name comes with it.
+            code = cast(CodeType, result[0] if isinstance(result, tuple) else result)
+            file = code.co_filename
+            code = self._prepare(code, "__main__", lambda: text_of(file))
+            return (code, *result[1:]) if isinstance(result, tuple) else code
+
+        return get_code_from_file
+
+
+def text_of(file: str) -> str | None:
+    """The text of a Python file; None where it is compiled or gone."""
+    try:
+        with open(file, "rb") as stream:
+            return importlib.util.decode_source(stream.read())
+    except (OSError, SyntaxError, UnicodeDecodeError):
+        return None
