@@ -14,6 +14,7 @@ look: weak references would be in the way of ``swap_tensors``.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from itertools import islice
 from math import copysign
@@ -22,8 +23,15 @@ from typing import Any, Final, Protocol
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Container
-from shapetrace.panes.inside import MOST_ITEMS, PLAIN, Held, key_text, plain_text
-from shapetrace.panes.loaded import array_type, is_kind
+from shapetrace.panes.inside import (
+    MOST_ITEMS,
+    PLAIN,
+    Held,
+    key_text,
+    own_attributes,
+    plain_text,
+)
+from shapetrace.panes.loaded import array_type, classes_of, is_kind
 from shapetrace.variables.describing import (
     MOST_DEPTH,
     MOST_LOOKED_AT,
@@ -90,7 +98,18 @@ class ArrayMemory:
 
 
 def _sample_of(array: Any, arrays: Any) -> tuple[Layout | None, bytes]:
-    """Some bytes of an array, or its first objects in words."""
+    """Some bytes of an array, and of its mask if it has one, or its first objects in words."""
+    layout, content = _unmasked_sample_of(array, arrays)
+    if type(array) is not arrays:
+        masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+        if masked is not None and is_kind(type(array), masked):
+            mask = own_attributes(array, classes_of(type(array))).get("_mask")
+            if type(mask) is arrays:
+                content += _unmasked_sample_of(mask, arrays)[1]
+    return layout, content
+
+
+def _unmasked_sample_of(array: Any, arrays: Any) -> tuple[Layout | None, bytes]:
     try:
         dtype = arrays.dtype.__get__(array)
         if dtype.hasobject:

@@ -365,3 +365,19 @@ def test_small_differences_of_numbers_are_seen_and_called_so(program: Load) -> N
     it.events.clear()
     it.module.near()
     assert [each.differs for each in it.changes] == [("new",), ("tolerance",), ("values",)]
+
+
+def test_the_mask_of_a_masked_array_belongs_to_it(program: Load) -> None:
+    it = program("""
+        @var_tracker("x", handler=told)
+        def f():
+            x = np.ma.array([1.0, 2.0, 3.0])
+            x[0] = np.ma.masked  # first
+            x[1] = np.ma.masked  # second
+            x.mean()
+    """)
+    it.module.f()
+    assert [(each.line, each.differs) for each in it.changes[1:]] == [
+        (it.line("first"), ("values",)),
+        (it.line("second"), ("values",)),
+    ]
