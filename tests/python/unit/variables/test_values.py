@@ -381,3 +381,20 @@ def test_the_mask_of_a_masked_array_belongs_to_it(program: Load) -> None:
         (it.line("first"), ("values",)),
         (it.line("second"), ("values",)),
     ]
+
+
+def test_gradients_can_be_followed(program: Load) -> None:
+    it = program("""
+        @var_tracker("x.grad", "y.grad", handler=told)
+        def f(x):
+            y = x * 2  # kept_by_nobody
+            y.sum().backward()  # backward
+            x.grad.zero_()  # zeroed
+            x.grad = None  # none
+    """)
+    it.module.f(it.module.torch.ones(2, requires_grad=True))
+    assert it.history() == [
+        "backward x.grad None -> f32[2] kind",
+        "zeroed x.grad f32[2] -> f32[2] values",
+        "none x.grad f32[2] -> None kind",
+    ]
