@@ -96,8 +96,9 @@ class Activation(list[Any]):
         self.listening = listening
         self.bound = bound
         """Those names that have a value now, of those where the source alone does not tell."""
-        self.pending: tuple[object, int] | None = None
-        """What is to be returned, unless a `finally` raises."""
+        self.pending: tuple[object, int, int] | None = None
+        """What is to be returned, unless a `finally` raises; its line; in how many of these it was
+        said."""
 
 
 class Activations(dict[int, weakref.ref[Activation]]):
@@ -191,16 +192,16 @@ class Leaving(Gate):
     """The function is about to return without a value."""
 
     __slots__ = ()
-    postponed = False
-    """Whether a `finally` comes before that."""
+    postponed: int | None = None
+    """Where a `finally` comes before that: in how many of these it stands."""
 
     def __or__(self, other: object) -> Gate:
         frame = _getframe(1)
         activation = self.plan.activations.of(frame)
         if activation is not None:
             line = frame.f_lineno or self.plan.line
-            if self.postponed:
-                activation.pending = (None, line)
+            if self.postponed is not None:
+                activation.pending = (None, line, self.postponed)
             else:
                 _return(activation, None, line)
         return self
@@ -210,13 +211,16 @@ class Finishing(Gate):
     """The outermost `finally` is through, and what was to be returned is returned."""
 
     __slots__ = ()
+    within = 0
+    """In how many others it stands: what was to be returned before these began is not yet."""
 
     def __or__(self, other: object) -> Gate:
         activation = self.plan.activations.of(_getframe(1))
         if activation is not None and activation.pending is not None:
-            value, line = activation.pending
-            activation.pending = None
-            _return(activation, value, line)
+            value, line, within = activation.pending
+            if within >= self.within:
+                activation.pending = None
+                _return(activation, value, line)
         return self
 
 
@@ -225,11 +229,15 @@ class Forgetting(Gate):
 
     __slots__ = ()
     names: frozenset[str] = frozenset()
+    within: int | None = None
+    """Where a return is dropped: one that was said in no fewer `finally` than these."""
 
     def __or__(self, other: object) -> Gate:
         activation = self.plan.activations.of(_getframe(1))
         if activation is not None:
-            activation.pending = None
+            pending = activation.pending
+            if pending is not None and self.within is not None and pending[2] >= self.within:
+                activation.pending = None
             activation.bound -= self.names
             if self.names:
                 for following, state in activation.listening:
@@ -273,7 +281,7 @@ class Site:
         marks: tuple[Mark, ...] = (),
         depth: int = 1,
         line: int = 0,
-        postponed: bool = False,
+        postponed: int | None = None,
         binds: bool = True,
     ) -> None:
         self.plan = plan
@@ -285,7 +293,8 @@ class Site:
         """How many frames up the function's own is: comprehensions have frames in Python 3.11."""
         self.line = line
         self.postponed = postponed
-        """Whether a `finally` comes between evaluating what is returned and returning it."""
+        """Where a `finally` comes between evaluating what is returned and returning it: in how
+        many of these that is said."""
         self.binds = binds
         """Whether the variables are the function's own, and not those of a comprehension."""
         self.tracks: frozenset[str] = frozenset()
@@ -408,8 +417,8 @@ class Site:
         if reference is not None and (activation := reference()) is not None:
             if values:
                 self._tell(activation, values)
-            if self.postponed:
-                activation.pending = (value, self.line)
+            if self.postponed is not None:
+                activation.pending = (value, self.line, self.postponed)
             else:
                 for following, state in activation.listening:
                     try:

@@ -44,6 +44,9 @@ class Rewriting:
         self._possible: Final = scopes.stored_by_others(definition)
         """The names that something may have stored to that comes before, also by way of a loop."""
         self._finals = 0
+        """How many `finally` are to come."""
+        self._within = 0
+        """How many this stands in."""
         self._has_finally: Final = returns and scopes.has_finally(definition)
         self._drops: Final = self._has_finally and scopes.drops_returns(definition)
 
@@ -199,10 +202,18 @@ class Rewriting:
 
     def _forget(self, names: set[str], where: Location) -> list[ast.stmt]:
         names &= self._wanted
-        if not names and not self._has_finally:
+        if not names:
             return []
         gate = Forgetting(self._plan)
         gate.names = frozenset(names)
+        return [self._hooks.operation(gate, where)]
+
+    def _drop(self, where: Location) -> list[ast.stmt]:
+        """What was to be returned is not, where it can be that something was."""
+        if not self._has_finally:
+            return []
+        gate = Forgetting(self._plan)
+        gate.within = self._within
         return [self._hooks.operation(gate, where)]
 
     def _return(self, node: ast.Return, sure: frozenset[str]) -> list[ast.stmt]:
@@ -210,7 +221,7 @@ class Rewriting:
             if not self._returns:
                 return [node]
             leaving = Leaving(self._plan)
-            leaving.postponed = self._finals > 0
+            leaving.postponed = self._within if self._finals else None
             return [self._hooks.operation(leaving, location(node)), node]
         changes = scopes.may_change(node.value)
         before, after = beginning(node.value), ending(node.value)
@@ -221,7 +232,8 @@ class Rewriting:
                 variable(name, after) if name in sure else self._hooks.if_bound(name, after)
                 for name, _, _ in marks
             ]
-            site = Site(self._plan, marks, line=node.lineno, postponed=self._finals > 0)
+            postponed = self._within if self._finals else None
+            site = Site(self._plan, marks, line=node.lineno, postponed=postponed)
             node.value = self._hooks.through(site.return_, node.value, values, before, after)
         return [node]
 
@@ -273,11 +285,9 @@ class Rewriting:
 
     def _try(self, node: ast.Try | ast.TryStar, sure: frozenset[str]) -> Sure:
         handled = sure - scopes.deleted(node.body)
-        begun = []
+        begun: list[ast.stmt] = []
         if self._returns and self._drops and node.finalbody and not self._finals:
-            begun.append(
-                self._hooks.operation(Forgetting(self._plan), _first_line_of(node.body[0]))
-            )
+            begun += self._drop(_first_line_of(node.body[0]))
         self._finals += bool(node.finalbody)
         node.body, after = self._block(node.body, sure, before=begun)
         node.orelse, end = self._block(node.orelse, after)
@@ -286,7 +296,7 @@ class Rewriting:
             self._expressions.within_field(handler, "type")
             names = {handler.name} if handler.name else set()
             where = _start_of(handler)
-            before = self._forget(set(), where)
+            before = self._drop(where)
             stored = scopes.stores(handler) if handler.name in self._wanted else []
             hooks, inside = self._look(stored, True, handler.lineno, handled, where, raised=True)
             handler.body, end = self._block(handler.body, inside, before=[*before, *hooks])
@@ -301,9 +311,13 @@ class Rewriting:
         first = node.finalbody[0]
         start = _first_line_of(first)
         before, sure = self._look([], True, first.lineno, sure, start, raised=True)
+        self._within += 1
         node.finalbody, end = self._block(node.finalbody, sure, before=before)
+        self._within -= 1
         if self._has_finally and not self._finals and end is not None:
-            node.finalbody.append(self._hooks.operation(Finishing(self._plan), where))
+            finishing = Finishing(self._plan)
+            finishing.within = self._within
+            node.finalbody.append(self._hooks.operation(finishing, where))
         if after is None or end is None:
             return None
         return (after - scopes.deleted(node.finalbody)) | end

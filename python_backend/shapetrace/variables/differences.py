@@ -8,7 +8,6 @@ from typing import Final
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue, PartChanged
 from shapetrace.events.model import Container, Tensor
-from shapetrace.panes.inside import PLAIN
 from shapetrace.variables.memories import (
     ArrayMemory,
     ContainerMemory,
@@ -17,6 +16,7 @@ from shapetrace.variables.memories import (
     ObjectMemory,
     PlainMemory,
     SetMemory,
+    is_plain,
 )
 from shapetrace.variables.numbers import Numbers, is_within
 from shapetrace.variables.tensor_memories import TensorMemory
@@ -148,6 +148,9 @@ def _of_values(before: Memory, after: Memory, tolerance: float | None) -> tuple[
             return (followed.KIND,)
         if before.content == after.content:
             return ()
+        if tolerance is not None and before.number is not None and after.number is not None:
+            near = abs(after.number - before.number) <= tolerance
+            return (followed.TOLERANCE,) if near else (followed.VALUES,)
     elif isinstance(before, SetMemory) and isinstance(after, SetMemory):
         if before.kind is not after.kind:
             return (followed.KIND,)
@@ -178,10 +181,12 @@ def _parts(
     before: ContainerMemory, after: ContainerMemory, path: str, tolerance: float | None
 ) -> Iterator[PartChanged]:
     """The innermost parts that differ."""
-    known = dict(_named(before))
-    now = dict(_named(after))
-    for name, part in now.items():
-        former = known.pop(name, None)
+    known = {key: (name, part) for key, name, part in _named(before)}
+    is_whole = len(before.parts) == before.length  # or it may only have moved out of sight
+    for key, name, part in _named(after):
+        _, former = known.pop(key, (name, None))
+        if former is None and not is_whole:
+            continue
         if (
             isinstance(former, ContainerMemory)
             and isinstance(part, ContainerMemory)
@@ -194,8 +199,8 @@ def _parts(
             yield PartChanged(
                 path + name, None if former is None else former.described, part.described, differs
             )
-    for name, former in known.items():
-        if len(before.parts) == before.length:  # otherwise it may only have moved out of sight
+    if is_whole:
+        for name, former in known.values():
             yield PartChanged(path + name, former.described, None, (followed.ITEMS,))
 
 
@@ -207,17 +212,17 @@ def _is_one_object(before: Memory | None, after: Memory) -> bool:
     return known is not None and known is other()
 
 
-def _named(memory: ContainerMemory) -> Iterator[tuple[str, Memory]]:
-    """The parts of a container by how they are written after its name."""
+def _named(memory: ContainerMemory) -> Iterator[tuple[object, str, Memory]]:
+    """The parts of a container: what they are known by, how that is written, and the part."""
     if memory.keys is None:
         for position, part in enumerate(memory.parts):
-            yield f"[{position}]", part
+            yield position, f"[{position}]", part
         return
     is_dictionary = dict in memory.kind.__mro__
     for key, part in zip(memory.keys, memory.parts, strict=False):
         if type(key) is str and not is_dictionary:
-            yield f".{key}", part
-        elif type(key) in PLAIN:
-            yield f"[{key!r}]", part
-        else:
-            yield f"[{type(key).__name__}]", part
+            yield key, f".{key}", part
+        elif is_plain(key):
+            yield repr(key), f"[{key!r}]", part
+        else:  # the memory keeps it, so that its number stays its own
+            yield id(key), f"[{type(key).__name__}]", part

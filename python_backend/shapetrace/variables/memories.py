@@ -14,15 +14,24 @@ look: weak references would be in the way of ``swap_tensors``.
 
 from __future__ import annotations
 
+import sys
 import weakref
 from itertools import islice
+from math import copysign
 from typing import Any, Final, Protocol
 
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Container
-from shapetrace.panes.inside import MOST_ITEMS, PLAIN, Held, key_text, plain_text
-from shapetrace.panes.loaded import array_type, is_kind
+from shapetrace.panes.inside import (
+    MOST_ITEMS,
+    PLAIN,
+    Held,
+    key_text,
+    own_attributes,
+    plain_text,
+)
+from shapetrace.panes.loaded import array_type, classes_of, is_kind
 from shapetrace.variables.describing import (
     MOST_DEPTH,
     MOST_LOOKED_AT,
@@ -89,7 +98,18 @@ class ArrayMemory:
 
 
 def _sample_of(array: Any, arrays: Any) -> tuple[Layout | None, bytes]:
-    """Some bytes of an array, or its first objects in words."""
+    """Some bytes of an array, and of its mask if it has one, or its first objects in words."""
+    layout, content = _unmasked_sample_of(array, arrays)
+    if type(array) is not arrays:
+        masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+        if masked is not None and is_kind(type(array), masked):
+            mask = own_attributes(array, classes_of(type(array))).get("_mask")
+            if type(mask) is arrays:
+                content += _unmasked_sample_of(mask, arrays)[1]
+    return layout, content
+
+
+def _unmasked_sample_of(array: Any, arrays: Any) -> tuple[Layout | None, bytes]:
     try:
         dtype = arrays.dtype.__get__(array)
         if dtype.hasobject:
@@ -135,7 +155,9 @@ class PlainMemory:
             return False
         if known is value:
             return True
-        return bool(known == value) or (known != known and value != value)
+        if known == value:
+            return self.kind is not float or bool(known) or copysign(1, known) == copysign(1, value)
+        return bool(known != known and value != value)
 
 
 class ContainerMemory:
@@ -187,7 +209,16 @@ def _is_same(part: Memory, value: Any) -> bool:
 
 
 def _is_same_key(one: Any, other: Any) -> bool:
-    return one is other or (type(one) is type(other) and type(one) in PLAIN and bool(one == other))
+    if one is other:
+        return True
+    return type(one) is type(other) and is_plain(one) and is_plain(other) and bool(one == other)
+
+
+def is_plain(key: Any) -> bool:
+    """Whether none of the program's code runs where it is compared or written."""
+    if type(key) is tuple:
+        return all(map(is_plain, key))
+    return type(key) in PLAIN
 
 
 class SetMemory:
@@ -216,7 +247,7 @@ class SetMemory:
 
 
 def _plain_of(held: Held) -> set[Any]:
-    return {each for each in held.values if type(each) in PLAIN and type(each) is not bytearray}
+    return {each for each in held.values if is_plain(each)}
 
 
 class ObjectMemory:
@@ -281,12 +312,15 @@ def _remember(value: Any, depth: int, look: Looking) -> Memory:
 class NumberMemory:
     """A number of NumPy's, by its bytes."""
 
-    __slots__ = ("content", "described", "kind")
+    __slots__ = ("content", "described", "kind", "number")
 
     def __init__(self, value: Any) -> None:
         self.kind = type(value)
         self.content = value.tobytes()
         self.described = describe(value)
+        number = value.item()
+        self.number: Any = number if type(number) in (int, float, complex) else None
+        """The number, to tell how far apart two are."""
 
     def is_of(self, value: Any) -> bool:
         """Numbers have no identity."""

@@ -1,7 +1,8 @@
 """Finding what is followed in a variable's value, without running any code of the program's.
 
 Attributes are those that an object has by itself: no property, ``__getattr__`` or ``__getitem__``
-is asked. Modules' parameters, buffers and submodules are found, and what a ``UserDict`` holds.
+is asked. Modules' parameters, buffers and submodules are found, gradients of tensors, and what a
+``UserDict`` holds.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Final
 
 from shapetrace.panes.inside import own_attributes, tuple_fields
 from shapetrace.panes.loaded import classes_of
+from shapetrace.variables.loaded import Tensors, loaded_tensors
 from shapetrace.variables.names import Step
 
 MISSING: Final = object()
@@ -76,6 +78,9 @@ def _attribute(value: Any, name: str) -> Any:
         fields = tuple_fields(kind)
         if fields is not None and name in fields:
             return tuple.__getitem__(value, fields.index(name))
+    tensors = loaded_tensors()
+    if name == "grad" and tensors is not None and kind in tensors.plain:
+        return _gradient(value, tensors)
     attributes = own_attributes(value, classes)
     found = attributes.get(name, MISSING)
     if found is not MISSING:
@@ -88,6 +93,12 @@ def _attribute(value: Any, name: str) -> Any:
     if type(data) is dict and name in data:  # transformers' BatchEncoding has them both ways
         return data[name]
     return _of_class(classes, name)
+
+
+def _gradient(tensor: Any, tensors: Tensors) -> Any:
+    """The gradient of a tensor that keeps one; torch warns of asking others."""
+    with tensors.as_is():
+        return tensor.grad if tensor.is_leaf or tensor.retains_grad else MISSING
 
 
 def _of_class(classes: tuple[type, ...], name: str) -> Any:

@@ -188,7 +188,8 @@ def _change(
             words = [_WORDS.get(each, each) for each in differs]
         note = f"  {', '.join(words)}"
         return [*_value(after, max(room - len(note), _LEAST_VALUE)), (note, "note")]
-    note = f"  {', '.join(words)}" if words and before.kind != followed.SCALAR else ""
+    says_more = before.kind != followed.SCALAR or followed.TOLERANCE in differs
+    note = f"  {', '.join(words)}" if words and says_more else ""
     half = max((room - 3 - len(note)) // 2, _LEAST_VALUE // 2)
     spare = max(half - len(one), 0)
     first = _fit(before, names[0], max(half, room - 3 - len(note) - len(other)))

@@ -216,3 +216,57 @@ def test_a_call_whose_beginning_cannot_be_printed_is_not_said_to_have_raised(
     assert it.module.odd.getvalue() == ""
     assert "something is missing of f: RuntimeError: mine" in capsys.readouterr().err
     assert calls.running == {}
+
+
+def test_what_a_finally_does_does_not_end_the_call_nor_drop_what_it_returns(
+    program: Load,
+) -> None:
+    it = program("""
+        def fail():
+            raise KeyError
+
+        @var_tracker("x", handler=told)
+        def handled(x):
+            try:
+                return 1
+            finally:
+                try:
+                    fail()
+                except KeyError:
+                    x.append(1)
+
+        @var_tracker("x", handler=told)
+        def deleted(x):
+            try:
+                return 2
+            finally:
+                del x
+
+        @var_tracker("x", handler=told)
+        def nested(x):
+            try:
+                return 3
+            finally:
+                try:
+                    x.append(1)
+                finally:
+                    x.append(2)
+                x.append(3)
+
+        @var_tracker("x", handler=told)
+        def another(x):
+            try:
+                try:
+                    return 0
+                finally:
+                    try:
+                        return 4
+                    finally:
+                        x.append(1)
+            finally:
+                x.append(2)
+    """)
+    for function in (it.module.handled, it.module.deleted, it.module.nested, it.module.another):
+        function([])
+        assert type(it.events[-1]).__name__ == "CallEnded"
+    assert outcomes(it) == [("returned", str(number)) for number in (1, 2, 3, 4)]

@@ -310,3 +310,91 @@ def test_torch_compile_passes_it_by(program: Load, compiled: bool) -> None:
     result = (function or it.module.f)(torch.ones(2))
     assert result.tolist() == [2, 2]
     assert len(it.began) == (0 if compiled else 1)
+
+
+def test_keys_that_look_alike_are_told_apart(program: Load) -> None:
+    it = program("""
+        class Key:
+            pass
+
+        @var_tracker("d", handler=told)
+        def f():
+            one, other = Key(), Key()
+            d = {(0, 1): 1, (2, 3): 2, one: 3, other: 4}
+            d[(0, 1)] = 5
+            d[one] = 6
+    """)
+    it.module.f()
+    assert [[part.path for part in each.parts] for each in it.changes[1:]] == [
+        ["[(0, 1)]"],
+        ["[Key]"],
+    ]
+    assert [text(part.before) for each in it.changes[1:] for part in each.parts] == ["1", "3"]
+
+
+def test_a_part_that_comes_into_sight_is_not_said_to_be_new(program: Load) -> None:
+    it = program("""
+        @var_tracker("d", handler=told)
+        def f(d):
+            del d[3]
+            d[70] = 1
+    """)
+    it.module.f(dict.fromkeys(range(70), 0))
+    assert [each.parts for each in it.changes] == [(), ()]
+    assert [each.differs for each in it.changes] == [("items",), ("items",)]
+
+
+def test_small_differences_of_numbers_are_seen_and_called_so(program: Load) -> None:
+    it = program("""
+        @var_tracker("x", handler=told)
+        def exact():
+            x = {(0, 1)}
+            x = {(2, 3)}
+            x = 0.0
+            x = -0.0
+            x = -0.0
+
+        @var_tracker("x", tolerance=0.01, handler=told)
+        def near():
+            x = np.float32(1)
+            x = np.float32(1.001)
+            x = np.float32(2)
+    """)
+    it.module.exact()
+    assert [each.differs for each in it.changes] == [("new",), ("items",), ("kind",), ("values",)]
+    it.events.clear()
+    it.module.near()
+    assert [each.differs for each in it.changes] == [("new",), ("tolerance",), ("values",)]
+
+
+def test_the_mask_of_a_masked_array_belongs_to_it(program: Load) -> None:
+    it = program("""
+        @var_tracker("x", handler=told)
+        def f():
+            x = np.ma.array([1.0, 2.0, 3.0])
+            x[0] = np.ma.masked  # first
+            x[1] = np.ma.masked  # second
+            x.mean()
+    """)
+    it.module.f()
+    assert [(each.line, each.differs) for each in it.changes[1:]] == [
+        (it.line("first"), ("values",)),
+        (it.line("second"), ("values",)),
+    ]
+
+
+def test_gradients_can_be_followed(program: Load) -> None:
+    it = program("""
+        @var_tracker("x.grad", "y.grad", handler=told)
+        def f(x):
+            y = x * 2  # kept_by_nobody
+            y.sum().backward()  # backward
+            x.grad.zero_()  # zeroed
+            x.grad = None  # none
+    """)
+    it.module.f(it.module.torch.ones(2, requires_grad=True))
+    assert it.history() == [
+        "backward x.grad None -> f32[2] kind",
+        "zeroed x.grad f32[2] -> f32[2] values",
+        "none x.grad f32[2] -> None kind",
+    ]
