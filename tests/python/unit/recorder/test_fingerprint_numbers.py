@@ -305,7 +305,6 @@ def _fake() -> Tensor:
             "torch does not compute with it: NotImplementedError",
         ),
     ],
-    ids=str,
 )
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 @pytest.mark.filterwarnings("ignore:.*quantize_per_tensor.*")
