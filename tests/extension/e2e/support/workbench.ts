@@ -58,13 +58,15 @@ export class Workbench {
     const offered = this.#quickInput.locator(".monaco-list-row.focused", {
       has: this.page.getByText(title, { exact: true }),
     });
-    // The palette does not learn of commands that are contributed while it is open.
+    // The palette does not learn of commands that are contributed while it is open, and a window
+    // that has just been opened may not take keys yet.
     await eventually(
       `the palette offers "${title}"`,
       async () => {
         await this.page.keyboard.press("F1");
-        await this.#quickInput.locator("input").fill(`>${title}`);
         try {
+          const input = this.#quickInput.locator("input");
+          await input.fill(`>${title}`, { timeout: PALETTE_MILLISECONDS });
           await offered.first().waitFor({ timeout: PALETTE_MILLISECONDS });
           return true;
         } catch {
