@@ -85,6 +85,8 @@ def _compare(
         throughout += names_of(steps)
     counts = Counts(a, b, notes)
     _note_values(a, b, ignored, notes)
+    if not steps:
+        notes.append("neither has any calls: nothing was compared")
     rounding = Rounding(tolerance)
     alike: list[float] = []
     compared = 0
