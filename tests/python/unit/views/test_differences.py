@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 
 import pytest
 
 from shapetrace.comparing.compare import compare
-from shapetrace.comparing.model import Comparison
+from shapetrace.comparing.model import Apart, Comparison
 from shapetrace.events.fingerprint import CallFingerprints, Fingerprint
 from shapetrace.events.model import ErrorInfo, Op, Tensor, Trace
 from shapetrace.views.comparisons import COMPARISON_VIEWS, render_comparison
-from shapetrace.views.differing import changed_text
+from shapetrace.views.differing import apart_text, changed_text
 from shapetrace.views.options import ViewOptions
 from shapetrace.views.styled import cells
 from tests.python.unit.views.builder import FOLDER, Recording, f32
@@ -238,3 +239,9 @@ def test_a_long_word_on_values_leaves_the_columns_their_room() -> None:
     text = render_comparison(comparison, "text", NAMES, ViewOptions(width=80, base=FOLDER))
     call = next(line for line in text.splitlines() if line.startswith("  call "))
     assert call.count("kaiming_uniform_(a=2.236") == 2
+
+
+@pytest.mark.parametrize("relative", [0.17, math.inf])
+def test_checksums_are_not_said_to_be_apart(relative: float) -> None:
+    apart = Apart(math.inf, relative, 0.0, "checksum", 2, 2, True)
+    assert apart_text(apart) == "other whole numbers from call 2 on"
