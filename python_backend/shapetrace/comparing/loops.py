@@ -6,13 +6,13 @@ later round comes after all that differs in the first one, wherever in the loop 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from shapetrace.comparing.matching import Row
 from shapetrace.comparing.model import Event
 from shapetrace.comparing.sites import Site
-from shapetrace.events.model import ModuleCall
+from shapetrace.events.model import Container, ModuleCall, Tensor
 
 
 @dataclass(slots=True)
@@ -76,7 +76,12 @@ def _end_of_loop(
     """Where the loop ends that begins at a row."""
     count = counts[start]
     end = start
+    seen: dict[str, bool] = {}
     while end < len(sites) and counts[end] == count:
+        if _is_module(sites[end]):
+            if _is_elsewhere(sites[end], count, count, seen):
+                return end
+            seen[_path(sites[end])] = _trains(sites[end])
         end += 1
     if not any(_is_module(site) for site in sites[start:end]):
         return end
@@ -88,12 +93,36 @@ def _end_of_loop(
             # The first round alone makes the state of an optimizer, on the line of its steps.
             if last.get(_line(sites[at]), -1) < at:
                 break
-        elif _is_module(sites[at]) and calls % count and count % calls:
+        elif _is_module(sites[at]) and _is_elsewhere(sites[at], calls, count, seen):
             break
         else:
             end = at + 1
         at += 1
     return end
+
+
+def _is_elsewhere(site: Site | None, calls: int, count: int, begun: Mapping[str, bool]) -> bool:
+    """Whether a module call is in another loop than those before it: of an evaluation, say."""
+    trains = begun.get(_path(site))
+    if trains is None:
+        return calls % count != 0 and count % calls != 0
+    return calls != count or trains != _trains(site)
+
+
+def _path(site: Site | None) -> str:
+    return site.event.path if site is not None and isinstance(site.event, ModuleCall) else ""
+
+
+def _trains(site: Site | None) -> bool:
+    """Whether a gradient may flow through what a call returned."""
+    pending = [] if site is None else list(site.event.outputs)
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Tensor) and value.requires_grad:
+            return True
+        if isinstance(value, Container):
+            pending += value.items
+    return False
 
 
 def _is_module(site: Site | None) -> bool:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import pytest
+
 from shapetrace.comparing.compare import compare
 from shapetrace.events.fingerprint import CallFingerprints, Fingerprint
 from shapetrace.events.model import Frame, ModuleCall, Op, Run, Tensor, Trace
@@ -122,3 +126,22 @@ def test_steps_that_are_made_every_other_round_are_in_the_loop() -> None:
     good = training(steps=ROUNDS // 2)
     bad = training({LINEAR: 3, GRAD: 2, ADD: 1, REPORT: 1}, epsilon="0.1", steps=ROUNDS // 2)
     assert names(good, bad) == ["add_", "linear", "grad", "mean"]
+
+
+@pytest.mark.parametrize("rounds", [ROUNDS, ROUNDS // 2])
+def test_an_evaluation_after_the_loop_is_no_part_of_it(rounds: int) -> None:
+    good, bad = training(), training({LINEAR: 3, GRAD: 2})
+    traces = []
+    for trace, begin in ((good, None), (bad, 1)):
+        trained = (Tensor((4,), "float32", "cpu", requires_grad=True),)
+        model = dataclasses.replace(trace.modules[0], outputs=trained)
+        evaluated = dataclasses.replace(
+            trace.modules[0], id=7, line=30, end_line=30, stack=(7,), count=rounds
+        )
+        inside = dataclasses.replace(
+            op(LINEAR, "tanh", rounds, begin), id=8, module=7, line=31, stack=(8,)
+        )
+        traces.append(
+            dataclasses.replace(trace, modules=(model, evaluated), ops=(*trace.ops, inside))
+        )
+    assert names(*traces) == ["grad", "linear", "tanh"]
