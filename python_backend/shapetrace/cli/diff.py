@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import traceback
 from typing import TYPE_CHECKING
 
-from shapetrace._errors import TraceFileError
+from shapetrace._errors import ShapetraceError, TraceFileError
 from shapetrace.cli.options import add_look_options
 from shapetrace.cli.terminal import Terminal, ViewChoice
+from shapetrace.cli.traced_run import OUR_FAILURE
 
 if TYPE_CHECKING:
     from shapetrace.comparing.model import Kind
@@ -81,6 +83,17 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    try:
+        return _run(arguments)
+    except ShapetraceError:
+        raise
+    except Exception:
+        # Python would end with 1, which is what scripts take for a difference.
+        traceback.print_exc()
+        return OUR_FAILURE
+
+
+def _run(arguments: argparse.Namespace) -> int:
     from shapetrace.comparing.compare import compare
     from shapetrace.events.loading import load_pair
     from shapetrace.views.source import read_source

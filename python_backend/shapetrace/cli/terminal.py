@@ -7,6 +7,8 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
+from shapetrace._errors import TraceFileError
+
 if TYPE_CHECKING:
     from shapetrace.comparing.model import Comparison
     from shapetrace.events.captured import CapturedFile
@@ -136,12 +138,18 @@ def _write(stream: TextIO, text: str) -> None:
     try:
         stream.write(text)
         stream.flush()
-    except BrokenPipeError:
-        # The reader has seen enough. What is left in the buffer must go somewhere, or the
-        # interpreter complains when it flushes it at the end.
+    except OSError as error:
+        # What is left in the buffer must go somewhere, or the interpreter complains when it
+        # flushes it at the end.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+        if isinstance(error, BrokenPipeError):
+            return  # the reader has seen enough
+        reason = os.strerror(error.errno) if error.errno else error
+        raise TraceFileError(
+            f"cannot write to stdout: {reason}; write it to a file with -o"
+        ) from None
 
 
 def _working_directory() -> str | None:

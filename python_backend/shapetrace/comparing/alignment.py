@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from shapetrace.comparing.loops import Loop, loops_of
 from shapetrace.comparing.matching import Matcher, Relation, Row
 from shapetrace.comparing.model import Event
 from shapetrace.comparing.places import Places
@@ -39,8 +40,8 @@ class Step:
     """How many ops are inside a module call that only one run made."""
     is_after_end: bool = False
     """Whether everything that the other run did came before it."""
-    loop_end: float = 0.0
-    """Of calls that were made again and again: when the first round of them was over."""
+    loop: Loop | None = None
+    """Of calls that were made again and again."""
 
 
 @dataclass(slots=True)
@@ -63,7 +64,7 @@ class _Pair:
     module_a: ModuleCall | None
     module_b: ModuleCall | None
     relation: Relation
-    loop_end: float = 0.0
+    loop: Loop | None = None
     calls: tuple[int, int] | None = None
 
 
@@ -105,7 +106,7 @@ class Walk:
         a, b = pair.a.event, pair.b.event
         phase: Phase = "enter" if isinstance(a, ModuleCall) else "op"
         step = Step(a, b, pair.module_a, pair.module_b, phase, 0.0, pair.relation)
-        step.loop_end, step.calls = pair.loop_end, pair.calls
+        step.loop, step.calls = pair.loop, pair.calls
         return self._placed(step)
 
     def _placed(self, step: Step) -> Step:
@@ -125,45 +126,22 @@ class Walk:
             self._open[-1].last = max(self._open[-1].last, done.last)
         entered = done.step
         left = Step(entered.a, entered.b, entered.module_a, entered.module_b, "leave", done.last)
-        left.loop_end = entered.loop_end
+        left.loop = entered.loop
         return left
 
 
 def _work(rows: Sequence[Row], around: _Pair | None) -> Iterator[_Pair | Step]:
-    for row, loop_end in zip(rows, _loop_ends(rows, around), strict=True):
+    parent = None if around is None else around.a.event
+    loops = loops_of(rows, parent, None if around is None else around.loop)
+    for row, loop in zip(rows, loops, strict=True):
         if row.a is not None and row.b is not None:
             for work in _variants(row.a, row.b, row.relation):
-                work.loop_end = loop_end
+                work.loop = loop
                 yield work
         elif row.a is not None:
             yield from _lone(row.a, True, row.is_wrapper)
         elif row.b is not None:
             yield from _lone(row.b, False, row.is_wrapper)
-
-
-def _loop_ends(rows: Sequence[Row], around: _Pair | None) -> list[float]:
-    """For each row, when the first round of the loop was over that it is in.
-
-    What was called as often as what is around it is in the same loop; else all that stand together
-    and were called equally often are one.
-    """
-    outer = 1 if around is None else around.a.event.count or 1
-    ends: list[float] = []
-    run: list[int] = []
-    count = 0
-    for position, row in enumerate(rows):
-        site = row.a or row.b
-        calls = 0 if site is None else site.calls
-        ends.append(0.0)
-        if calls != count:
-            run, count = [], calls
-        if calls == outer:
-            ends[-1] = 0.0 if around is None else around.loop_end
-        elif calls > 1 and row.a is not None:
-            run.append(position)
-            for inside in run:
-                ends[inside] = row.a.bounds[0] - 0.5
-    return ends
 
 
 def _lone(site: Site, is_a: bool, is_wrapper: bool) -> Iterator[Step]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from shapetrace.comparing.addresses import without_addresses
 from shapetrace.comparing.alignment import Step
 from shapetrace.comparing.limits import without_limits
 from shapetrace.comparing.model import Aspect, Kind, Part
@@ -104,7 +105,7 @@ def _result_aspects(a: Op | ModuleCall, b: Op | ModuleCall, known: Known) -> Ite
 def _error_aspects(a: ErrorInfo | None, b: ErrorInfo | None) -> Iterator[Aspect]:
     if a == b:
         return
-    if a is None or b is None or (a.type, a.message) != (b.type, b.message):
+    if a is None or b is None or _error_key(a) != _error_key(b):
         yield Aspect("error", "call", None, _error_value(a), _error_value(b))
 
 
@@ -168,7 +169,7 @@ def _value_kinds(a: Value, b: Value, part: Part, known: Known) -> list[Kind]:
             else:
                 found["arguments" if part == "input" else "shape"] = None
         elif isinstance(ours, Other) and isinstance(theirs, Other):
-            if ours.text != theirs.text:
+            if without_addresses(ours.text) != without_addresses(theirs.text):
                 found["arguments" if part == "input" else "values"] = None
         else:
             found["arguments" if part == "input" else "shape"] = None
@@ -212,7 +213,7 @@ def _layout(tensor: Tensor) -> str:
 
 def _text_aspect(a: str, b: str, known: Known) -> Iterator[Aspect]:
     """Arguments that stand in a text, with the dtypes and devices among them told apart."""
-    ours, theirs = a, b
+    ours, theirs = without_addresses(a), without_addresses(b)
     for kind, pattern in (("dtype", _DTYPE_IN_TEXT), ("device", _DEVICE_IN_TEXT)):
         found = list(zip(pattern.findall(ours), pattern.findall(theirs), strict=False))
         pairs = [(_found(one), _found(other)) for one, other in found if one != other]
@@ -259,6 +260,10 @@ def _by_name(call: ModuleCall) -> dict[str, Value]:
 
 def _whole(call: Op | ModuleCall) -> Value:
     return Container(call.result or "tuple", call.outputs)
+
+
+def _error_key(error: ErrorInfo) -> Pair:
+    return error.type, without_addresses(error.message)
 
 
 def _error_value(error: ErrorInfo | None) -> Other | None:

@@ -85,6 +85,8 @@ def _compare(
         throughout += names_of(steps)
     counts = Counts(a, b, notes)
     _note_values(a, b, ignored, notes)
+    if not steps:
+        notes.append("neither has any calls: nothing was compared")
     rounding = Rounding(tolerance)
     alike: list[float] = []
     compared = 0
@@ -131,8 +133,11 @@ def _moment(step: Step, difference: Difference) -> tuple[float, int]:
     if difference.kind != "values":
         return step.order, 0
     rounds = [aspect.apart.first for aspect in difference.aspects if aspect.apart is not None]
-    call = min(rounds, default=1)
-    return (step.order, 0) if call == 1 or not step.loop_end else (step.loop_end, call)
+    event = step.a or step.b
+    if step.loop is None or event is None:
+        return step.order, 0
+    moment = step.loop.moment(min(rounds, default=1), event.count or 1)
+    return moment or (step.order, 0)
 
 
 def _difference(step: Step, known: Known, counts: Counts, rounding: Rounding) -> Difference | None:

@@ -17,8 +17,8 @@ class Counts:
 
     @property
     def is_other_length(self) -> bool:
-        """Whether one of them was recorded for longer."""
-        return self._passes_a != self._passes_b
+        """Whether one of them was recorded for longer; one that never began was not cut."""
+        return self._passes_a != self._passes_b and min(self._passes_a, self._passes_b) > 0
 
     def aspect(self, step: Step) -> Aspect | None:
         """A number of calls that is another than the numbers around it explain."""

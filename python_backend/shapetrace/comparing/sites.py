@@ -10,6 +10,7 @@ import re
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
+from shapetrace.comparing.addresses import without_addresses
 from shapetrace.comparing.model import Event
 from shapetrace.comparing.places import Places
 from shapetrace.events.model import Container, DimensionRange, ModuleCall, Op, Tensor, Value
@@ -170,14 +171,14 @@ def _exact(site: Site, places: Places) -> Hashable:
     if isinstance(event, ModuleCall):
         return ("module", site.name, event.class_name, place)
     called = (event.level, event.name, thread_kind(event), place)
-    return called if is_exact else (*called, event.label, sizes(event.outputs))
+    return called if is_exact else (*called, without_addresses(event.label), sizes(event.outputs))
 
 
 def _similar(site: Site) -> Hashable:
     event = site.event
     if isinstance(event, ModuleCall):
         return ("module", site.name, event.class_name)
-    return (event.level, event.name, event.label, event.function)
+    return (event.level, event.name, without_addresses(event.label), event.function)
 
 
 def _named(site: Site) -> Hashable:
@@ -190,7 +191,7 @@ def _named(site: Site) -> Hashable:
 def _kinds(site: Site, unique: Hashable) -> tuple[Hashable, Hashable]:
     event = site.event
     if isinstance(event, ModuleCall):
-        kind = ("kind", event.class_name, event.detail, event.parameters)
+        kind = ("kind", event.class_name, without_addresses(event.detail), event.parameters)
         return ((*kind, event.line, event.column, len(site.nodes[0].children)), kind)
     return (unique, unique)
 
@@ -204,7 +205,7 @@ def _structure(site: Site, unique: Hashable) -> Hashable:
         child.path.rpartition(".")[2] if isinstance(child, ModuleCall) else child.name
         for child in inside[:_ENOUGH]
     )
-    return ("structure", event.detail, event.parameters, len(inside), *names)
+    return ("structure", without_addresses(event.detail), event.parameters, len(inside), *names)
 
 
 def _roles(site: Site, places: Places, unique: Hashable) -> tuple[Hashable, Hashable]:
@@ -217,5 +218,5 @@ def _roles(site: Site, places: Places, unique: Hashable) -> tuple[Hashable, Hash
 
 def describe(event: Event) -> Hashable:
     """What keeps the variants of a site apart, but for dtypes and devices."""
-    label = event.label if isinstance(event, Op) else ""
+    label = without_addresses(event.label) if isinstance(event, Op) else ""
     return (label, sizes(event.inputs), sizes(event.outputs))

@@ -73,12 +73,12 @@ def render_differences(
     return _Writer(comparison, names, options or ViewOptions()).text()
 
 
-def side_facts(side: Side, base: str | None) -> str:
+def side_facts(side: Side, base: str | None, *, with_torch: bool = True) -> str:
     """``train.py · torch 2.13.0 · 1 forward pass · 45 module calls · 85 ops``."""
     run = side.run
     facts = [
         program_text(run, base),
-        f"torch {run.torch}" if run.torch else "",
+        f"torch {run.torch}" if run.torch and with_torch else "",
         f"rank {run.rank} of {run.world_size}" if run.rank is not None else "",
         counted(run.passes, "forward pass", "forward passes") if run.passes else "",
         counted(side.modules, "module call") if side.modules else "",
@@ -172,11 +172,17 @@ class _Writer:
         width = max(map(cells, self._names))
         width = min(width, self._options.columns // 3)
         sides = (self._comparison.a, self._comparison.b)
-        for letter, name, side in zip("AB", self._names, sides, strict=True):
+        room = self._options.columns - width - 5
+        facts = [side_facts(side, self._options.base) for side in sides]
+        if max(map(cells, facts)) > room and sides[0].run.torch == sides[1].run.torch:
+            facts = [side_facts(side, self._options.base, with_torch=False) for side in sides]
+        for letter, name, said in zip("AB", self._names, facts, strict=True):
             shown = cut_middle(printable(name), width)
             padding = " " * (width - cells(shown) + 2)
-            facts = side_facts(side, self._options.base)
-            self._add(((f"{letter}  ", "role"), (shown, "heading"), (padding + facts, "note")))
+            first, rest = _broken(said, room)
+            self._add(((f"{letter}  ", "role"), (shown, "heading"), (padding + first, "note")))
+            if rest:
+                self._add(((" " * (width + 5) + rest, "note"),))
 
     def _write_throughout(self) -> None:
         items = self._comparison.throughout
@@ -212,8 +218,10 @@ class _Writer:
     def _write_details(self, rows: Sequence[Detail]) -> None:
         role_width = min(max(cells(row.role) for row in rows), _WIDEST_ROLE) + 2
         left = self._options.columns - 2 - role_width
-        marks = max((cells(mark) for row in rows for mark in row.marks), default=0)
-        column = max((left - min(marks, left // 3)) // 2 - 2, 16)
+        # What is too long to stand beside the columns stands beneath them, and takes no room there.
+        marks = (cells(", ".join(row.marks)) for row in rows if row.marks)
+        beside = max((width for width in marks if width <= left // 3), default=0)
+        column = max((left - beside) // 2 - 2, 16)
         widest = max(
             (cells(row.text(is_a, column)) for row in rows for is_a in (True, False)), default=0
         )
@@ -305,6 +313,16 @@ class _Writer:
 
 def _padded(text: str, width: int) -> str:
     return text + " " * max(width - cells(text), 0)
+
+
+def _broken(facts: str, room: int) -> tuple[str, str]:
+    """As many facts as there is room for, and the rest."""
+    end = len(facts)
+    while end > 0 and cells(facts[:end]) > room:
+        end = facts.rfind(SEPARATOR, 0, end)
+    if end <= 0:
+        return facts, ""
+    return facts[:end], facts[end:].removeprefix(SEPARATOR)
 
 
 def _gap(right: Iterable[Span]) -> list[Span]:

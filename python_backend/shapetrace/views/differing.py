@@ -140,9 +140,11 @@ def apart_text(apart: Apart) -> str:
     """``3.1e-02 apart in mean (tolerated: 1e-05)``."""
     if apart.where in ("nan", "infinite"):
         return f"another number of {'NaNs' if apart.where == 'nan' else 'infinities'}"
+    call = "" if apart.first == 1 else f" from call {_range(apart)} on"
+    if apart.where == "checksum":  # of which nobody wants to know how far it is apart
+        return f"other whole numbers{call}"
     if math.isinf(apart.relative):
         return f"another {apart.where}"
-    call = "" if apart.first == 1 else f" from call {_range(apart)} on"
     tolerated = f"tolerated: {apart.tolerance:.1g}" if apart.tolerance else "exact"
     return f"{apart.relative:.2g} apart in {apart.where}{call} ({tolerated})"
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from shapetrace.events import codec
-from tests.python.e2e.cli.programs import Outcome, shapetrace
+from tests.python.e2e.cli.programs import Outcome, environment, shapetrace
 from tests.python.unit.comparing.worlds import Call, random_world
 
 pytestmark = pytest.mark.e2e
@@ -87,3 +89,16 @@ def test_trouble_is_said_in_one_line(folder: Path, arguments: tuple[str, ...], r
     assert (outcome.code, outcome.stdout) == (2, "")
     (line,) = outcome.stderr.splitlines()
     assert line.startswith(f"shapetrace: {reason}")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+def test_what_cannot_be_printed_is_trouble_and_no_difference(folder: Path) -> None:
+    command = [sys.executable, "-m", "shapetrace", "diff", "good.json", "bad.json"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command, cwd=folder, env=environment(), stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("shapetrace: cannot write to stdout: ")
+    assert line.endswith("; write it to a file with -o")

@@ -141,6 +141,31 @@ def test_runs_of_other_lengths_are_compared_as_far_as_both_go() -> None:
     ]
 
 
+def test_a_run_that_never_began_is_not_taken_for_one_that_was_cut() -> None:
+    a = of(Call("relu")).trace()
+    nothing = World([], passes=0).trace()
+    assert kinds(compare(a, nothing)) == ["only"]
+    assert kinds(compare(nothing, a)) == ["only"]
+    neither = compare(nothing, nothing)
+    assert not neither.differ
+    assert neither.notes[0] == "neither has any calls: nothing was compared"
+
+
+@pytest.mark.parametrize("what", ["label", "detail", "message"])
+def test_where_objects_are_in_memory_does_not_count(what: str) -> None:
+    texts = ("<function gelu at 0x7f9e519ad3a0>", "<function gelu at 0x7ff687bad3a0>")
+    traces = []
+    for text in (*texts, texts[1].replace("gelu", "silu")):
+        label, detail = (text if what == key else "" for key in ("label", "detail"))
+        act = Call("act", class_name="Act", detail=detail, inside=[Call("relu", label=label)])
+        trace = of(act).trace()
+        if what == "message":
+            trace = edited(trace, "relu", error=ErrorInfo("TypeError", text), outputs=())
+        traces.append(trace)
+    assert not compare(traces[0], traces[1]).differ
+    assert compare(traces[0], traces[2]).differ
+
+
 def test_counts_that_the_module_around_explains_are_told_of_it_alone() -> None:
     a = of(Call("block", class_name="Block", inside=[Call("relu"), Call("linear")]))
     b = a.copy()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 
 import pytest
 
 from shapetrace.comparing.compare import compare
-from shapetrace.comparing.model import Comparison
+from shapetrace.comparing.model import Apart, Comparison
 from shapetrace.events.fingerprint import CallFingerprints, Fingerprint
 from shapetrace.events.model import ErrorInfo, Op, Tensor, Trace
 from shapetrace.views.comparisons import COMPARISON_VIEWS, render_comparison
-from shapetrace.views.differing import changed_text
+from shapetrace.views.differing import apart_text, changed_text
 from shapetrace.views.options import ViewOptions
 from shapetrace.views.styled import cells
 from tests.python.unit.views.builder import FOLDER, Recording, f32
@@ -216,3 +217,31 @@ def test_every_view_says_something_of_every_comparison(name: str) -> None:
 )
 def test_only_the_arguments_that_differ_are_named(a: str, b: str, text: str) -> None:
     assert changed_text(a, b) == text
+
+
+def test_the_runs_are_told_without_cutting_a_fact() -> None:
+    good = attention_trace()
+    long = dataclasses.replace(good.run, argv=("/home/ada/project/" + "long_name_" * 4 + ".py",))
+    comparison = compare(good, dataclasses.replace(good, run=long))
+    options = ViewOptions(width=80, base=FOLDER)
+    lines = render_comparison(comparison, "text", NAMES, options).split("\n\n")[0].splitlines()
+    assert max(map(cells, lines)) <= 80
+    assert all("…" not in line for line in lines)
+    assert sum(line.endswith(" ops") for line in lines) == 2
+
+
+def test_a_long_word_on_values_leaves_the_columns_their_room() -> None:
+    label = "kaiming_uniform_(a=2.23606797749979)"
+    named: dict[str, dict[str, object]] = {"transpose": {"label": label}}
+    good = changed(attention_trace(), **named)
+    begin = next(op.id for op in good.ops if op.label == label)
+    comparison = compare(good, with_other_values(good, begin))
+    text = render_comparison(comparison, "text", NAMES, ViewOptions(width=80, base=FOLDER))
+    call = next(line for line in text.splitlines() if line.startswith("  call "))
+    assert call.count("kaiming_uniform_(a=2.236") == 2
+
+
+@pytest.mark.parametrize("relative", [0.17, math.inf])
+def test_checksums_are_not_said_to_be_apart(relative: float) -> None:
+    apart = Apart(math.inf, relative, 0.0, "checksum", 2, 2, True)
+    assert apart_text(apart) == "other whole numbers from call 2 on"
