@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from shapetrace.comparing.matching import Row
 from shapetrace.comparing.model import Event
 from shapetrace.comparing.sites import Site
 from shapetrace.events.model import Container, ModuleCall, Tensor
+
+_Line: TypeAlias = tuple[str | None, int | None]
 
 
 @dataclass(slots=True)
@@ -45,6 +48,7 @@ def loops_of(rows: Sequence[Row], parent: Event | None, around: Loop | None) -> 
     outer = 1 if parent is None else parent.count or 1
     sites = [row.a or row.b for row in rows]
     counts = [_calls(site, outer) for site in sites]
+    last = {_line(site): at for at, site in enumerate(sites) if counts[at] > outer}
     found: list[Loop | None] = []
     position = 0
     while position < len(rows):
@@ -53,7 +57,7 @@ def loops_of(rows: Sequence[Row], parent: Event | None, around: Loop | None) -> 
             found.append(around)
             position += 1
             continue
-        after = _end_of_loop(sites, counts, position, outer)
+        after = _end_of_loop(sites, counts, position, outer, last)
         ends = [row.a.bounds[0] for row in rows[position:after] if row.a is not None]
         end = max(ends, default=0.0) - 0.5
         found += [Loop(end, count, around)] * (after - position)
@@ -71,9 +75,13 @@ def _calls(site: Site | None, outer: int) -> int:
 
 
 def _end_of_loop(
-    sites: Sequence[Site | None], counts: Sequence[int], start: int, outer: int
+    sites: Sequence[Site | None],
+    counts: Sequence[int],
+    start: int,
+    outer: int,
+    last: Mapping[_Line, int],
 ) -> int:
-    """Where the loop ends that begins at a row."""
+    """Where the loop ends that begins at a row; ``last`` is where each line is last repeated."""
     count = counts[start]
     end = start
     seen: dict[str, bool] = {}
@@ -85,7 +93,6 @@ def _end_of_loop(
         end += 1
     if not any(_is_module(site) for site in sites[start:end]):
         return end
-    last = {_line(site): at for at, site in enumerate(sites) if counts[at] > outer}
     at = end
     while at < len(sites):
         calls = counts[at]
@@ -129,5 +136,5 @@ def _is_module(site: Site | None) -> bool:
     return site is not None and isinstance(site.event, ModuleCall)
 
 
-def _line(site: Site | None) -> tuple[str | None, int | None]:
+def _line(site: Site | None) -> _Line:
     return (None, None) if site is None else (site.event.file, site.event.line)
