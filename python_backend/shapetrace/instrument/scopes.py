@@ -28,6 +28,11 @@ _MAY_CHANGE: Final = (
 )
 """What may run code that changes an object in place."""
 
+_ASKING: Final = frozenset(
+    {"callable", "getattr", "hasattr", "id", "isinstance", "issubclass", "len", "type"}
+)
+"""Functions that only ask what a value is, unless somebody has given their names to others."""
+
 _DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -162,20 +167,26 @@ def may_change(*nodes: ast.AST | None) -> bool:
     """Whether expressions, or a statement without statements in it, may change an object."""
     for node in nodes:
         for each in _own([node] if node else []):
-            if isinstance(each, _MAY_CHANGE) and not _only_asks_which(each):
+            if isinstance(each, _MAY_CHANGE) and not _only_asks(each):
                 return True
             if isinstance(each, ast.Attribute) and not isinstance(each.ctx, ast.Load):
                 return True
     return False
 
 
-def _only_asks_which(node: ast.AST) -> bool:
-    """Whether it is one of ``is`` and ``is not``, or ``not`` of these, which run nobody's code."""
+def _only_asks(node: ast.AST) -> bool:
+    """Whether it only asks what a value is, besides what is in it.
+
+    As reading an attribute does, that may run code of the value's class; what that changed is seen
+    later.
+    """
     match node:
         case ast.Compare(ops=ops):
             return all(isinstance(each, ast.Is | ast.IsNot) for each in ops)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return _only_asks_which(operand)
+        case ast.UnaryOp(op=ast.Not()):
+            return True
+        case ast.Call(func=ast.Name(id=name)):
+            return name in _ASKING
     return False
 
 
