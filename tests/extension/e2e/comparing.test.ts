@@ -144,7 +144,8 @@ inEditors("Compared traces", {}, (test) => {
 });
 
 inEditors("Compared traces in a folder that is not trusted", { trust: false }, (test) => {
-  test("are not compared", { files: FILES }, async ({ workbench }) => {
+  const settings = { "security.workspace.trust.startupPrompt": "never" };
+  test("are not compared", { files: FILES, settings }, async ({ workbench }) => {
     await workbench.run(COMPARE);
     await workbench.notification("this folder is not trusted");
   });
