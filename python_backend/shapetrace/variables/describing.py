@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import UserDict, UserList, deque
 from functools import lru_cache, partial
 from types import MappingProxyType, SimpleNamespace
@@ -94,21 +95,21 @@ _HOLDERS: Final = (
     *(MappingProxyType, SimpleNamespace),
     *map(type, ({}.keys(), {}.values(), {}.items())),
 )
-_kinds: dict[int, tuple[type, bool]] = {}
-"""Which classes are containers, by number; a class is kept, so that its number stays its own."""
+_kinds: dict[int, tuple[weakref.ref[type], bool]] = {}
+"""Which classes are containers, by number. A class is not kept: all of its module would be."""
 
 
 def _holds(kind: type) -> bool:
     """Whether what is in an object of this class may be all there is to it."""
     known = _kinds.get(id(kind))
-    if known is None:
+    if known is None or known[0]() is not kind:
         classes = classes_of(kind)
         # By identity: a metaclass may have a hash and an equality of its own.
         holds = any(each is holder for each in classes for holder in _HOLDERS)
         holds = holds or kind.__name__ == "Namespace" or bool(dataclass_fields(classes))
         if len(_kinds) >= _MOST_KNOWN:
             _kinds.clear()
-        known = _kinds[id(kind)] = (kind, holds)
+        known = _kinds[id(kind)] = (weakref.ref(kind), holds)
     return known[1]
 
 

@@ -150,10 +150,10 @@ def test_what_cannot_be_watched(words: str, said: str, tmp_path: Path) -> None:
 
 
 def test_installed_packages_are_watched_where_that_is_asked_for(tmp_path: Path) -> None:
-    source = "import textwrap\ntextwrap.dedent('  a')\n"
-    assert "nothing that was loaded assigns 'margin'" in watch(tmp_path, source, "margin").stderr
-    outcome = watch(tmp_path, source, "margin", "--watch-in", "textwrap,json")
-    assert any("┌── dedent  textwrap.py" in line for line in history(outcome))
+    source = "import colorsys\ncolorsys.rgb_to_hsv(0.1, 0.2, 0.3)\n"
+    assert "nothing that was loaded assigns 'maxc'" in watch(tmp_path, source, "maxc").stderr
+    outcome = watch(tmp_path, source, "maxc", "--watch-in", "colorsys,json")
+    assert any("┌── rgb_to_hsv  colorsys.py" in line for line in history(outcome))
 
 
 def test_the_tree_follows_where_it_is_asked_for(tmp_path: Path) -> None:

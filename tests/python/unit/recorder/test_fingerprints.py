@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +28,9 @@ from shapetrace.recorder.values import fingerprints as all_fingerprints
 from shapetrace.recorder.values.keeping import FEWEST_CALLS, MOST_CALLS
 from shapetrace.recorder.values.looking_state import is_on_its_way
 from tests.support.recorder import Harmless, faults_of, trace_of
+
+BACKEND = Path(__file__).parents[4] / "python_backend"
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(BACKEND)}
 
 
 class Block(nn.Module):
@@ -386,6 +390,7 @@ os.waitpid(child, 0)
         text=True,
         check=True,
         timeout=120,
+        env=ENVIRONMENT,
     )
     verdicts = ["equal", "close", "equal", "close", "equal", "equal"]
     assert done.stdout == f"{verdicts} True\n", done.stderr
@@ -468,7 +473,11 @@ print([name for name in sys.modules if name.startswith("shapetrace.recorder.valu
 """
     path = tmp_path / "trace.json"
     done = subprocess.run(
-        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=ENVIRONMENT,
     )
     assert done.stdout == "[]\n"
     assert "fingerprint" not in path.read_text("utf-8")
