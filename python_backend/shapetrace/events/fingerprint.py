@@ -33,7 +33,6 @@ with nothing.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
@@ -247,10 +246,12 @@ def _size(a: Fingerprint, b: Fingerprint) -> float:
 
     Not the root mean square alone: a mask of huge numbers would hide all others.
     """
+    from statistics import median  # Large, and only who compares values needs it.
+
     overall = max(a.root_mean_square or 0.0, b.root_mean_square or 0.0)
     sampled = [abs(float(sample)) for sample in (*a.samples, *b.samples)]
     ordinary = [sample for sample in sampled if 0 < sample < math.inf]
-    return min(overall, 4 * statistics.median(ordinary)) if ordinary else overall
+    return min(overall, 4 * median(ordinary)) if ordinary else overall
 
 
 def _worst(parts: Iterator[_Part], size: float, allowed: float) -> tuple[float, float, str]:

@@ -23,7 +23,6 @@ from shapetrace.server.capture_messages import (
 )
 from shapetrace.server.capturing import Capturing
 from shapetrace.server.compare_messages import COMPARE, read_compare
-from shapetrace.server.comparisons import compare_for_editor
 from shapetrace.server.documents import Documents
 from shapetrace.server.export import export
 from shapetrace.server.features.code_lens import code_lenses
@@ -183,6 +182,9 @@ class App:
 
     async def compare(self, params: object) -> dict[str, Any]:
         """Compare two traces, beside what else is asked."""
+        # Whoever compares nothing is not to wait for it when the server starts.
+        from shapetrace.server.comparisons import compare_for_editor
+
         given = read_compare(params)
         wanted = None in (given.a, given.b)
         recorded = next(iter(self.store.traces(None)), None) if wanted else None
