@@ -36,7 +36,7 @@ from shapetrace.server.navigation import Navigation
 from shapetrace.server.options import Options, read_options
 from shapetrace.server.parameters import MessageError
 from shapetrace.server.ranges import SourceRange
-from shapetrace.server.refresh import Throttle
+from shapetrace.server.refresh import Reminder, Throttle
 from shapetrace.server.scopes import Scopes
 from shapetrace.server.sessions import Sessions
 from shapetrace.server.store import TraceStore
@@ -53,6 +53,12 @@ from shapetrace.server.watching import Watching
 
 HINT_INTERVAL = 0.1
 """Seconds between two requests to ask for hints anew."""
+
+ANSWER_WINDOW = 5.0
+"""Seconds in which the editor has surely taken in the hints that it was given."""
+
+REMINDER_PAUSE = 1.0
+"""Seconds after which it is asked once more, where it may not have heard."""
 
 LENS_INTERVAL = 0.5
 """The same for code lenses, which tell how often something ran and so change all the time."""
@@ -81,7 +87,8 @@ class App:
         self._server = server
         self._listener: Listener | None = None
         self._capabilities = types.WorkspaceClientCapabilities()
-        self._hints = Throttle(self._refresh_hints, HINT_INTERVAL)
+        self._reminder = Reminder(self._refresh_hints, ANSWER_WINDOW, REMINDER_PAUSE)
+        self._hints = Throttle(self._reminder.call, HINT_INTERVAL)
         self._lenses = Throttle(self._refresh_lenses, LENS_INTERVAL)
         self._tasks: set[asyncio.Task[None]] = set()
         self.scopes = Scopes(self.store)
@@ -127,6 +134,7 @@ class App:
     async def stop(self) -> None:
         """Close what is open."""
         self._hints.cancel()
+        self._reminder.cancel()
         self._lenses.cancel()
         self._tree.cancel()
         for task in self._tasks:
@@ -236,6 +244,7 @@ class App:
 
     def inlay_hints(self, params: types.InlayHintParams) -> list[types.InlayHint]:
         """The hints on the lines asked for."""
+        self._reminder.answered()
         view = self.view(params.text_document.uri) if self.are_hints_visible else None
         if view is None:
             return []

@@ -1,4 +1,4 @@
-"""Asking the editor to ask again: at once, but not too often."""
+"""Asking the editor to ask again: at once, not too often, and so that it hears."""
 
 from __future__ import annotations
 
@@ -41,4 +41,42 @@ class Throttle:
     def _fire(self) -> None:
         self._waiting = None
         self._last = asyncio.get_running_loop().time()
+        self._call()
+
+
+class Reminder:
+    """Calls a function, and once more where the first call may not have been heard.
+
+    While VS Code 1.139 waits for the hints that it asked for, it does not listen whether these have
+    become others. What it was answered just before would be shown for as long as nothing else
+    happens.
+    """
+
+    def __init__(self, call: Callable[[], None], window: float, pause: float) -> None:
+        self._call = call
+        self._window = window
+        self._pause = pause
+        self._answered = float("-inf")
+        self._waiting: asyncio.TimerHandle | None = None
+
+    def answered(self) -> None:
+        """The editor was answered, and may not have taken that in yet."""
+        self._answered = asyncio.get_running_loop().time()
+
+    def call(self) -> None:
+        """Call the function now, and once more later if it was answered a short while ago."""
+        self.cancel()
+        loop = asyncio.get_running_loop()
+        if loop.time() - self._answered < self._window:
+            self._waiting = loop.call_later(self._pause, self._remind)
+        self._call()
+
+    def cancel(self) -> None:
+        """Forget to call once more."""
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _remind(self) -> None:
+        self._waiting = None
         self._call()

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 
-from shapetrace.server.refresh import Throttle
+from shapetrace.server.refresh import Reminder, Throttle
 
 
 def run(scenario: Callable[[Throttle, list[float]], object], interval: float) -> list[float]:
@@ -88,3 +88,56 @@ def test_what_somebody_waits_for_does_not_wait() -> None:
         await until(lambda: len(times) == 2)
 
     assert len(run(scenario, 3600.0)) == 2
+
+
+def reminded(scenario: Callable[[Reminder, list[float]], Coroutine[None, None, None]]) -> int:
+    """How many calls a scenario leads to."""
+    times: list[float] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        await scenario(Reminder(lambda: times.append(loop.time()), 3600.0, 0.01), times)
+
+    asyncio.run(main())
+    return len(times)
+
+
+def test_who_was_answered_just_before_is_told_once_more() -> None:
+    async def scenario(reminder: Reminder, times: list[float]) -> None:
+        reminder.answered()
+        reminder.call()
+        assert len(times) == 1
+        await until(lambda: len(times) == 2)
+        assert times[1] - times[0] >= 0.009
+        # An answer to that leads to no other.
+        reminder.answered()
+        loop = asyncio.get_running_loop()
+        later = loop.time() + 0.05
+        await until(lambda: loop.time() > later)
+
+    assert reminded(scenario) == 2
+
+
+def test_whoever_asked_for_nothing_is_told_once() -> None:
+    async def scenario(reminder: Reminder, times: list[float]) -> None:
+        reminder.call()
+        loop = asyncio.get_running_loop()
+        later = loop.time() + 0.05
+        await until(lambda: loop.time() > later)
+
+    assert reminded(scenario) == 1
+
+
+def test_of_several_calls_only_the_last_is_followed_by_another() -> None:
+    async def scenario(reminder: Reminder, times: list[float]) -> None:
+        reminder.answered()
+        for _ in range(5):
+            reminder.call()
+        await until(lambda: len(times) == 6)
+        reminder.call()
+        reminder.cancel()
+        loop = asyncio.get_running_loop()
+        later = loop.time() + 0.05
+        await until(lambda: loop.time() > later)
+
+    assert reminded(scenario) == 7
