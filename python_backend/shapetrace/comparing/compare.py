@@ -205,6 +205,7 @@ def _side(trace: Trace) -> Side:
         ops=sum(op.count for op in trace.ops if op.level == "torch"),
         kernels=sum(op.count for op in trace.ops if op.level != "torch"),
         fingerprinted=any(op.fingerprints for op in trace.ops),
+        unseen=tuple(sorted({each.reason for each in trace.coverage})),
     )
 
 

@@ -116,6 +116,8 @@ class Side:
     kernels: int
     fingerprinted: bool
     """Whether something is known of its values."""
+    unseen: tuple[str, ...] = ()
+    """What ran in it and was not looked at, as compiled code."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from shapetrace.events.loading import load_calls
 from shapetrace.events.model import ModuleCall, Trace
 from shapetrace.server.compare_messages import Compare, Compared, ComparedCall, ComparedPlace
 from shapetrace.views.differences import heading_text, summary_text, throughout_text
-from shapetrace.views.differing import KIND_WORDS, call_text, event_of, short_text
+from shapetrace.views.differing import KIND_WORDS, call_text, event_of, notes_of, short_text
 from shapetrace.views.side_by_side import side_by_side
 from shapetrace.views.source import read_source
 
@@ -50,7 +50,7 @@ def _summary(comparison: Comparison) -> str:
         what, places = throughout_text(item)
         parts.append(f"Throughout: {what} ({places}).")
     parts += summary_text(comparison) if comparison.differ else ["The runs are alike."]
-    parts += [f"Note: {note}." for note in comparison.notes]
+    parts += [f"Note: {note}." for note in notes_of(comparison)]
     return " ".join(parts)
 
 

@@ -37,6 +37,7 @@ from shapetrace.views.differing import (
     call_text,
     details,
     event_of,
+    notes_of,
     place,
     short_text,
     side_text,
@@ -307,7 +308,7 @@ class _Writer:
         self._add((("  " + " " * _KIND_WIDTH, None), (tail[0].strip(), "shape"), *_gap(right)))
 
     def _write_notes(self) -> None:
-        for note in self._comparison.notes:
+        for note in notes_of(self._comparison):
             self._add(((f"Note: {note}.", "note"),))
 
 

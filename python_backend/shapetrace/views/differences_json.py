@@ -19,7 +19,7 @@ from shapetrace.comparing.model import (
 )
 from shapetrace.events.model import ModuleCall, Value
 from shapetrace.events.schema import record_of
-from shapetrace.views.differing import where_text
+from shapetrace.views.differing import notes_of, where_text
 from shapetrace.views.options import ViewOptions
 from shapetrace.views.styled import StyledText, unstyled
 
@@ -55,7 +55,7 @@ def encode_comparison(comparison: Comparison, names: tuple[str, str]) -> dict[st
         "alike": comparison.alike,
         "counts": dict(kinds),
         "throughout": [_throughout(item) for item in comparison.throughout],
-        "notes": list(comparison.notes),
+        "notes": notes_of(comparison),
         "first": None if first is None else positions[id(first)],
         "largest": [positions[id(item)] for item in largest(comparison, _MOST_LARGEST)],
         "differences": [_difference(item) for item in comparison.differences],
@@ -75,6 +75,7 @@ def _side(side: Side, name: str) -> dict[str, Any]:
         "ops": side.ops,
         "kernels": side.kernels,
         "fingerprinted": side.fingerprinted,
+        "unseen": list(side.unseen),
     }
 
 

@@ -26,6 +26,7 @@ from shapetrace.views.differing import (
     call_text,
     details,
     event_of,
+    notes_of,
     place,
     short_text,
     source_line,
@@ -58,7 +59,7 @@ def _lines(comparison: Comparison, names: tuple[str, str], options: ViewOptions)
         yield f"- {letter}: {plain(side_facts(side, options.base))}"
     yield ""
     yield from summary_text(comparison)
-    yield from (f"Note: {note}." for note in comparison.notes)
+    yield from (f"Note: {note}." for note in notes_of(comparison))
     if comparison.throughout:
         yield "\n## Throughout\n"
         for item in comparison.throughout:

@@ -6,10 +6,19 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shapetrace.comparing.model import Apart, Aspect, Difference, Event, Kind, extent
+from shapetrace.comparing.model import (
+    Apart,
+    Aspect,
+    Comparison,
+    Difference,
+    Event,
+    Kind,
+    extent,
+)
 from shapetrace.events.model import Frame, ModuleCall, Op, Other, Tensor, Value
 from shapetrace.views.calls import error_text, module_title
 from shapetrace.views.places import place_text
+from shapetrace.views.remedies import REMEDIES
 from shapetrace.views.shapes import result_value, value_text
 from shapetrace.views.statements import Sources
 from shapetrace.views.styled import printable
@@ -30,6 +39,20 @@ KIND_WORDS: dict[Kind, str] = {
     "order": "order",
     "name": "name",
 }
+
+
+def notes_of(comparison: Comparison) -> list[str]:
+    """What was not compared, and what only one of the runs was not looked into for."""
+    notes = [*comparison.notes]
+    for letter, side, other in (
+        ("A", comparison.a, comparison.b),
+        ("B", comparison.b, comparison.a),
+    ):
+        for reason in side.unseen:
+            if reason not in other.unseen:
+                notes.append(f"only {letter} has what was not looked into: {reason}")
+                notes += [REMEDIES[reason]] if reason in REMEDIES else []
+    return notes
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,10 @@ from shapetrace.comparing.compare import compare
 from shapetrace.comparing.model import KINDS, Comparison
 from shapetrace.events import codec
 from shapetrace.events.loading import Sharing, load_calls, load_pair
-from shapetrace.events.model import DimensionRange, ErrorInfo, Op, Tensor, Trace
+from shapetrace.events.model import Coverage, DimensionRange, ErrorInfo, Op, Tensor, Trace
+from shapetrace.views.comparisons import render_comparison
+from shapetrace.views.differing import notes_of
+from shapetrace.views.options import ViewOptions
 from tests.python.unit.comparing.worlds import Call, World, random_world
 
 
@@ -209,6 +212,29 @@ def test_values_are_only_compared_where_both_have_them() -> None:
     assert comparison.notes == (
         "values are not compared: record one of them with --fingerprint for that",
     )
+
+
+def test_what_was_not_looked_into_in_one_of_them_is_said() -> None:
+    plain = of(Call("linear")).trace()
+    compiled = dataclasses.replace(
+        plain,
+        coverage=(
+            Coverage("torch.compile region", "a compiled function", 3),
+            Coverage("torch.compile region", "another", 1),
+        ),
+    )
+    for a, b, who in ((plain, compiled, "B"), (compiled, plain, "A")):
+        comparison = compare(a, b)
+        assert not comparison.differ
+        assert notes_of(comparison)[-2:] == [
+            f"only {who} has what was not looked into: torch.compile region",
+            "to see inside, run with TORCH_COMPILE_DISABLE=1",
+        ]
+        for view in ("text", "markdown", "json"):
+            text = render_comparison(comparison, view, ("a.json", "b.json"), ViewOptions())
+            assert "TORCH_COMPILE_DISABLE=1" in text
+    both = compare(compiled, compiled)
+    assert notes_of(both) == list(both.notes)
 
 
 def test_rounding_that_grows_is_rounding_and_a_step_is_not() -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from shapetrace.comparing.compare import compare
 from shapetrace.events.fingerprint import CallFingerprints, Fingerprint
-from shapetrace.events.model import Frame, ModuleCall, Op, Run, Tensor, Trace
+from shapetrace.events.model import Frame, ModuleCall, Op, Tensor, Trace
+from tests.support.runs import made_run
 
 ROUNDS = 6
 MODEL, LINEAR, STATE, GRAD, ADD, REPORT = 1, 2, 3, 4, 5, 6
@@ -90,19 +91,8 @@ def training(
         op(ADD, "add_", steps, since.get(ADD), f"add_({epsilon})"),
         op(REPORT, "mean", 1, since.get(REPORT)),
     )
-    run = Run(
-        argv=("train.py",),
-        python="3.11.7",
-        torch="2.13.0",
-        pid=1,
-        rank=None,
-        world_size=None,
-        started="2026-01-01T00:00:00Z",
-        files={},
-        passes=ROUNDS,
-    )
     frames = tuple(Frame(at, "/home/ada/train.py", line, "main") for at, line in LINES.items())
-    return Trace(run, (model,), ops, frames)
+    return Trace(made_run(passes=ROUNDS), (model,), ops, frames)
 
 
 def names(good: Trace, bad: Trace) -> list[str]:

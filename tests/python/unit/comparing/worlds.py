@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from shapetrace.events.fingerprint import CallFingerprints, Fingerprint
-from shapetrace.events.model import Frame, ModuleCall, Op, Run, Tensor, Trace
+from shapetrace.events.model import Frame, ModuleCall, Op, Tensor, Trace
+from tests.support.runs import made_run
 
 NAMES = ("relu", "linear", "add", "softmax", "view", "transpose", "matmul")
 SIZES = ((2, 16), (2, 16, 64), (4, 8))
@@ -101,17 +102,7 @@ class _Writer:
 
     def trace(self) -> Trace:
         self._write(self._world.calls, None, "", "main", ())
-        run = Run(
-            argv=(self._path,),
-            python="3.11.7",
-            torch="2.13.0",
-            pid=1,
-            rank=None,
-            world_size=None,
-            started="2026-01-01T00:00:00Z",
-            files={self._path: self._digest},
-            passes=self._world.passes,
-        )
+        run = made_run((self._path,), {self._path: self._digest}, self._world.passes)
         frames = tuple(self._frames.values())
         return Trace(run, tuple(self._modules), tuple(self._ops), frames)
 

@@ -15,11 +15,11 @@ from shapetrace.events.model import (
     Frame,
     ModuleCall,
     Op,
-    Run,
     Tensor,
     Trace,
     Value,
 )
+from tests.support.runs import made_run
 
 FOLDER = "/home/ada/project"
 
@@ -57,19 +57,8 @@ class Recording:
         files = {
             path: hashlib.sha256(text.encode()).hexdigest() for path, text in self._sources.items()
         }
-        run = Run(
-            argv=self._argv,
-            python="3.11.7",
-            torch="2.13.0",
-            pid=1,
-            rank=None,
-            world_size=None,
-            started="2026-01-01T00:00:00Z",
-            files=files,
-            passes=self._passes,
-        )
         return Trace(
-            run=run,
+            run=made_run(self._argv, files, self._passes),
             modules=tuple(self._modules),
             ops=tuple(self._ops),
             frames=tuple(self._frames),
