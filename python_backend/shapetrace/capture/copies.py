@@ -150,12 +150,15 @@ def _as_tuple(kind: type, parts: list[Any]) -> tuple[Any, ...]:
     return tuple(parts)
 
 
+_name_of_class: Final[Any] = type.__dict__["__qualname__"].__get__
+
+
 def text_of(value: object) -> str:
     """A few words for what is not copied; none of its own code runs."""
-    if isinstance(value, type):
-        return f"<class {value.__qualname__}>"
+    if issubclass(type(value), type):  # not isinstance, which asks the value for its class
+        return f"<class {_name_of_class(value)}>"
     if type(value) in _FUNCTIONS:
-        return f"<function {value.__qualname__}>"  # type: ignore[attr-defined]
+        return f"<function {value.__qualname__}>"  # type: ignore[attr-defined]  # all of them have one
     return f"<{type(value).__name__}>"
 
 

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import shapetrace
-from shapetrace.capture.copies import CannotCopyError, copied
+from shapetrace.capture.copies import CannotCopyError, copied, text_of
 
 
 class Color(enum.Enum):
@@ -251,3 +251,17 @@ def test_gradients_are_as_without_a_copy() -> None:
     y.sum().backward()
     assert x.grad is not None
     assert x.grad.tolist() == [2, 2, 2]
+
+
+def test_naming_what_is_not_copied_asks_nothing_of_it() -> None:
+    asked: list[str] = []
+
+    class Asked:
+        def __getattribute__(self, name: str) -> object:
+            asked.append(name)
+            return type
+
+    assert text_of(Asked()) == "<Asked>"
+    assert text_of(Asked).endswith("<locals>.Asked>")
+    assert text_of(len) == "<function len>"
+    assert asked == []
