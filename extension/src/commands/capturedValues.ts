@@ -8,7 +8,7 @@ interface Choice extends QuickPickItem {
 
 /** Shows what is captured; what is not ticked any more is captured no longer. */
 export async function capturedValues({ captures, messages }: Context): Promise<void> {
-  const { paths } = captures;
+  const paths = captures.wanted;
   if (paths.length === 0) {
     void messages.info(
       "No values are captured. Put the cursor on a variable or module, and run Capture Values.",
@@ -24,6 +24,6 @@ export async function capturedValues({ captures, messages }: Context): Promise<v
   if (kept !== undefined) {
     // Others may have been added meanwhile.
     const dropped = new Set(paths.filter((path) => !kept.some((each) => each.path === path)));
-    await captures.set(captures.paths.filter((path) => !dropped.has(path)));
+    await captures.set(captures.wanted.filter((path) => !dropped.has(path)));
   }
 }

@@ -13,15 +13,15 @@ export async function stopWatching(context: Context, argument?: unknown): Promis
   const { watches, messages } = context;
   const item = elementOf(argument)?.item;
   const name = item?.kind === "watch" ? item.label : await atCursor(context);
-  if (name !== undefined && watches.names.includes(name)) {
+  if (name !== undefined && watches.wanted.includes(name)) {
     await watches.remove(name);
     return;
   }
-  if (watches.names.length === 0) {
+  if (watches.wanted.length === 0) {
     void messages.info("No variables are watched. Put the cursor on one, and run Watch Variable.");
     return;
   }
-  const choices = watches.names.map((label): Choice => ({ label, picked: true }));
+  const choices = watches.wanted.map((label): Choice => ({ label, picked: true }));
   const kept = await window.showQuickPick(choices, {
     canPickMany: true,
     title: "Watched Variables",
@@ -30,7 +30,9 @@ export async function stopWatching(context: Context, argument?: unknown): Promis
   if (kept !== undefined) {
     // Others may have been added meanwhile.
     const dropped = choices.filter((each) => !kept.some(({ label }) => label === each.label));
-    await watches.set(watches.names.filter((each) => !dropped.some(({ label }) => label === each)));
+    await watches.set(
+      watches.wanted.filter((each) => !dropped.some(({ label }) => label === each)),
+    );
   }
 }
 

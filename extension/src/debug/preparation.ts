@@ -24,8 +24,8 @@ import type { Sessions } from "./sessions";
 
 /** What the user has asked to be told of. */
 export interface Asked {
-  readonly captures: { readonly paths: readonly string[] };
-  readonly watches: { readonly names: readonly string[] };
+  readonly captures: { readonly wanted: readonly string[] };
+  readonly watches: { readonly wanted: readonly string[] };
 }
 
 export class Preparation {
@@ -74,8 +74,8 @@ export class Preparation {
       level: this.config.get("trace.level", scope),
       showsVariables: this.config.get("variables.enabled", scope),
       folder: folder?.uri.fsPath ?? "",
-      captures: this.asked.captures.paths,
-      watches: this.asked.watches.names,
+      captures: this.asked.captures.wanted,
+      watches: this.asked.watches.wanted,
     };
     session.agent = agent;
     this.log.info(`${given.name}: session ${session.id} awaits its program`);

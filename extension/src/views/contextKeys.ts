@@ -25,9 +25,9 @@ export function maintainContextKeys(context: Context): Disposable {
     set(ContextKey.hasPin, pins.current !== null);
     set(ContextKey.isFiltered, tree.filter !== "");
     set(ContextKey.isFollowingCursor, follower.isFollowing);
-    set(ContextKey.hasCaptures, captures.paths.length > 0);
+    set(ContextKey.hasCaptures, captures.wanted.length > 0);
     set(ContextKey.hasComparison, comparisons.current !== undefined);
-    set(ContextKey.hasWatches, watches.names.length > 0);
+    set(ContextKey.hasWatches, watches.wanted.length > 0);
   };
   set(ContextKey.isActive, true);
   updateSessions();

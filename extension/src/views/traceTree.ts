@@ -298,13 +298,13 @@ function itemOf(element: Loaded<TreeNode>, asked: Asked): TreeItem {
 function isAskedFor({ kind, label }: TreeNode, { captures, watches }: Asked): boolean {
   switch (kind) {
     case "captures":
-      return captures.paths.length > 0;
+      return captures.wanted.length > 0;
     case "capturePath":
-      return captures.paths.includes(label);
+      return captures.wanted.includes(label);
     case "watches":
-      return watches.names.length > 0;
+      return watches.wanted.length > 0;
     case "watch":
-      return watches.names.includes(label);
+      return watches.wanted.includes(label);
     default:
       return false;
   }
