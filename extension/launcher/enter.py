@@ -13,7 +13,7 @@ OLDEST = (3, 11)
 def enter(backend, session):
     """Start the agent; its folder is on the path only for as long as it is looked for."""
     if sys.version_info[:2] < OLDEST:
-        version = "%d.%d.%d" % sys.version_info[:3]  # noqa: UP031
+        version = ".".join(map(str, sys.version_info[:3]))
         raise RuntimeError("shapetrace: python " + version)
     if not os.path.isdir(os.path.join(backend, "shapetrace")):
         raise RuntimeError("shapetrace: elsewhere")
@@ -26,4 +26,4 @@ def enter(backend, session):
     bootstrap.enter(session)
 
 
-enter(backend, session)  # noqa: F821
+enter(backend, session)  # noqa: F821 (both are given, as said above)

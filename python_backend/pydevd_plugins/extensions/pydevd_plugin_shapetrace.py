@@ -39,7 +39,9 @@ class ShapetraceAgent(DebuggerEventHandler):
 
 
 def _say_unsupported(session):
-    python = "%d.%d.%d" % sys.version_info[:3]  # noqa: UP031 (this has to run on any Python)
+    # Any Python has to be able to read and run this.
+    python = ".".join(map(str, sys.version_info[:3]))
+    oldest = ".".join(map(str, OLDEST))
     process = {
         "pid": os.getpid(),
         "parent": 0,
@@ -60,7 +62,7 @@ def _say_unsupported(session):
     status = {
         "type": "status",
         "state": "unsupported",
-        "message": "Shapetrace needs Python %d.%d or newer; this is %s" % (*OLDEST, python),  # noqa: UP031
+        "message": "Shapetrace needs Python " + oldest + " or newer; this is " + python,
         "torch": None,
         "passes": 0,
         "calls": 0,

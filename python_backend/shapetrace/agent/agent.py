@@ -199,7 +199,7 @@ class Agent:
         # Asked for at stops, which import nothing.
         import shapetrace.recorder.evaluation
         import shapetrace.recorder.randomness
-        import shapetrace.recorder.standing  # noqa: F401
+        import shapetrace.recorder.standing  # noqa: F401 (only loaded)
         from shapetrace.recorder.joining import running_forwards
         from shapetrace.recorder.options import RecorderOptions
         from shapetrace.recorder.session import Recorder

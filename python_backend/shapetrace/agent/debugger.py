@@ -57,11 +57,11 @@ def has_breakpoint_in(files: Collection[str]) -> bool:
 def frame_numbered(number: int) -> tuple[FrameType, str | None] | None:
     """The frame of a stopped thread that has this number in the editor, and the thread's name."""
     schemas: Any = sys.modules.get("_pydevd_bundle._debug_adapter.pydevd_base_schema")
-    manager = getattr(_pydevd(), "suspended_frames_manager", None)
+    manager: Any = getattr(_pydevd(), "suspended_frames_manager", None)
     try:
         known = schemas.BaseSchema._translate_id_from_dap(number)
-        thread = manager.get_thread_id_for_variable_reference(known)  # type: ignore[union-attr]
-        frame = manager.find_frame(thread, known)  # type: ignore[union-attr]
+        thread = manager.get_thread_id_for_variable_reference(known)
+        frame = manager.find_frame(thread, known)
     except (AttributeError, KeyError, TypeError):
         return None
     return (frame, thread) if isinstance(frame, FrameType) else None

@@ -46,9 +46,10 @@ def hide_code(code: CodeType) -> bool:
 def unseen(function: Function) -> Function:
     """The same function, while which runs the debugger does not look at its thread."""
     try:
-        return _looking_away(function)  # type: ignore[no-any-return]
+        stand_in: Function = _looking_away(function)
     except Exception:
         return function
+    return stand_in
 
 
 def hide_skips() -> Callable[[], None]:
@@ -100,9 +101,15 @@ def _looking_away(function: Any) -> Any:
     return _without_events(function) if _has_events() else _as_if_tracing(function)
 
 
+def _threads() -> Any:
+    """Python's own table of threads: ``current_thread`` would make up one that it did not start."""
+    internals: Any = threading
+    return internals._active
+
+
 def _as_if_tracing(function: Any) -> Any:
     """By trace functions: pydevd counts up where it is itself at work."""
-    active: Any = threading._active  # type: ignore[attr-defined]
+    active = _threads()
 
     @wraps(function)
     def run(*args: Any, **keywords: Any) -> Any:
@@ -123,7 +130,7 @@ def _without_events(function: Any) -> Any:
     """By events: pydevd has a note for each thread on whether to heed them."""
     handlers = _event_handlers()
     make_note, here = handlers.ThreadInfo, handlers._thread_local_info
-    active: Any = threading._active  # type: ignore[attr-defined]
+    active = _threads()
 
     @wraps(function)
     def run(*args: Any, **keywords: Any) -> Any:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import torch
@@ -25,7 +26,7 @@ from shapetrace.capture.copies import ATOMS, function_modes, is_plain, swaps_ten
 from shapetrace.capture.steps import fused_steps_of
 
 _base: Final[Any] = torch._C.TensorBase
-_version_of: Final = _base._version.__get__
+_version_of: Final[Callable[[Any], int]] = _base._version.__get__
 _DEEPEST: Final = 16
 _MOST_COMPARED: Final = 1 << 22
 """So many numbers of a tensor without versions are compared at most."""
@@ -156,7 +157,7 @@ def version_of(tensor: Any) -> int | None:
     try:
         if function_modes() or type(tensor) is not torch.Tensor:
             with DisableTorchFunction():
-                return _version_of(tensor)  # type: ignore[no-any-return]
+                return _version_of(tensor)
         return tensor._version
     except RuntimeError:
         return None

@@ -156,8 +156,8 @@ def _wrapped_in(module: Module) -> Module | None:
     held = module.__dict__.get("_modules", {})
     names = ("module",) if isinstance(module, (DataParallel, DistributedDataParallel)) else ()
     for name in (*names, *_WRAPPED_AS):
-        if name in held and isinstance(held[name], Module):
-            return held[name]  # type: ignore[no-any-return]
+        if name in held and isinstance(inner := held[name], Module):
+            return inner
     return None
 
 

@@ -198,12 +198,14 @@ class _Leaf:
 
 def _taken_apart(value: Any, path: str, leaves: list[tuple[str, Any]]) -> Any:
     """The structure of a value; what is in it goes to the leaves."""
+    keys: tuple[str, ...] | None = None
+    items: Any
     if isinstance(value, dict):
         keys = tuple(map(str, value))
         items = value.values()
         kind = "dict"
     elif isinstance(value, (list, tuple)):
-        keys, items = None, value  # type: ignore[assignment]
+        items = value
         kind = type(value).__name__
     else:
         leaves.append((path, value))

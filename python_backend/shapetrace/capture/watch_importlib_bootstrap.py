@@ -60,7 +60,7 @@ def watched(original: Callable[..., Any], listeners: list[CallListener]) -> Any:
 def inherited_call(kind: type) -> Callable[..., Any]:
     """``__call__`` as a class has it from those before it, whichever that is when it is called."""
 
-    def __call__(*args: Any, **kwargs: Any) -> Any:  # noqa: N807
+    def __call__(*args: Any, **kwargs: Any) -> Any:  # noqa: N807 (a method)
         try:
             inherited: Any = super(kind, args[0])
             return inherited.__call__(*args[1:], **kwargs)

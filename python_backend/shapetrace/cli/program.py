@@ -149,6 +149,7 @@ def _leave_undecodable_to_python(source: bytes, program: Program) -> None:
         pass
     import subprocess
 
+    # Private, and how Python's own libraries start another Python with the options of this one.
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     raise SystemExit(subprocess.call([sys.executable, *flags, *program.command_line]))
 

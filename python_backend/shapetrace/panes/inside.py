@@ -152,6 +152,7 @@ def _of_object(value: Any, kind: type, classes: tuple[type, ...]) -> Held | None
     for each in (UserDict, UserList):
         data = attributes.get("data") if each in classes else None
         if type(data) in (dict, list):
+            # Of a dictionary or list there is always an answer.
             return held_by(data, type(data))._replace(kind=name)  # type: ignore[union-attr]
     fields = dataclass_fields(classes)
     if fields:

@@ -97,7 +97,8 @@ def _local_text(tensor: Any, fact: Tensor, torch: Torch) -> str:
 def has_plain_data(tensor: Any, torch: Torch) -> bool:
     """Whether torch's own kernels may have a tensor: no class of the program's is asked then."""
     handler = getattr(type(tensor), "__torch_dispatch__", None)
-    return handler is torch.tensor.__torch_dispatch__  # type: ignore[attr-defined]
+    plain: Any = torch.tensor
+    return handler is plain.__torch_dispatch__
 
 
 def storage_line(storage: Any, torch: Torch) -> str:

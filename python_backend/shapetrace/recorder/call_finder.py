@@ -97,6 +97,7 @@ class CallFinder:
         outer = frame.f_back
         if outer is not None:
             if outer.f_code is CALL_IMPL:
+                # This function of torch's is called by another one of torch's.
                 boundary = outer.f_back.f_back  # type: ignore[union-attr]
                 if (
                     boundary is not None

@@ -57,6 +57,7 @@ _HIDDEN_CODES: Final = frozenset(
         Module._wrapped_call_impl.__code__,
         *(part for part in Module._call_impl.__code__.co_consts if isinstance(part, CodeType)),
         threading.Thread.run.__code__,
+        # What is private to Python's threads is not in its types.
         threading.Thread._bootstrap.__code__,  # type: ignore[attr-defined]
         threading.Thread._bootstrap_inner.__code__,  # type: ignore[attr-defined]
     }

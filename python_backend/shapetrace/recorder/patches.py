@@ -49,11 +49,13 @@ class Patches(Running):
     def show_original_call(self, *_: Any) -> None:
         """Put the module call that we stand in for back for a while."""
         if vars(Module)["__call__"] is self.module_call:
+            # To a checker of types, a method that is put in another's place is a mistake.
             Module.__call__ = self.original_call  # type: ignore[method-assign]
 
     def hide_original_call(self, *_: Any) -> None:
         """Stand in for it again, if a recording is still running."""
         if self.recorder is not None and vars(Module)["__call__"] is self.original_call:
+            # As above.
             Module.__call__ = self.module_call  # type: ignore[method-assign]
 
     def replace(self, owner: Any, name: str, stand_in: Any) -> None:
@@ -106,6 +108,7 @@ def _install(recorder: Recorder) -> None:
     _patches.replace(
         threading.Thread,
         "_bootstrap_inner",
+        # What is private to Python's threads is not in its types.
         make_thread_main(threading.Thread._bootstrap_inner, _patches),  # type: ignore[attr-defined]
     )
     if hasattr(torch.autograd, "_engine_run_backward"):

@@ -38,7 +38,7 @@ class SymbolicSizes:
     def make_enter(self, original: Any) -> Any:
         """A stand-in for ``FakeTensorMode.__enter__``."""
 
-        def __enter__(mode: Any) -> Any:  # noqa: N807
+        def __enter__(mode: Any) -> Any:  # noqa: N807 (a method)
             if getattr(mode, "shape_env", None) is not None:
                 self._count(1)
             return original(mode)
@@ -48,7 +48,7 @@ class SymbolicSizes:
     def make_exit(self, original: Any) -> Any:
         """A stand-in for ``FakeTensorMode.__exit__``."""
 
-        def __exit__(mode: Any, *error: Any) -> Any:  # noqa: N807
+        def __exit__(mode: Any, *error: Any) -> Any:  # noqa: N807 (a method)
             if getattr(mode, "shape_env", None) is not None:
                 self._count(-1)
             return original(mode, *error)
@@ -83,7 +83,7 @@ def make_set_default_device(original: Any, running: Running) -> Any:
 def make_inference_exit(original: Any, put_back: Callable[[], None]) -> Any:
     """A stand-in for ``torch.inference_mode.__exit__`` that takes off what had to wait for it."""
 
-    def __exit__(context: Any, *error: Any) -> Any:  # noqa: N807
+    def __exit__(context: Any, *error: Any) -> Any:  # noqa: N807 (a method)
         result = original(context, *error)
         remove_left_over_modes()
         put_back()

@@ -172,6 +172,7 @@ class Listing:
         """Instructions that are reached from elsewhere than the one before them."""
         self._first_steps: Final[list[int]] = []
         """The index of each instruction's first step."""
+        # In Python since 3.11, and left out of its types.
         entries = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
         self.handlers: Final = [Handler(each.start, each.end, each.target) for each in entries]
         self.joins.update(handler.target for handler in self.handlers)

@@ -233,6 +233,7 @@ class ThreadState(CallFinder):
             kernel.count -= 1
             texts = kernel.arguments
             function = kernel.function
+            # The texts are asked for, if at all, before the loop goes on.
             moved = self._count_kernel(parent, parent.site, function, lambda: texts, inputs, output)  # noqa: B023
             self.ran[index] = (moved, inputs, output, looks)
         self.settle_kernels()

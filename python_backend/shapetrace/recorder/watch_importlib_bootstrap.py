@@ -111,15 +111,13 @@ class FunctionMode(TorchFunctionMode):
         try:
             frame = _getframe(1)
             if frame.f_code is HANDLE_TORCH_FUNCTION:
-                body = frame.f_back
-                outer = body.f_back  # type: ignore[union-attr]
-                if (
-                    body.f_code is getattr(func, "__code__", None)  # type: ignore[union-attr]
-                    and outer.f_code is not CHOOSE  # type: ignore[union-attr]
-                ):
-                    frame = outer  # type: ignore[assignment]
+                # Not None: a function of torch's asked for this, and somebody called that.
+                body: Any = frame.f_back
+                outer: Any = body.f_back
+                if body.f_code is getattr(func, "__code__", None) and outer.f_code is not CHOOSE:
+                    frame = outer
                 else:
-                    frame = api_caller(body, func)  # type: ignore[arg-type]
+                    frame = api_caller(body, func)
             activation = self.live.get(id(frame))
             if activation is None or activation.code is not frame.f_code:
                 frame, activation = self.state.find(frame, func)
@@ -165,6 +163,7 @@ class FunctionMode(TorchFunctionMode):
             variant = site.last
             if variant is None or variant.function is not function or variant.inputs != inputs:
                 variant = self.state.draft(frame, site, function, args, kwargs, inputs)
+            # No frame is to be held here during the call; the types have no room for that.
             frame = body = outer = None  # type: ignore[assignment]
         except RecursionError:
             pass  # no room to note it; the call itself will raise it
@@ -283,6 +282,7 @@ def _pass_on_quietly(state: ThreadState, function: Any, args: Any, kwargs: Any) 
             mode.quiet = outer
 
 
+# torch has no types for what makes a mode, the class and the instance.
 class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records the aten operators that run below a torch call."""
 
@@ -290,6 +290,7 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Or else torch refuses to run ``cond`` and its like."""
 
     def __init__(self, state: ThreadState) -> None:
+        # As above.
         super().__init__()  # type: ignore[no-untyped-call]
         self.state = state
         self.quiet = False
@@ -358,7 +359,7 @@ def _asked_by_us(code: CodeType) -> bool:
 def make_module_call(original: Callable[..., Any], running: Running) -> Any:
     """A stand-in for ``nn.Module.__call__`` that tells the recorder of each call."""
 
-    def __call__(module: Module, /, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
+    def __call__(module: Module, /, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 (a method)
         if is_dynamo_compiling() or compiler._is_compiling_flag:
             return original(module, *args, **kwargs)
         recorder = running.recorder

@@ -48,7 +48,7 @@ def make_engine_run(original: Any, running: Running) -> Any:
         try:
             again = None if recorder is None else recorder.modes_again()
         except Exception as fault:
-            recorder.fault(fault)  # type: ignore[union-attr]
+            recorder.fault(fault)  # type: ignore[union-attr]  # there is one: it failed
         except BaseException as error:
             clean(error)
             raise

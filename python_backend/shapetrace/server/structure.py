@@ -255,7 +255,7 @@ class Structure:
         if isinstance(node, ast.Match):
             first: ast.AST = node.cases[0].pattern
         else:
-            first = getattr(node, "body")[0]  # noqa: B009
+            first = getattr(node, "body")[0]  # noqa: B009 (whatever has a head has one)
         line, column = _beginning(first)
         end = whole.start
         for child in ast.iter_child_nodes(node):

@@ -182,6 +182,6 @@ def _whole(value: object) -> int:
 
 
 def _number(value: object) -> float | None:
-    if value is None or type(value) in (int, float):
-        return value  # type: ignore[return-value]
+    if value is None or type(value) is int or type(value) is float:
+        return value
     raise TypeError

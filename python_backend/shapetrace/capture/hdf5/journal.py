@@ -55,7 +55,7 @@ def recover(path: str) -> bool:
     journal = journal_of(path)
     _remove_unfinished(f"{journal}.new")
     try:
-        stream = open(journal, "rb")  # noqa: SIM115
+        stream = open(journal, "rb")  # noqa: SIM115 (closed below)
     except FileNotFoundError:
         return False
     with stream:

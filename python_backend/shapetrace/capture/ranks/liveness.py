@@ -86,6 +86,7 @@ def _state_and_start(pid: int) -> tuple[str, str]:
 def beside(run: Callable[[], None]) -> threading.Thread:
     """A thread of ours, begun, that a debugger neither shows nor stops."""
     thread = threading.Thread(target=run, name="shapetrace-gathering", daemon=True)
+    # What the debugger asks of threads of its own.
     thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
     thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
     thread.start()

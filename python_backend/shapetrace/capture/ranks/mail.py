@@ -86,6 +86,6 @@ def _folder_of(store: Any, prefix: str) -> str | None:
         store = store.underlying_store
     if not isinstance(store, FileStore):
         return None
-    path = os.path.abspath(store.path)  # type: ignore[attr-defined]
+    path = os.path.abspath(store.path)  # type: ignore[attr-defined]  # not in torch's types
     digest = hashlib.sha256(prefix.encode()).hexdigest()[:12]
     return f"{path}-shapetrace-{digest}-"

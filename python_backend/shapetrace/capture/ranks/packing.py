@@ -113,14 +113,14 @@ def _without(numbers: list[int], left_out: set[int], values: int) -> list[int]:
 
 
 class _Pickler(pickle.Pickler):
-    def reducer_override(self, obj: object) -> Any:
+    def reducer_override(self, obj: Any) -> Any:
         if (
             type(obj) in (torch.Tensor, torch.nn.Parameter)
-            and obj.layout == torch.strided  # type: ignore[attr-defined]
-            and not obj.is_quantized  # type: ignore[attr-defined]
-            and not obj.is_meta  # type: ignore[attr-defined]
+            and obj.layout == torch.strided
+            and not obj.is_quantized
+            and not obj.is_meta
         ):
-            tensor: torch.Tensor = obj  # type: ignore[assignment]
+            tensor: torch.Tensor = obj
             data = pickle.PickleBuffer(_bytes_of(tensor))
             return _tensor, (tensor.dtype, tuple(tensor.shape), data)
         return NotImplemented

@@ -109,7 +109,7 @@ class _Together:
         self.count = self.looked_at = self.finite = 0
         self.total = self.squares = self.weight = 0.0
         self.low, self.high = math.inf, -math.inf
-        self.others = (0, 0, 0)
+        self.others: tuple[int, ...] = (0, 0, 0)
         self.samples: list[float] = []
         self.checksum: int | None = None
         self.note: str | None = None
@@ -121,7 +121,7 @@ class _Together:
         self.count += count
         read = count if looked_at is None else looked_at
         self.looked_at += read
-        self.others = tuple(map(int.__add__, self.others, others))  # type: ignore[assignment]
+        self.others = tuple(map(int.__add__, self.others, others))
         if mean is not None:
             finite = read - sum(others)
             self.finite += finite
