@@ -11,10 +11,15 @@ from types import FunctionType
 from typing import Any, Final
 
 from shapetrace.agent.hiding import hide_code, unseen
-from shapetrace.instrument import Call, hooks, modules
+from shapetrace.instrument import Call, activations, hooks, modules
 
 _HOLDERS: Final = [
-    *(each for each in vars(hooks).values() if getattr(each, "__module__", "") == hooks.__name__),
+    *(
+        each
+        for module in (hooks, activations)
+        for each in vars(module).values()
+        if getattr(each, "__module__", "") == module.__name__
+    ),
     *(modules.GlobalSite, Call),
 ]
 """What hooks are found in, and what they make."""

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from shapetrace._errors import CannotFollowError
+from shapetrace.instrument.activations import Following
 from shapetrace.instrument.fitting import first_location, fits, wanted_by, with_objects
-from shapetrace.instrument.hooks import Following, Plan
+from shapetrace.instrument.hooks import Plan
 from shapetrace.instrument.interface import Interest, Listener
 from shapetrace.instrument.modules import origin_of
 from shapetrace.instrument.rewriting import Rewriting

@@ -10,122 +10,20 @@ from __future__ import annotations
 import sys
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from sys import _getframe
 from typing import Any, Final, TypeAlias
 
-from shapetrace.instrument.interface import Call, Interest, Listener
+from shapetrace.instrument.activations import FEW, Activation, Activations, Following, nothing
+from shapetrace.instrument.interface import Call
 
 UNHEARD: Final[tuple[tuple[()]]] = ((),)
 """What the body of a call is run with that nobody listens to."""
 
 _MODULES: Final = sys.modules
-_FEW: Final = 64
-"""So many calls are remembered at least before those that are over are forgotten."""
 
 Mark: TypeAlias = tuple[str, int, bool]
 """What a hook's argument is: a name, a line, and whether it was assigned there."""
-
-
-class Following:
-    """One listener of a function."""
-
-    def __init__(self, interest: Interest, listener: Listener, stop: Callable[[Following], None]):
-        self.interest: Final = interest
-        self.names: Final = interest.names
-        self.merges: Final = interest.merges
-        self.error: Exception | None = None
-        """What the listener raised, which ended the following."""
-        self.entered: Callable[[Call], object | None] = listener.entered
-        self.entered_by: Callable[[object], object | None] | None = getattr(
-            listener, "entered_by", None
-        )
-        """For listeners that need to know nothing of a call but its first parameter."""
-        self.looked_at: Callable[[Any, str, Any, int, bool], None] = listener.looked_at
-        self.looked_at_all: Callable[..., None] | None = getattr(listener, "looked_at_all", None)
-        """For listeners that are told of all variables of one place at once."""
-        self.deleted: Callable[[Any, frozenset[str]], None] | None = getattr(
-            listener, "deleted", None
-        )
-        self.returned: Callable[[Any, Any, int], None] = (
-            listener.returned if interest.returns else _nothing
-        )
-        self._stop: Callable[[Following], None] | None = stop
-
-    @property
-    def is_active(self) -> bool:
-        """Whether the listener still hears of the function."""
-        return self._stop is not None
-
-    def stop(self) -> None:
-        """No longer follow, also in calls that are running. The last one puts the code back."""
-        stop, self._stop = self._stop, None
-        self.entered = self.looked_at = self.returned = _nothing
-        self.entered_by = self.looked_at_all = self.deleted = None
-        if stop is not None:
-            stop(self)
-
-    def fail(self, error: Exception) -> None:
-        """The listener has raised an error: stop, unless it only had no room on the stack."""
-        if isinstance(error, RecursionError):
-            return
-        self.error = error.with_traceback(None)
-        self.stop()
-
-    def __enter__(self) -> Following:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.stop()
-
-
-def _nothing(*values: object) -> None:
-    """Do nothing."""
-
-
-class Activation(list[Any]):
-    """One call that somebody listens to.
-
-    It lies on the stack of the call's frame, and only there: when it goes, the call is over. It is
-    iterated once, where it is empty, and a list is so quickly.
-    """
-
-    __slots__ = ("__weakref__", "bound", "listening", "pending")
-
-    def __init__(self, listening: list[tuple[Following, object]], bound: frozenset[str]) -> None:
-        self.listening = listening
-        self.bound = bound
-        """Those names that have a value now, of those where the source alone does not tell."""
-        self.pending: tuple[object, int, int] | None = None
-        """What is to be returned, unless a `finally` raises; its line; in how many of these it was
-        said."""
-
-
-class Activations(dict[int, weakref.ref[Activation]]):
-    """The calls that somebody listens to, by the id of their frame.
-
-    Those that are over are forgotten only now and then, as most calls get the place in memory that
-    another has had.
-    """
-
-    __slots__ = ("_room",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._room = _FEW
-
-    def of(self, frame: types.FrameType) -> Activation | None:
-        """The call that runs in a frame, if anybody listens to it."""
-        reference = self.get(id(frame))
-        return None if reference is None else reference()
-
-    def make_room(self) -> None:
-        """Forget calls that are over, if there are many."""
-        if len(self) > self._room:
-            for key, reference in list(self.items()):
-                if reference() is None and self.get(key) is reference:
-                    del self[key]
-            self._room = max(_FEW, 2 * len(self))
 
 
 class Plan:
@@ -141,6 +39,11 @@ class Plan:
         self.sites: Final[list[Site]] = []
         self.leads_with_rest = False
         """Whether its first parameter is `*args`: what is first is the first of these."""
+        with_arguments = [each.entered_with is not None for each in followings]
+        self.tells_arguments: Final = any(with_arguments)
+        """Whether somebody is told of all parameters at once."""
+        self.tells_parameters: Final = not all(with_arguments)
+        """Whether somebody is told of those that are followed, one by one."""
         self.tracked: Final[set[str]] = set()
         """The names where the source alone does not tell whether they are bound."""
 
@@ -267,9 +170,9 @@ class Site:
         "depth",
         "find",
         "line",
-        "mark",
         "marks",
         "missing",
+        "others",
         "plan",
         "postponed",
         "tracks",
@@ -288,7 +191,6 @@ class Site:
         self.find = plan.activations.get
         self.missing = plan.gate
         self.marks = marks
-        self.mark = marks[0] if marks else ("", 0, False)
         self.depth = depth
         """How many frames up the function's own is: comprehensions have frames in Python 3.11."""
         self.line = line
@@ -299,6 +201,8 @@ class Site:
         """Whether the variables are the function's own, and not those of a comprehension."""
         self.tracks: frozenset[str] = frozenset()
         """Those names that are bound from now on, of those where the source does not tell."""
+        self.others = 1
+        """Where a call begins, from which value on they are what the marks say."""
         plan.sites.append(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -315,9 +219,11 @@ class Site:
     # What follows is written out at length: it runs for every call and nearly every statement.
 
     def enter(self, *values: object) -> object:
-        """A call has begun, with the first parameter and then what the marks say.
+        """A call has begun.
 
-        While torch makes a graph of what runs, our hooks are no part of that.
+        The values are the first parameter, then all of them and what the marks say, as far as
+        anybody is to be told of these. While torch makes a graph of what runs, our hooks are no
+        part of that.
         """
         compiler: Any = _MODULES.get("torch.compiler")
         if compiler is not None:
@@ -329,48 +235,46 @@ class Site:
             if is_compiling:
                 return UNHEARD
         plan = self.plan
+        frame = _getframe(1)
         first: Any = values[0]
         if plan.leads_with_rest:
             first = first[0] if first else None
-        call: Call | None = None
-        listening = []
+        listening: tuple[tuple[Following, object], ...] = ()
         for following in plan.followings:
             try:
-                if following.entered_by is not None:
+                if following.entered_with is not None:
+                    state = following.entered_with(frame, values[1 : self.others])
+                elif following.entered_by is not None:
                     state = following.entered_by(first)
                 else:
-                    call = call or Call(plan.function, first, plan.line)
-                    state = following.entered(call)
+                    state = following.entered(Call(plan.function, first, plan.line))
             except Exception as error:
                 following.fail(error)
                 continue
             if state is not None:
-                listening.append((following, state))
+                listening += ((following, state),)
         if not listening:
             return UNHEARD
-        activation = Activation(listening, self.tracks)
+        activation = Activation()
+        activation.listening = listening
+        activation.bound = self.tracks
+        activation.pending = None
         activations = plan.activations
-        activations[id(_getframe(1))] = weakref.ref(activation)
-        if len(activations) > _FEW:
+        activations[id(frame)] = weakref.ref(activation)
+        if len(activations) > FEW:
             activations.make_room()
-        if self.marks:
-            self._tell(activation, values[1:])
+        if len(values) > self.others:
+            unaware = [each for each in listening if each[0].entered_with is None]
+            self._tell(unaware, values[self.others :])
         return (activation,)
 
     def look_at_one(self, value: object) -> object:
-        """A variable was assigned, or may have changed. Here most of the time is spent."""
+        """A variable was assigned, or may have changed; it is handed on."""
         reference = self.find(id(_getframe(self.depth)))
         if reference is not None and (activation := reference()) is not None:
             if self.tracks:
                 activation.bound |= self.tracks
-            name, line, assigned = self.mark
-            for following, state in activation.listening:
-                names = following.names
-                if names is None or name in names:
-                    try:
-                        following.looked_at(state, name, value, line, assigned)
-                    except Exception as error:
-                        following.fail(error)
+            self._tell(activation.listening, (value,))
         return value
 
     def look_inside(self, *values: object) -> object:
@@ -392,7 +296,9 @@ class Site:
         """Variables were assigned, or may have changed."""
         reference = self.find(id(_getframe(self.depth)))
         if reference is not None and (activation := reference()) is not None:
-            self._tell(activation, values)
+            if self.tracks:
+                activation.bound |= self.tracks
+            self._tell(activation.listening, values)
         return self
 
     def look_after_raise(self, *values: object) -> object:
@@ -409,14 +315,16 @@ class Site:
             if raised is not None and raised.tb_frame is frame:
                 at = raised.tb_lineno
                 marks = tuple((name, line if own else at, own) for name, line, own in marks)
-            self._tell(activation, values, marks)
+            if self.tracks:
+                activation.bound |= self.tracks
+            self._tell(activation.listening, values, marks)
 
     def return_(self, value: object, *values: object) -> object:
         """The function is about to return a value; the variables may have changed."""
         reference = self.find(id(_getframe(1)))
         if reference is not None and (activation := reference()) is not None:
             if values:
-                self._tell(activation, values)
+                self._tell(activation.listening, values)
             if self.postponed is not None:
                 activation.pending = (value, self.line, self.postponed)
             else:
@@ -440,16 +348,14 @@ class Site:
 
     def _tell(
         self,
-        activation: Activation,
+        listening: Iterable[tuple[Following, object]],
         values: tuple[object, ...],
         marks: tuple[Mark, ...] | None = None,
     ) -> None:
-        if self.tracks:
-            activation.bound |= self.tracks
         missing = self.missing
         if marks is None:
             marks = self.marks
-        for following, state in activation.listening:
+        for following, state in listening:
             try:
                 looked_at_all = following.looked_at_all
                 if looked_at_all is not None:
@@ -485,7 +391,7 @@ class _Silence:
     def __getattr__(self, name: str) -> Callable[..., None]:
         if name.startswith("__"):
             raise AttributeError(name)
-        return _nothing
+        return nothing
 
 
 def _is_compiling(compiler: Any) -> bool:

@@ -35,13 +35,13 @@ class Call(NamedTuple):
 class Listener(Protocol):
     """Hears of calls. What it raises ends the following and is kept there."""
 
-    def entered(self, call: Call) -> object | None:
-        """A call has begun. What this returns is given back below; None: nothing more of it."""
+    # It has entered(call), which is called when a call has begun. What that returns is given back
+    # below; None: nothing more of the call is heard. In place of it a listener may have
+    # entered_by(first), with the first parameter, or entered_with(frame, arguments), with all of
+    # them in the order in which they are written, which are then not looked at once more.
 
     def looked_at(self, state: object, name: str, value: object, line: int, assigned: bool) -> None:
         """A variable was assigned on this line, or may have been changed in place by it."""
-
-    # A listener may also have entered_by(first), which is called in place of entered.
 
     # It may also have looked_at_all(state, marks, values, missing), which is called where
     # several variables are looked at, in place of looked_at: marks are names, lines, and whether

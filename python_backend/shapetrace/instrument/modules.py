@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from sys import _getframe
 from typing import Final, NamedTuple, TypeAlias
 
+from shapetrace.instrument.activations import Following
 from shapetrace.instrument.fitting import first_location, fits, wanted_by, with_objects
-from shapetrace.instrument.hooks import Following, Leaving, Plan, Site
+from shapetrace.instrument.hooks import Leaving, Plan, Site
 from shapetrace.instrument.interface import Interest, Listener
 from shapetrace.instrument.nodes import NOWHERE, Location
 from shapetrace.instrument.rewriting import Rewriting

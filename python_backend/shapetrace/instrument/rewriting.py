@@ -77,7 +77,12 @@ class Rewriting:
                 body.append(self._hooks.operation(Leaving(self._plan), NOWHERE))
             body.append(ast.Return(None, **NOWHERE))
         site = Site(self._plan, marks)
-        values = [leading, *heard]
+        values = [leading]
+        if self._plan.tells_arguments:
+            values += [each.arg for each in arguments]
+        site.others = len(values)
+        if self._plan.tells_parameters:
+            values += heard
         body = [self._hooks.body(site.enter, values, body, first)]
         names = self._variables.plain - self._variables.shared
         ordered = [name for name in order if name in names]

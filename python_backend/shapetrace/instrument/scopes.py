@@ -256,6 +256,6 @@ def _other_stores(node: ast.AST) -> list[tuple[str, int]]:
         case ast.MatchMapping(rest=str(name)):
             return [(name, node.lineno)]
         case _ if type(node).__name__ == "TypeAlias":
-            name = getattr(node, "name")  # noqa: B009  (Python 3.12)
+            name = getattr(node, "name")  # noqa: B009 (its class is not there before Python 3.12)
             return [(name.id, name.lineno)]
     return []

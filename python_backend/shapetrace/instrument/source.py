@@ -181,6 +181,7 @@ def _silently(action: Callable[[str], _Result]) -> _Result:
     Neither `catch_warnings` nor `filterwarnings`: both make all warnings that are shown only once
     appear anew, in all threads. A filter put in place by hand concerns this name only.
     """
+    # A list, though its type says that it cannot be changed.
     warnings.filters.insert(0, _NO_WARNINGS)  # type: ignore[attr-defined]
     try:
         return action(_UNNAMED)

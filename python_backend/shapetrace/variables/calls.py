@@ -11,7 +11,7 @@ import weakref
 from functools import lru_cache
 from threading import get_ident
 from types import CodeType, FrameType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeAlias
 
 from shapetrace.events.followed import Caller
 
@@ -20,25 +20,15 @@ _PACKAGE: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(_
 
 _STANDARD_LIBRARY: Final = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
 
-_numbers = itertools.count(1)
+next_number: Final = itertools.count(1).__next__
+"""A number for a call that no other in this process has."""
 
-
-class Running(NamedTuple):
-    """A followed call that has begun and is not over."""
-
-    call: int
-    depth: int
-    code: CodeType
-    """What runs: another frame may have got the number of one that ended at the recursion limit."""
-
+Running: TypeAlias = tuple[int, int, CodeType]
+"""A followed call that has begun and is not over: its number, its depth and what runs, as another
+frame may have got the number of one that ended at the recursion limit."""
 
 running: Final[dict[int, Running]] = {}
 """By the frame that it runs in. What is here goes with its call, so a number will do."""
-
-
-def next_number() -> int:
-    """A number for a call that no other in this process has."""
-    return next(_numbers)
 
 
 def frame_of_program(frame: FrameType | None) -> FrameType | None:
@@ -68,7 +58,7 @@ def around(frame: FrameType) -> tuple[Running | None, tuple[Caller, ...]]:
             break
         if is_any:
             found = running.get(id(outer))
-            if found is not None and found.code is outer.f_code:
+            if found is not None and found[2] is outer.f_code:
                 return found, tuple(callers)
         outer = outer.f_back
     return None, tuple(callers)
@@ -77,6 +67,10 @@ def around(frame: FrameType) -> tuple[Running | None, tuple[Caller, ...]]:
 def first_caller(frame: FrameType) -> Caller | None:
     """The function that called what runs in a frame."""
     outer = frame.f_back
+    if outer is not None:
+        known = _callers.get((id(outer.f_code), outer.f_lasti))  # most calls come again
+        if known is not None and known[1] is not None:
+            return known[1]
     while outer is not None:
         caller = _caller_in(outer)
         if caller is not None:

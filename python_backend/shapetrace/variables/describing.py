@@ -14,7 +14,7 @@ from shapetrace.events.model import Container, Other, Tensor
 from shapetrace.panes.inside import PLAIN, Held, dataclass_fields, held_by, key_text, plain_text
 from shapetrace.panes.loaded import array_type, classes_of, is_kind
 from shapetrace.variables.loaded import Tensors, loaded_tensors
-from shapetrace.variables.tensor_memories import describe_tensor
+from shapetrace.variables.tensor_memories import describe_tensor, look_at
 
 MOST_DEPTH: Final = 4
 """How deep containers are looked into."""
@@ -25,20 +25,26 @@ _MOST_KNOWN: Final = 4096
 _known: dict[Any, FollowedValue] = {}
 """Arrays that look alike share their description."""
 
-
-_NONE: Final = FollowedValue(followed.SCALAR, Other("None"))
+NONE: Final = FollowedValue(followed.SCALAR, Other("None"))
+"""What None looks like."""
 
 
 def describe(value: Any) -> FollowedValue:
     """What a value looks like."""
     if value is None:
-        return _NONE
+        return NONE
     tensors = loaded_tensors()
     if tensors is None:
         return _described(value, tensors, 0, [MOST_LOOKED_AT])
-    if type(value) in tensors.plain:
-        return describe_tensor(value, tensors)
-    if tensors.function_modes():
+    is_as_it_is = not tensors.function_modes()
+    kind = type(value)
+    if kind in tensors.plain:
+        look = look_at(value, tensors) if is_as_it_is else None
+        return describe_tensor(value, tensors) if look is None else look.described
+    known = _objects.get(id(kind))
+    if known is not None and known[0]() is kind:
+        return known[1]
+    if not is_as_it_is:
         with tensors.as_is():
             return _described(value, tensors, 0, [MOST_LOOKED_AT])
     return _described(value, tensors, 0, [MOST_LOOKED_AT])
@@ -60,10 +66,21 @@ def _described(value: Any, tensors: Tensors | None, depth: int, budget: list[int
     torch = None if tensors is None else tensors.torch
     if torch is not None and kind in torch.symbolic:
         return FollowedValue(followed.SCALAR, Other(kind.__name__))
+    if not _holds(kind):
+        described = describe_object(value)
+        if not issubclass(kind, type):
+            if len(_objects) >= _MOST_KNOWN:
+                _objects.clear()
+            _objects[id(kind)] = (weakref.ref(kind), described)
+        return described
     held = held_container(value, kind, tensors) if depth < MOST_DEPTH else None
     if held is not None:
         return FollowedValue(followed.CONTAINER, _container(held, tensors, depth, budget))
     return describe_object(value)
+
+
+_objects: Final[dict[int, tuple[weakref.ref[type], FollowedValue]]] = {}
+"""What objects look like that are nothing else, by the number of their class, which is not kept."""
 
 
 def describe_object(value: Any) -> FollowedValue:

@@ -6,9 +6,10 @@ import os
 import sys
 from dataclasses import dataclass
 from inspect import CO_VARARGS, CO_VARKEYWORDS
+from sys import _getframe
 from time import perf_counter
 from types import CodeType, FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from shapetrace.events.followed import (
     CONTAINER,
@@ -29,12 +30,12 @@ from shapetrace.variables.calls import (
     label,
     running,
 )
-from shapetrace.variables.describing import describe
+from shapetrace.variables.describing import NONE, describe
 from shapetrace.variables.differences import NO_PARTS, differences, parts_of
 from shapetrace.variables.loaded import Tensors, loaded_tensors
 from shapetrace.variables.memories import Memory, PlainMemory, remember
 from shapetrace.variables.names import FollowedName
-from shapetrace.variables.outlets import Outlets, complain, is_telling
+from shapetrace.variables.outlets import Outlets, complain, telling
 from shapetrace.variables.rendering import call_key, change_key, end_key
 from shapetrace.variables.resolving import MISSING, resolve
 from shapetrace.variables.statistics import with_statistics
@@ -42,6 +43,7 @@ from shapetrace.variables.tensor_memories import TensorMemory
 
 _OURS_AND_THE_FRAMES: Final = 4
 _VALUES: Final = (VALUES,)
+_NOTHING: Final = PlainMemory(None)
 
 
 _tensors: Tensors | None = None
@@ -63,55 +65,34 @@ class Followed:
     tolerance: float | None = None
 
 
-class Slot:
-    """One followed thing in one call."""
-
-    __slots__ = ("followed", "memory", "steps")
-
-    def __init__(self, followed: Followed) -> None:
-        self.followed = followed
-        self.steps = followed.name.steps
-        self.memory: Memory | None = None
+Keyed: TypeAlias = tuple[str | int, Followed]
+"""Something that is followed, and by what its memory is known in a call."""
 
 
 class CallState:
     """One call that runs. It is let go when the call is over, in whatever way."""
 
-    __slots__ = ("began", "is_over", "key", "listener", "plain", "running", "slots", "thread")
+    __slots__ = ("began", "is_over", "key", "listener", "memories", "running", "thread")
 
     def __init__(
-        self,
-        listener: FunctionListener,
-        key: int,
-        running: Running,
-        slots: dict[str, list[Slot]],
-        thread: str | None,
+        self, listener: FunctionListener, key: int, running: Running, thread: str | None
     ) -> None:
         self.listener = listener
         self.key = key
         self.running = running
-        self.slots = slots
-        self.plain: dict[str, Slot] = {}
-        for name, each in slots.items():
-            if len(each) == 1 and not each[0].steps:
-                self.plain[name] = each[0]
-        """Those of which nothing but the variable itself is followed."""
         self.thread = thread
+        self.memories: dict[str | int, Memory] = {}
+        """What is remembered of what is followed, by its key."""
         self.is_over = True
         """Whether its end was told, or its beginning was not."""
         self.began = 0.0
 
-    def begin(self) -> None:
-        """It was told that the call began."""
-        self.is_over = False
-        self.began = perf_counter()
-
     def __del__(self) -> None:
-        if calls.running.get(self.key) is self.running:
-            del calls.running[self.key]
+        if running.get(self.key) is self.running:
+            del running[self.key]
         if not self.is_over and not sys.is_finalizing():
             try:
-                self.listener.left(self, sys._getframe(1))
+                self.listener.left(self, _getframe(1))
             except RecursionError as error:
                 self.listener.missing = error.with_traceback(None)
 
@@ -127,27 +108,40 @@ class FunctionListener:
         everything: tuple[Followed, ...],
         outlets: Outlets,
         stats: bool,
+        flavor: str | None = None,
     ) -> None:
         self._code = code
         self._function = function
         self._line = line
         self._file = os.path.abspath(code.co_filename)
-        self._everything = everything
         self._outlets = outlets
         self._stats = stats
         self._parameters = parameters_of(code)
-        self._flavor = calls.flavor_of(code)
+        self._flavor = flavor or calls.flavor_of(code)
         self._has_failed = False
         self.missing: Exception | None = None
         """Why something was not told. With no room on the stack it is said when there is."""
         self._is_async = self._flavor in ("coroutine", "async generator")
-        self._roots = {each.name.root for each in everything}
+        self._of: dict[str, list[Keyed]] = {}
+        """What is followed of each variable, with its key."""
+        for number, each in enumerate(everything):
+            self._of.setdefault(each.name.root, []).append((number, each))
+        self._given = [(at, name) for at, name in enumerate(self._parameters) if name in self._of]
+        self._outer = [name for name in code.co_freevars if name in self._of]
+        """Those of the functions around, which have a value already."""
         self._whole = {each.name.root for each in everything if not each.name.steps}
+        self._only_whole: dict[str, Followed] = {}
+        """Of those of which nothing but the variable itself is followed: its name is the key."""
+        for name, pairs in self._of.items():
+            followed = pairs[0][1]
+            if len(pairs) == 1 and not followed.name.steps:
+                self._only_whole[name] = followed
+                self._of[name] = [(name, followed)]
 
-    def entered(self, call: object) -> CallState | None:
+    def entered_with(self, frame: FrameType, arguments: tuple[object, ...]) -> CallState | None:
         """A call has begun."""
         try:
-            return self._entered(sys._getframe(1))
+            return self._entered(frame, arguments)
         except Exception as error:
             self._fault(error)
             return None
@@ -163,16 +157,11 @@ class FunctionListener:
         complain(f"something is missing of {self._function}: {kind}: {error}")
         self._has_failed = True
 
-    def _entered(self, hook: FrameType) -> CallState | None:
-        tensors = loaded_tensors()
-        if is_telling() or (tensors is not None and tensors.tracing() is not None):
+    def _entered(self, frame: FrameType, given: tuple[object, ...]) -> CallState | None:
+        tensors = _tensors or _load_tensors()
+        if telling.is_on or (tensors is not None and tensors.tracing() is not None):
             return None
-        frame = hook.f_back
-        if frame is None or frame.f_code.co_name != self._code.co_name:
-            frame = frame_of_program(hook)
-            if frame is None:
-                return None
-        printing = self._outlets.printing()
+        printing = self._outlets.alone or self._outlets.printing()
         outer: Running | None = None
         callers: tuple[Caller, ...] | None = None
         if running or printing is None:
@@ -183,28 +172,36 @@ class FunctionListener:
         number = calls.next_number()
         if calls.is_new_process:
             calls.name_process()
-        depth = 0 if outer is None else outer.depth + 1
-        now = Running(number, depth, frame.f_code)
-        slots: dict[str, list[Slot]] = {}
-        for followed in self._everything:
-            slots.setdefault(followed.name.root, []).append(Slot(followed))
+        depth = 0 if outer is None else outer[1] + 1
+        now = (number, depth, frame.f_code)
         thread = label(self._is_async)
-        state = CallState(self, id(frame), now, slots, thread)
+        state = CallState(self, id(frame), now, thread)
         running[id(frame)] = now
-        arguments = self._arguments(frame, slots)
-        if printing is not None:
-            values = [value for _, value, _ in arguments]
-            if printing.again(call_key(self._file, self._line, depth, thread, caller, values)):
-                state.begin()
-                return state
+        values = []
+        numbers = []
+        for value in given:
+            described = NONE if value is None else describe(value)
+            if self._stats:
+                described = with_statistics(described, value)
+            values.append(described)
+            numbers.append(id(described))
+        inner = self._begin(state, frame, given) if self._of else []
+        for each in inner:
+            numbers.append(id(each.value))
+        if printing is not None and printing.again(
+            call_key(self._file, self._line, depth, thread, caller, numbers)
+        ):
+            state.is_over, state.began = False, perf_counter()
+            return state
         named = [
-            NamedValue(name, value, not is_argument or name in self._whole, is_argument)
-            for name, value, is_argument in arguments
+            NamedValue(name, value, name in self._whole, True)
+            for name, value in zip(self._parameters, values, strict=False)
         ]
+        named += inner
         self._outlets.tell(
             CallBegan(
                 call=number,
-                parent=None if outer is None else outer.call,
+                parent=None if outer is None else outer[0],
                 depth=depth,
                 function=self._function,
                 file=self._file,
@@ -216,66 +213,61 @@ class FunctionListener:
                 thread=thread,
             )
         )
-        state.begin()
+        state.is_over, state.began = False, perf_counter()
         return state
 
-    def _arguments(
-        self, frame: FrameType, slots: dict[str, list[Slot]]
-    ) -> list[tuple[str, FollowedValue, bool]]:
-        """Arguments, and what is followed in them: names, values, and whether it is an argument."""
-        found = []
-        values = frame.f_locals
-        try:
-            for name in self._parameters:
-                if name in values:
-                    found.append((name, self._described(values[name], self._stats), True))
-            for name, all_of_it in slots.items():
-                if name not in values:
-                    continue
-                for slot in all_of_it:
-                    value = resolve(values[name], slot.steps) if slot.steps else values[name]
-                    if value is MISSING:
-                        continue
-                    memory = slot.memory = _remembered(value, slot.followed)
-                    if slot.steps:
-                        described = self._told(memory, value, slot.followed)
-                        found.append((slot.followed.name.text, described, False))
-            value = None
-        finally:
-            _let_go(values, frame)
-        return found
+    def _begin(
+        self, state: CallState, frame: FrameType, given: tuple[object, ...]
+    ) -> list[NamedValue]:
+        """Remember what is there when the call begins; what is followed in it, not all of it."""
+        inner: list[NamedValue] = []
+        for at, name in self._given:
+            whole = self._only_whole.get(name)
+            if whole is not None:
+                state.memories[name] = _remembered(given[at], whole)
+            else:
+                self._begin_with(state, name, given[at], inner)
+        if self._outer:
+            values = frame.f_locals
+            try:
+                for name in self._outer:
+                    if name in values:
+                        self._begin_with(state, name, values[name], inner)
+            finally:
+                _let_go(values, frame)
+        return inner
 
-    def _described(self, value: Any, stats: bool) -> FollowedValue:
-        described = describe(value)
-        return with_statistics(described, value) if stats else described
-
-    def _told(self, memory: Memory, value: Any, followed: Followed) -> FollowedValue:
-        if followed.stats:
-            return with_statistics(memory.described, value)
-        return memory.described
+    def _begin_with(self, state: CallState, name: str, value: Any, inner: list[NamedValue]) -> None:
+        for key, followed in self._of[name]:
+            steps = followed.name.steps
+            found = resolve(value, steps) if steps else value
+            if found is MISSING:
+                continue
+            memory = state.memories[key] = _remembered(found, followed)
+            if steps:
+                told = _told(memory, found, followed)
+                inner.append(NamedValue(followed.name.text, told, True, False))
 
     def looked_at(self, state: Any, name: str, value: Any, line: int, assigned: bool) -> None:
         """A variable was assigned, or its value may have changed."""
-        slots = state.slots.get(name)
-        if slots is None:
-            return
-        for slot in slots:
+        for key, followed in self._of.get(name, ()):
             try:
-                found = resolve(value, slot.steps) if slot.steps else value
+                steps = followed.name.steps
+                found = resolve(value, steps) if steps else value
                 if found is MISSING:
-                    slot.memory = None
+                    state.memories.pop(key, None)
                     continue
-                known = slot.memory
+                known = state.memories.get(key)
                 if known is None or not known.is_same(found):
-                    self._changed(state, slot, found, line)
+                    self._changed(state, key, followed, known, found, line)
             except Exception as error:
                 self._fault(error)
 
     def deleted(self, state: Any, names: frozenset[str]) -> None:
         """Variables are deleted: what they get next is new to them."""
         for name in names:
-            for slot in state.slots.get(name, ()):
-                slot.memory = None
+            for key, _ in self._of.get(name, ()):
+                state.memories.pop(key, None)
 
     def looked_at_all(
         self,
@@ -286,33 +278,45 @@ class FunctionListener:
     ) -> None:
         """Several variables may have changed; most have not, which is seen here."""
         try:
-            plain = state.plain
+            memories = state.memories
             tensors = _tensors or _load_tensors()
             is_quick = tensors is None or not tensors.function_modes()
-            for index, mark in enumerate(marks):
+            for index, (name, line, assigned) in enumerate(marks):
                 value = values[index]
-                if is_quick and (slot := plain.get(mark[0])) is not None:
-                    known = slot.memory
+                if is_quick:
+                    known = memories.get(name)  # only of the whole variable, if that is all
                     kind = type(known)
                     if kind is TensorMemory:
-                        if (
-                            known.is_counted
-                            and known.reference() is value
-                            and value is not None
-                            and value._version == known.version
-                            and tensors.address_of(value) == known.address  # type: ignore[union-attr]
-                        ):
+                        if known.reference() is value and value is not None:
+                            if (
+                                known.is_counted
+                                and value._version == known.version
+                                # Where memories are of tensors torch is there.
+                                and tensors.address_of(value) == known.address  # type: ignore[union-attr]
+                            ):
+                                continue
+                        elif value is not missing:
+                            followed = self._only_whole[name]
+                            self._changed(state, name, followed, known, value, line)
                             continue
                     elif kind is PlainMemory and known.value is value:
                         continue
                 if value is not missing:
-                    self.looked_at(state, mark[0], value, mark[1], mark[2])
+                    self.looked_at(state, name, value, line, assigned)
         except Exception as error:
             self._fault(error)
 
-    def _changed(self, state: CallState, slot: Slot, value: Any, line: int) -> None:
-        followed, before = slot.followed, slot.memory
-        after = slot.memory = _remembered(value, followed)
+    def _changed(
+        self,
+        state: CallState,
+        key: str | int,
+        followed: Followed,
+        before: Memory | None,
+        value: Any,
+        line: int,
+    ) -> None:
+        after = state.memories[key] = _remembered(value, followed)
+        name = followed.name.text
         if (
             type(before) is TensorMemory
             and type(after) is TensorMemory
@@ -328,15 +332,12 @@ class FunctionListener:
             differs = differences(before, after, is_same_object, followed.tolerance)
             if not differs:
                 return
-        told = self._told(after, value, followed)
+        told = _told(after, value, followed) if followed.stats else after.described
         former = None if before is None else before.described
-        call = state.running
-        printing = self._outlets.printing()
+        call, depth, _ = state.running
+        printing = self._outlets.alone or self._outlets.printing()
         if printing is not None and printing.again(
-            change_key(
-                *(self._file, followed.name.text, line, call.depth, state.thread),
-                *(differs, former, told),
-            )
+            change_key(self._file, name, line, depth, state.thread, differs, former, told)
         ):
             return
         parts, more = NO_PARTS
@@ -344,9 +345,9 @@ class FunctionListener:
             parts, more = parts_of(before, after, followed.tolerance)
         self._outlets.tell(
             VariableChanged(
-                call=call.call,
-                depth=call.depth,
-                name=followed.name.text,
+                call=call,
+                depth=depth,
+                name=name,
                 file=self._file,
                 line=line,
                 before=former,
@@ -362,7 +363,10 @@ class FunctionListener:
         """The call has returned."""
         state.is_over = True
         try:
-            self._end(state, "returned", self._described(value, self._stats), line)
+            described = describe(value)
+            if self._stats:
+                described = with_statistics(described, value)
+            self._end(state, "returned", described, line)
         except Exception as error:
             self._fault(error)
 
@@ -373,7 +377,7 @@ class FunctionListener:
             program = frame_of_program(frame)
             is_its_own = program is not None and id(program) == state.key
             line = (program.f_lineno if is_its_own and program else None) or self._line
-            if is_its_own and program and state.slots:
+            if is_its_own and program and self._of:
                 self._look_at_last(state, program, line)
             outcome = "closed" if self._flavor != "function" else "raised"
             if self._flavor == "coroutine" and is_its_own:
@@ -388,23 +392,24 @@ class FunctionListener:
         """What the line has changed that raised: its variables are still there."""
         values = frame.f_locals
         try:
-            for name in state.slots:
+            for name in self._of:
                 if name in values:
                     self.looked_at(state, name, values[name], line, False)
         finally:
             _let_go(values, frame)
 
     def _end(self, state: CallState, outcome: str, value: FollowedValue | None, line: int) -> None:
-        call, seconds = state.running, perf_counter() - state.began
-        printing = self._outlets.printing()
+        seconds = perf_counter() - state.began
+        call, depth, _ = state.running
+        printing = self._outlets.alone or self._outlets.printing()
         if printing is not None:
-            key = end_key(self._file, line, call.depth, state.thread, outcome, None, value)
+            key = end_key(self._file, line, depth, state.thread, outcome, None, value)
             if printing.again(key, seconds=seconds):
                 return
         self._outlets.tell(
             CallEnded(
-                call=call.call,
-                depth=call.depth,
+                call=call,
+                depth=depth,
                 function=self._function,
                 file=self._file,
                 line=line,
@@ -417,6 +422,10 @@ class FunctionListener:
         )
 
 
+def _told(memory: Memory, value: Any, followed: Followed) -> FollowedValue:
+    return with_statistics(memory.described, value) if followed.stats else memory.described
+
+
 def _let_go(values: Any, frame: FrameType) -> None:
     """Forget a frame's variables where they are a snapshot, which the frame would keep."""
     if sys.version_info < (3, 13) and frame.f_trace is None and sys.gettrace() is None:
@@ -425,8 +434,10 @@ def _let_go(values: Any, frame: FrameType) -> None:
 
 
 def _remembered(value: Any, followed: Followed) -> Memory:
-    tensors = loaded_tensors()
-    if tensors is not None and type(value) in tensors.plain:
+    if value is None:
+        return _NOTHING
+    tensors = _tensors or _load_tensors()
+    if tensors is not None and type(value) in tensors.plain and not tensors.function_modes():
         return TensorMemory(value, tensors, followed.tolerance is not None)
     return remember(value, followed.tolerance is not None)
 

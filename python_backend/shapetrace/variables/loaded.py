@@ -15,7 +15,7 @@ class Tensors:
         # What describes tensors is loaded now, and not in the middle of a followed call.
         import shapetrace.events.rows
         import shapetrace.recorder.describe
-        import shapetrace.recorder.plain_rows  # noqa: F401
+        import shapetrace.recorder.plain_rows  # noqa: F401 (only loaded)
 
         internals: Any = torch.torch._C
         self.torch: Final = torch
@@ -26,17 +26,10 @@ class Tensors:
         self.as_is: Final[Any] = internals.DisableTorchFunction
         self.version_of: Final[Any] = torch.base._version.__get__
         self.strided: Final[Any] = torch.torch.strided
-        self.swaps_tensors: Final[Any] = getattr(
-            getattr(torch.torch, "__future__", None),
-            "get_swap_module_params_on_conversion",
-            lambda: False,
-        )
-        """Whether modules swap tensors, which weak references would be in the way of."""
+        self.settings: Final[Any] = torch.torch.__future__
+        """One of them has modules swap tensors, which weak references would be in the way of."""
         self.tracing: Final[Any] = getattr(internals, "_get_tracing_state", _nothing)
         """None where torch.jit.trace is not writing down what is done, as asking for a size."""
-        functorch = getattr(internals, "_functorch", None)
-        self.transforming: Final[Any] = getattr(functorch, "peek_interpreter_stack", _nothing)
-        """None where no function transform such as ``vmap`` is running."""
         # Not data_ptr(), which makes a lazily cloned tensor copy its data.
         self.address_of: Final[Any] = getattr(internals, "_data_address", torch.base.data_ptr)
 

@@ -294,7 +294,8 @@ def _remember(value: Any, depth: int, look: Looking) -> Memory:
         return PlainMemory(value)
     tensors = look.tensors
     if tensors is not None and is_kind(kind, tensors.tensor):
-        return TensorMemory(value, tensors, look.wants_numbers)
+        with tensors.as_is():
+            return TensorMemory(value, tensors, look.wants_numbers)
     arrays = array_type()
     if arrays is not None and is_kind(kind, arrays):
         return ArrayMemory(value, arrays, look.wants_numbers)

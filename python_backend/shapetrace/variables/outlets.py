@@ -10,6 +10,8 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from io import BufferedWriter, FileIO, TextIOWrapper
+from types import BuiltinMethodType
 from typing import Any, Final, Protocol, TypeAlias
 
 from shapetrace.events.followed import FollowedEvent, FollowingNote
@@ -50,6 +52,8 @@ class Printing:
         self.stream = stream
         self.color, self.width = color, width
         self._known: Any = None
+        self._is_plain = False
+        """Whether none of the program's code runs where it is written to."""
         self._rendering = Rendering(FollowedOptions(), False, None)
 
     def __call__(self, event: FollowedEvent) -> None:
@@ -64,18 +68,26 @@ class Printing:
 
     def again(self, key: object, seconds: float | None = None) -> bool:
         """Print lines that were printed before, if they were; a time may follow them."""
-        if not self._is_ready():
+        stream = sys.stdout if self.stream is None else self.stream
+        if stream is not self._known:
+            self._look_at(stream)
+        if stream is None:
             return True
-        text = self._rendering.known(key)
-        if text is None:
+        rendering = self._rendering
+        found = rendering.known.get(key)
+        if found is None:
             return False
+        text = found[0]
         if seconds is not None:
-            text += self._rendering.time(seconds)
-        _telling.is_on = True
+            text = rendering.timed(text, seconds)
+        if self._is_plain and type(stream.write) is BuiltinMethodType:
+            write(stream, text)
+            return True
+        telling.is_on = True
         try:
-            write(self._known, text)
+            write(stream, text)
         finally:
-            _telling.is_on = False
+            telling.is_on = False
         return True
 
     def _is_ready(self) -> bool:
@@ -86,6 +98,7 @@ class Printing:
 
     def _look_at(self, stream: Any) -> None:
         self._known = stream
+        self._is_plain = _is_plain(stream)
         terminal = stream if hasattr(stream, "isatty") else None
         width = self.width or terminal_width(os.environ, 80)
         color = wants_color(self.color, terminal, os.environ)
@@ -110,6 +123,16 @@ def write(stream: Any, text: str) -> None:
         pass  # None, closed, or nobody reads it: the program can go on without our text.
 
 
+def _is_plain(stream: Any) -> bool:
+    """Whether a stream is one of Python's own, which writes to a file."""
+    if type(stream) is not TextIOWrapper:
+        return False
+    try:
+        return type(stream.buffer) is BufferedWriter and type(stream.buffer.raw) is FileIO
+    except ValueError:  # it was detached
+        return False
+
+
 def _working_directory() -> str | None:
     try:
         return os.getcwd()
@@ -126,12 +149,8 @@ class _Telling(threading.local):
     is_on = False
 
 
-_telling = _Telling()
-
-
-def is_telling() -> bool:
-    """Whether what runs is an outlet's doing, which is not followed."""
-    return _telling.is_on
+telling: Final = _Telling()
+"""What an outlet does is not followed."""
 
 
 class Outlets:
@@ -143,10 +162,12 @@ class Outlets:
         self._idle = [outlet for outlet in outlets if isinstance(outlet, Idle)]
         is_only = len(printing) == 1 and 1 + len(self._idle) == len(outlets)
         self._only = printing[0] if is_only else None
+        self.alone = None if self._idle else self._only
+        """Where there is never anything but printing, that: it needs no event for what it knows."""
 
     def printing(self) -> Printing | None:
-        """Where there is nothing but printing, that: it needs no event for what it knows."""
-        if self._only is None or _telling.is_on:
+        """Where there is nothing but printing now, that."""
+        if self._only is None or telling.is_on:
             return None
         for outlet in self._idle:
             if not outlet.is_idle():
@@ -155,9 +176,9 @@ class Outlets:
 
     def tell(self, event: FollowedEvent) -> None:
         """Tell of an event."""
-        if _telling.is_on:
+        if telling.is_on:
             return
-        _telling.is_on = True
+        telling.is_on = True
         try:
             for outlet in self.all:
                 try:
@@ -165,11 +186,11 @@ class Outlets:
                 except Exception as error:
                     self._leave_out(outlet, error)
         finally:
-            _telling.is_on = False
+            telling.is_on = False
 
     def _leave_out(self, outlet: Outlet, error: Exception) -> None:
         self.all = tuple(each for each in self.all if each is not outlet)
-        self._only = None
+        self.alone = self._only = None
         what = "printing" if isinstance(outlet, Printing) else "the handler of followed values"
         complain(f"{what} has failed and is left out: {type(error).__name__}: {error}")
 

@@ -37,8 +37,8 @@ class Rendering:
         self._options = options
         self._color = color
         self._encoding = encoding
-        self._known: dict[object, tuple[str, object]] = {}
-        """Texts, with what was described, so that what they are known by stays its own."""
+        self.known: dict[object, tuple[str, object]] = {}
+        """What was written, with what was described, so that what it is known by stays its own."""
         sample = self.lines([(time_span(_SAMPLE),)])
         self._around_time = sample.split(seconds_text(_SAMPLE))
         """What stands before and after a time."""
@@ -58,17 +58,12 @@ class Rendering:
             return self._began(event)
         return self.lines(event_text(event, self._options).lines)
 
-    def known(self, key: object) -> str | None:
-        """What was written for this key."""
-        found = self._known.get(key)
-        return None if found is None else found[0]
-
-    def time(self, seconds: float) -> str:
-        """What is written behind the end of a call."""
+    def timed(self, text: str, seconds: float) -> str:
+        """The end of a call, with how long it took."""
         if len(self._around_time) != 2:  # the encoding has no µ
-            return self.lines([(time_span(seconds),)])
+            return text + self.lines([(time_span(seconds),)])
         before, after = self._around_time
-        return f"{before}{seconds_text(seconds)}{after}"
+        return f"{text}{before}{seconds_text(seconds)}{after}"
 
     def _changed(self, event: VariableChanged) -> str:
         before, after = event.before, event.after
@@ -78,7 +73,7 @@ class Rendering:
             *(event.file, event.name, event.line, event.depth, event.thread),
             *(event.differs, before, after),
         )
-        known = self._known.get(key)
+        known = self.known.get(key)
         if known is None:
             text = self.lines(event_text(event, self._options).lines)
             return self._keep(key, text, (before, after))
@@ -89,28 +84,28 @@ class Rendering:
         values = [argument.value for argument in event.arguments]
         if all(map(_is_shared, values)):
             caller = event.callers[0] if event.callers else None
-            key = call_key(event.file, event.line, event.depth, event.thread, caller, values)
+            numbers = map(id, values)
+            key = call_key(event.file, event.line, event.depth, event.thread, caller, numbers)
             self._keep(key, text, (caller, values))
         return text
 
     def _ended(self, event: CallEnded) -> str:
         value = event.value
-        time = self.time(event.seconds)
         key = end_key(
             event.file, event.line, event.depth, event.thread, event.outcome, event.error, value
         )
-        known = self._known.get(key)
+        known = self.known.get(key)
         if known is not None:
-            return known[0] + time
+            return self.timed(known[0], event.seconds)
         text = self.lines([ended_line(event, self._options)]).removesuffix("\n")
         if value is None or _is_shared(value):
             self._keep(key, text, value)
-        return text + time
+        return self.timed(text, event.seconds)
 
     def _keep(self, key: object, text: str, described: object) -> str:
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        self._known[key] = (text, described)
+        if len(self.known) >= _MOST_KNOWN:
+            self.known.clear()
+        self.known[key] = (text, described)
         return text
 
 
@@ -134,10 +129,10 @@ def call_key(
     depth: int,
     thread: str | None,
     caller: Caller | None,
-    values: Iterable[FollowedValue],
+    values: Iterable[int],
 ) -> object:
-    """By what the lines of a call are known: a place has one function, whose names are the same."""
-    return (file, line, depth, thread, id(caller), *map(id, values))
+    """By what the lines of a call are known, with the ids of values: names go with the place."""
+    return (file, line, depth, thread, id(caller), *values)
 
 
 def end_key(

@@ -8,19 +8,17 @@ is computed: no mode, graph, generator or recorder notices.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from functools import lru_cache
 from math import prod
-from typing import Final, NamedTuple
-
-_string_at: Final[Callable[[int, int], bytes]] = ctypes.string_at
+from typing import Any, Final, NamedTuple
 
 
 class Layout(NamedTuple):
     """Which bytes are read of arrays that lie in memory in the same way."""
 
-    blocks: tuple[tuple[int, int], ...]
-    """Where each begins, from the first item on, and how long it is."""
+    blocks: tuple[tuple[int, Any], ...]
+    """Where each begins, from the first item on, and the type of so many bytes: these are read a
+    good deal faster by way of it than with ``string_at``."""
     is_whole: bool
     """Whether that is all there is."""
     reach: int
@@ -31,9 +29,10 @@ def read(address: int, layout: Layout) -> bytes:
     """Read an array whose first item is at an address."""
     blocks = layout.blocks
     if len(blocks) == 1:
-        start, length = blocks[0]
-        return _string_at(address + start, length)
-    return b"".join([_string_at(address + at, size) for at, size in blocks])
+        start, kind = blocks[0]
+        content: bytes = kind.from_address(address + start).raw
+        return content
+    return b"".join([kind.from_address(address + at).raw for at, kind in blocks])
 
 
 class Extent(NamedTuple):
@@ -70,7 +69,8 @@ def layout_of(
         is_whole = True
     else:
         blocks, is_whole = _of_rows(rows, count, length, extent), False
-    return Layout(blocks, is_whole, max(at + size for at, size in blocks))
+    reach = max(at + size for at, size in blocks)
+    return Layout(tuple((at, ctypes.c_char * size) for at, size in blocks), is_whole, reach)
 
 
 def _rows(

@@ -6,8 +6,8 @@ CPU by some of its bytes.
 
 from __future__ import annotations
 
-import weakref
 from typing import Any, Final, NamedTuple
+from weakref import ref
 
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
@@ -42,7 +42,7 @@ def describe_tensor(tensor: Any, tensors: Tensors) -> FollowedValue:
 
 
 def _described(tensor: Any, tensors: Tensors) -> FollowedValue:
-    look = _look_at(tensor, tensors) if type(tensor) in tensors.plain else None
+    look = look_at(tensor, tensors) if type(tensor) in tensors.plain else None
     return _describe(tensor, tensors) if look is None else look.described
 
 
@@ -53,7 +53,7 @@ def _describe(tensor: Any, tensors: Tensors) -> FollowedValue:
         return FollowedValue(followed.TENSOR, Other(type(tensor).__name__))
 
 
-def _look_at(tensor: Any, tensors: Tensors, version: int | None = 0) -> Look | None:
+def look_at(tensor: Any, tensors: Tensors, version: int | None = 0) -> Look | None:
     """What a plain tensor looks like; None where it cannot say, or is a transform's own."""
     try:
         key = (
@@ -105,47 +105,39 @@ class TensorMemory:
     )
 
     def __init__(self, tensor: Any, tensors: Tensors, wants_numbers: bool = False) -> None:
+        """Remember a tensor as it is: neither a mode nor its own class is to hear of it."""
         self.tensors = tensors
-        self.version: int | None = None
+        kind = type(tensor)
+        if kind is tensors.tensor and not tensors.settings._swap_module_params_on_conversion:
+            self.reference: Any = ref(tensor)
+        else:
+            self.reference = Strong(tensor)
+        version: int | None = None
+        try:
+            version = tensor._version if kind in tensors.plain else tensors.version_of(tensor)
+        except RuntimeError:
+            pass  # inference mode counts nothing
+        self.version = version
         """How often it had been written to; None where that is not counted."""
         self.address: int | None = None
         """Where its numbers are, which ``tensor.data = other`` changes; None where unknown."""
         self.layout: Layout | None = None
         self.content = b""
-        if type(tensor) is tensors.tensor and not tensors.swaps_tensors():
-            self.reference: Any = weakref.ref(tensor)
+        look = look_at(tensor, tensors, version) if kind in tensors.plain else None
+        if look is None:
+            self.described = _describe(tensor, tensors)
         else:
-            self.reference = Strong(tensor)
-        if type(tensor) not in tensors.plain:
-            with tensors.as_is():
-                self.described = _describe(tensor, tensors)
-                try:
-                    self.version = tensors.version_of(tensor)
-                except RuntimeError:
-                    pass
-        elif tensors.function_modes():
-            with tensors.as_is():
-                self._look(tensor, tensors)
-        else:
-            self._look(tensor, tensors)
-        self.is_counted = self.version is not None and self.address is not None
+            self.described = look.described
+            self._read(tensor, look)
+        self.is_counted = version is not None and self.address is not None
         """Whether version and address tell that nothing has happened."""
         self.numbers: Numbers | None = numbers_of_tensor(tensor, tensors) if wants_numbers else None
 
-    def _look(self, tensor: Any, tensors: Tensors) -> None:
-        try:
-            self.version = tensor._version
-        except RuntimeError:
-            pass  # inference mode counts nothing
-        look = _look_at(tensor, tensors, self.version)
-        if look is None:
-            self.described = _describe(tensor, tensors)
-            return
-        self.described = look.described
-        layout = look.layout
+    def _read(self, tensor: Any, look: Look) -> None:
+        tensors, layout = self.tensors, look.layout
         try:
             address = self.address = tensors.address_of(tensor)
-            if layout is None or not address or tensors.transforming() is not None:
+            if layout is None or not address:
                 return
             reach = tensor.storage_offset() * look.itemsize + layout.reach
             if tensor.is_neg() or (look.is_complex and tensor.is_conj()):
@@ -166,7 +158,8 @@ class TensorMemory:
             return False
         tensors = self.tensors
         if self.version is None:
-            now = TensorMemory(value, tensors)
+            with tensors.as_is():
+                now = TensorMemory(value, tensors)
             return (
                 now.version is None
                 and now.described == self.described

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue, VariableChanged
 from shapetrace.events.model import Value
+from shapetrace.views.followed import WORDS
 from shapetrace.views.labels import merged_text
 from shapetrace.views.shapes import CUT, cut_end, value_text
 from shapetrace.views.styled import printable
@@ -18,15 +18,6 @@ from shapetrace.views.styled import printable
 ARROW: Final = " → "
 _LEAST: Final = 8
 """Characters for a shape that still says something."""
-
-_WORDS: Final = {
-    followed.VALUES: "values changed",
-    followed.WRITTEN: "written in place",
-    followed.ASSIGNED: "assigned",
-    followed.TOLERANCE: "within tolerance",
-    followed.ITEMS: "items changed",
-    followed.KIND: "another object",
-}
 
 
 def line_text(
@@ -55,7 +46,7 @@ def change_text(event: VariableChanged, length: int | None = None) -> str:
     after = printable(value_text(event.after.value, length))
     if event.before is None:
         return after
-    words = [_WORDS[each] for each in event.differs if each in _WORDS]
+    words = [WORDS[each] for each in event.differs if each in WORDS]
     before = printable(value_text(event.before.value, length))
     if before != after:
         return before + ARROW + after

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 from shapetrace.events import followed
 from shapetrace.events.followed import (
@@ -155,7 +156,7 @@ def _changed(event: VariableChanged, options: FollowedOptions) -> list[Line]:
     return lines
 
 
-_WORDS = {
+WORDS: Final = {
     followed.VALUES: "values changed",
     followed.WRITTEN: "written in place",
     followed.ASSIGNED: "assigned",
@@ -163,6 +164,7 @@ _WORDS = {
     followed.ITEMS: "items changed",
     followed.KIND: "another object",
 }
+"""What differs, where the texts of both values do not tell."""
 
 
 def _change(
@@ -177,7 +179,7 @@ def _change(
         return [("removed", "note")]
     if before is None:
         return _value(after, room)
-    words = [_WORDS[each] for each in differs if each in (followed.VALUES, followed.TOLERANCE)]
+    words = [WORDS[each] for each in differs if each in (followed.VALUES, followed.TOLERANCE)]
     one, other = _short(before), _short(after)
     names = ("", "")
     if followed.KIND in differs and one == other:
@@ -185,7 +187,7 @@ def _change(
         one, other = one + names[0], other + names[1]
     if one == other:
         if not words:
-            words = [_WORDS.get(each, each) for each in differs]
+            words = [WORDS.get(each, each) for each in differs]
         note = f"  {', '.join(words)}"
         return [*_value(after, max(room - len(note), _LEAST_VALUE)), (note, "note")]
     says_more = before.kind != followed.SCALAR or followed.TOLERANCE in differs
@@ -302,6 +304,8 @@ def seconds_text(seconds: float) -> str:
     """``12.3 ms``."""
     if seconds >= 1:
         return f"{seconds:.2f} s"
+    # By whole numbers, which is quicker: it is asked for at the end of each call.
     if seconds >= 0.001:
-        return f"{seconds * 1000:.1f} ms"
-    return f"{seconds * 1_000_000:.0f} µs"
+        tenths = int(seconds * 10_000 + 0.5)
+        return f"{tenths // 10}.{tenths % 10} ms"
+    return f"{int(seconds * 1_000_000 + 0.5)} µs"

@@ -11,7 +11,7 @@ from types import CodeType
 from typing import Final, Protocol, TypeAlias
 
 from shapetrace.instrument import Following
-from shapetrace.instrument.interface import Call, Interest, Listener
+from shapetrace.instrument.interface import Interest, Listener
 from shapetrace.instrument.modules import MODULE, Choice, follow_module
 from shapetrace.instrument.scopes import assigned
 from shapetrace.instrument.source import Definition
@@ -184,17 +184,25 @@ class _Reached:
     """A listener that also notes that there was a call."""
 
     def __init__(self, listener: Listener, found: list[_Found]) -> None:
-        self._listener: Final = listener
         self.found: Final = found
         self.looked_at = listener.looked_at
-        self.looked_at_all = getattr(listener, "looked_at_all", None)
         self.returned = listener.returned
+        for name in ("entered", "entered_by", "entered_with"):
+            if hasattr(listener, name):
+                setattr(self, name, self._noting(getattr(listener, name)))
+        for name in ("looked_at_all", "deleted"):
+            if hasattr(listener, name):
+                setattr(self, name, getattr(listener, name))
 
-    def entered(self, call: Call) -> object | None:
-        """A call has begun."""
-        for each in self.found:
-            each.reached[0] = 1
-        return self._listener.entered(call)
+    def _noting(self, entered: Callable[..., object]) -> Callable[..., object]:
+        found = self.found
+
+        def noted(*call: object) -> object:
+            for each in found:
+                each.reached[0] = 1
+            return entered(*call)
+
+        return noted
 
 
 class Flag(Protocol):

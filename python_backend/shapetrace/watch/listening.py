@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from types import CodeType, FrameType
-from typing import Any, Final
+from types import CodeType
+from typing import Final
 
-from shapetrace.events.followed import FollowedValue
 from shapetrace.instrument.interface import Listener
 from shapetrace.instrument.modules import MODULE
 from shapetrace.variables.listening import Followed, FunctionListener
@@ -22,16 +21,6 @@ def listener_for(
     """What hears of some variables of one function, or of a module, and tells an outlet."""
     names = {each.name.text: each.name for each in wanted}
     followed = tuple(Followed(name) for name in names.values())
-    made = ModuleListener if place.function == MODULE else FunctionListener
-    return made(code, place.function, place.line, followed, Outlets((outlet,)), False)
-
-
-class ModuleListener(FunctionListener):
-    """Listens to the statements of a module, which has no parameters: what it has are globals."""
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self._flavor = MODULE_FLAVOR
-
-    def _arguments(self, frame: FrameType, slots: Any) -> list[tuple[str, FollowedValue, bool]]:
-        return []
+    flavor = MODULE_FLAVOR if place.function == MODULE else None
+    outlets = Outlets((outlet,))
+    return FunctionListener(code, place.function, place.line, followed, outlets, False, flavor)

@@ -6,13 +6,14 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shapetrace.instrument import Interest, follow
 from tests.python.unit.instrument.listening import Heard, function_of, outcome, stored, traced
 from tests.python.unit.instrument.programs import Programs
 from tests.python.unit.instrument.worlds import clean, run, world
+from tests.support.examples import same_examples
 
 ARGUMENTS = 5
 
@@ -30,12 +31,7 @@ class Texts(Heard):
 
 
 @pytest.mark.parametrize("kind", ["plain", "generator", "async", "async generator"])
-@settings(
-    max_examples=150,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@same_examples(150)
 @given(seed=st.integers(0, 10**9))
 def test_a_random_function_is_heard_and_not_disturbed(kind: str, seed: int) -> None:
     check(kind, seed)

@@ -1,0 +1,117 @@
+"""Who listens to a function, and which of its calls are being listened to."""
+
+from __future__ import annotations
+
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any, Final
+
+from shapetrace.instrument.interface import Call, Interest, Listener
+
+FEW: Final = 64
+"""So many calls are remembered at least before those that are over are forgotten."""
+
+
+class Following:
+    """One listener of a function."""
+
+    def __init__(self, interest: Interest, listener: Listener, stop: Callable[[Following], None]):
+        self.interest: Final = interest
+        self.names: Final = interest.names
+        self.merges: Final = interest.merges
+        self.error: Exception | None = None
+        """What the listener raised, which ended the following."""
+        self.entered: Callable[[Call], object | None] = getattr(listener, "entered", nothing)
+        self.entered_by: Callable[[object], object | None] | None = getattr(
+            listener, "entered_by", None
+        )
+        """For listeners that need to know nothing of a call but its first parameter."""
+        self.entered_with: Callable[[types.FrameType, tuple[object, ...]], object | None] | None = (
+            getattr(listener, "entered_with", None)
+        )
+        """For listeners that are told of all arguments at once, and of none of them again."""
+        self.looked_at: Callable[[Any, str, Any, int, bool], None] = listener.looked_at
+        self.looked_at_all: Callable[..., None] | None = getattr(listener, "looked_at_all", None)
+        """For listeners that are told of all variables of one place at once."""
+        self.deleted: Callable[[Any, frozenset[str]], None] | None = getattr(
+            listener, "deleted", None
+        )
+        self.returned: Callable[[Any, Any, int], None] = (
+            listener.returned if interest.returns else nothing
+        )
+        self._stop: Callable[[Following], None] | None = stop
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the listener still hears of the function."""
+        return self._stop is not None
+
+    def stop(self) -> None:
+        """No longer follow, also in calls that are running. The last one puts the code back."""
+        stop, self._stop = self._stop, None
+        self.entered = self.looked_at = self.returned = nothing
+        self.entered_by = self.entered_with = self.looked_at_all = self.deleted = None
+        if stop is not None:
+            stop(self)
+
+    def fail(self, error: Exception) -> None:
+        """The listener has raised an error: stop, unless it only had no room on the stack."""
+        if isinstance(error, RecursionError):
+            return
+        self.error = error.with_traceback(None)
+        self.stop()
+
+    def __enter__(self) -> Following:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+
+def nothing(*values: object) -> None:
+    """Do nothing."""
+
+
+class Activation(list[Any]):
+    """One call that somebody listens to.
+
+    It lies on the stack of the call's frame, and only there: when it goes, the call is over. It is
+    iterated once, where it is empty, and a list is so quickly.
+    """
+
+    __slots__ = ("__weakref__", "bound", "listening", "pending")
+
+    listening: tuple[tuple[Following, object], ...]
+    bound: frozenset[str]
+    """Those names that have a value now, of those where the source alone does not tell."""
+    pending: tuple[object, int, int] | None
+    """What is to be returned, unless a `finally` raises; its line; in how many of these it was
+    said."""
+
+
+class Activations(dict[int, weakref.ref[Activation]]):
+    """The calls that somebody listens to, by the id of their frame.
+
+    Those that are over are forgotten only now and then, as most calls get the place in memory that
+    another has had.
+    """
+
+    __slots__ = ("_room",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._room = FEW
+
+    def of(self, frame: types.FrameType) -> Activation | None:
+        """The call that runs in a frame, if anybody listens to it."""
+        reference = self.get(id(frame))
+        return None if reference is None else reference()
+
+    def make_room(self) -> None:
+        """Forget calls that are over, if there are many."""
+        if len(self) > self._room:
+            for key, reference in list(self.items()):
+                if reference() is None and self.get(key) is reference:
+                    del self[key]
+            self._room = max(FEW, 2 * len(self))
