@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from shapetrace.transport.sender import Sender
     from shapetrace.transport.session import SessionAddress
 
+MESSAGES: Final = 10
+"""So many in a row, before it is something else's turn."""
+
 
 class Asked:
     """Both, for one process."""
@@ -30,8 +33,14 @@ class Asked:
 
     def tell(self, sender: Sender) -> None:
         """Send what has not been told yet."""
-        self.captures.tell(sender)
-        self.watches.tell(sender)
+        for each in (self.captures, self.watches):
+            for _ in range(MESSAGES):
+                message = each.message() if sender.has_room() else None
+                if message is None:
+                    break
+                if not sender.offer(message):
+                    each.begin_anew()
+                    break
 
     def begin_anew(self) -> None:
         """Tell everything once more, as far as it is kept."""

@@ -26,7 +26,6 @@ from shapetrace.transport.captures import (
 if TYPE_CHECKING:
     from torch.nn import Module
 
-    from shapetrace.transport.sender import Sender
 
 MOST_MODELS: Final = 8
 """Models that are traced. A program that makes them anew for each batch has many."""
@@ -35,8 +34,6 @@ MOST_WAITING: Final = 20_000
 """Values that wait to be told, of all names; the oldest are lost then, and counted all the same."""
 MOST_AT_ONCE: Final = 2_000
 """Values in one message."""
-MESSAGES: Final = 10
-"""So many in a row, before it is something else's turn."""
 PATIENCE: Final = 1.0
 """Seconds in which another model may be called that has what the first has not."""
 
@@ -163,15 +160,10 @@ class Captures:
         self._told_paths, self._told_problems = True, problems
         return news
 
-    def tell(self, sender: Sender) -> None:
-        """Send what has not been told yet."""
-        for _ in range(MESSAGES):
-            news = self.news() if sender.has_room() else None
-            if news is None:
-                return
-            if not sender.offer(captures_message(news)):
-                self.begin_anew()
-                return
+    def message(self) -> dict[str, Any] | None:
+        """What has not been told yet, or some of it, for the server."""
+        news = self.news()
+        return None if news is None else captures_message(news)
 
     def begin_anew(self) -> None:
         """Tell everything once more, as far as it is kept: there is a server that knows nothing."""

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import CodeType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from shapetrace._errors import ShapetraceError
 from shapetrace.agent.debugger import debugger_folders
@@ -39,7 +39,6 @@ from shapetrace.transport.watches import (
 
 if TYPE_CHECKING:
     from shapetrace.instrument.interface import Listener
-    from shapetrace.transport.sender import Sender
     from shapetrace.watch.following import Watching
     from shapetrace.watch.loading import Loading
     from shapetrace.watch.missing import Place
@@ -49,8 +48,6 @@ MOST_WAITING: Final = 20_000
 """Changes that wait to be told, of all names; the oldest are lost then, and counted."""
 MOST_AT_ONCE: Final = 1_000
 """Changes in one message."""
-MESSAGES: Final = 10
-"""So many in a row, before it is something else's turn."""
 MOST_RUNNING: Final = 200
 """Calls that are told of as running."""
 
@@ -211,15 +208,10 @@ class Watches:
         self._told_names, self._told_problems, self._told_running = names, problems, running
         return news
 
-    def tell(self, sender: Sender) -> None:
-        """Send what has not been told yet."""
-        for _ in range(MESSAGES):
-            news = self.news() if sender.has_room() else None
-            if news is None:
-                return
-            if not sender.offer(watches_message(news)):
-                self.begin_anew()
-                return
+    def message(self) -> dict[str, Any] | None:
+        """What has not been told yet, or some of it, for the server."""
+        news = self.news()
+        return None if news is None else watches_message(news)
 
     def begin_anew(self) -> None:
         """Tell everything once more, as far as it is kept: there is a server that knows nothing."""
@@ -335,7 +327,7 @@ class _Outlet:
                 self._watches.changed(self._name, event, *self._calls[began.call])
 
 
-_LISTENING: Final = ("entered", "looked_at", "looked_at_all", "returned", "left")
+_LISTENING: Final = ("entered_with", "looked_at", "looked_at_all", "returned", "left")
 
 
 def hide() -> None:
