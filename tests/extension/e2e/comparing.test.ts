@@ -64,7 +64,7 @@ async function compare({ workbench, folder }: Fixture, a: string, b: string): Pr
   await workbench.openAs("Compare Traces: B", folder.file(b));
 }
 
-inEditors("Compared traces", {}, (test) => {
+inEditors("Compared traces", { inOldest: true }, (test) => {
   test("stand side by side at the first difference", { files: FILES }, async (fixture) => {
     const { workbench } = fixture;
     record(fixture);

@@ -137,7 +137,7 @@ async function walk({ workbench }: Fixture, steps: readonly ("into" | "over")[])
   return places;
 }
 
-inEditors("Debugging", {}, (test) => {
+inEditors("Debugging", { inOldest: true }, (test) => {
   test(
     "with an existing configuration of type debugpy",
     {

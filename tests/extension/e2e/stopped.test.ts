@@ -77,7 +77,7 @@ async function stopAt(fixture: Fixture, line: number): Promise<void> {
 
 const FILES = { "train.py": LAYERS, ...launchConfigurations(OF_LAYERS, OF_OTHER) };
 
-inEditors("A program that stands still", {}, (test) => {
+inEditors("A program that stands still", { inOldest: true }, (test) => {
   test("shows this call's shapes, in the frame that is looked at", { files: FILES }, async (it) => {
     const { code, debug } = it.workbench;
     const layer = () => hintsOf(it, "hidden = self.fc(x)", 3);

@@ -86,7 +86,7 @@ const STOPPED = `transform, line ${lineOf(PROGRAM, "video /= 255")}, pipeline.py
 
 const at = (line: string) => lineOf(PROGRAM, line);
 
-inEditors("Watched variables", {}, (test) => {
+inEditors("Watched variables", { inOldest: true }, (test) => {
   test("of a pipeline without torch", { files: FILES }, async (fixture) => {
     const { workbench, folder } = fixture;
     const { code, trace: tree } = workbench;
