@@ -251,6 +251,14 @@ def _count(count: int | None) -> str:
     return "" if count == 1 else f" ×{count}"
 
 
+def counts_of(recording: LiveRecording) -> dict[str, int]:
+    """How often each operation was seen."""
+    seen: dict[str, int] = {}
+    for op in recording.ops:
+        seen[op.label] = seen.get(op.label, 0) + op.count
+    return seen
+
+
 def names_of(trace: Trace) -> list[str]:
     """The short names of the torch-level ops, in order."""
     return [op.name.rsplit(".", 1)[-1] for op in trace.ops if op.level == "torch"]

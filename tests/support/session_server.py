@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Variable
+from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Tensor, Variable
 from shapetrace.events.rows import RowReader
 from shapetrace.server.captured import Captured
 from shapetrace.server.listener import Listener, ProcessKey
@@ -84,6 +84,11 @@ class Heard:
     def files(self) -> set[str]:
         """Where the program's ops and module calls were made."""
         return {op.file for op in self.ops.values()}
+
+    def input_shapes(self) -> set[object]:
+        """The shapes that modules were called with."""
+        values = [module.inputs[0] for module in self.modules.values()]
+        return {value.shape for value in values if isinstance(value, Tensor)}
 
     def module_counts(self) -> dict[str, int]:
         """How often each module was called, by path."""

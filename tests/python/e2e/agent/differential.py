@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from pathlib import Path
 
 from tests.support.debug_client import DebugSession, Launch, Script, Stop, launch
-from tests.support.session_server import Heard, SessionServer
+from tests.support.session_server import BACKEND, HIDING_RULE, Heard, SessionServer
 
 
 @dataclass
@@ -50,6 +50,44 @@ class Watched:
             session.resume(stop.thread)
         self.end()
 
+    def stops(self) -> Iterator[Stop]:
+        """Note each stop up to the end and the end itself, going on from each once it was used."""
+        while stop := self.session.stop_or_end():
+            self.see(stop)
+            yield stop
+            self.session.resume(stop.thread)
+        self.end()
+
+    def breakpoints(self, marks: Sequence[str]) -> None:
+        """Stop at lines, and note all variables there."""
+        self.session.break_at(*marks)
+        self.session.go()
+        for stop in self.stops():
+            self.see(self.session.variables(stop.top))
+
+    def exceptions(self, *filters: str) -> Iterator[Stop]:
+        """Go to the line ``begin``, and stop at exceptions from there on."""
+        session = self.session
+        session.break_at("begin")
+        session.go()
+        session.stop()
+        # Only now: libraries raise and catch thousands while they are imported.
+        session.break_on_exceptions(*filters)
+        session.resume()
+        for stop in self.stops():
+            self.see(stop.description)
+            yield stop
+
+    def raised_exceptions(self) -> None:
+        """Stop at all exceptions that are raised from the line ``begin`` on."""
+        for _ in self.exceptions("raised", "uncaught"):
+            pass
+
+    def run(self) -> None:
+        """Let the program run to its end."""
+        self.session.go()
+        self.end()
+
     def end(self) -> None:
         """Wait for the program's end and note it."""
         self.see(self.session.end())
@@ -75,6 +113,32 @@ def debug(
     return watched.seen
 
 
+def debug_with_helper(
+    script: Script, helper: Script, drive: Drive, how: Launch | None, switch: Mapping[str, str]
+) -> tuple[list[str], list[str]]:
+    """Debug a program without and with what a helper of its does with us.
+
+    Args:
+        script: the program, which imports the helper.
+        helper: a module that uses us; it is hidden from the debugger, as we are.
+        drive: what the user does.
+        how: how the program is started.
+        switch: the variables of the environment by which the helper knows that it is to use us.
+
+    """
+    path = {"PYTHONPATH": str(BACKEND)}
+    rules = [HIDING_RULE, {"path": str(helper.path), "include": False}]
+    how = replace(how or Launch(), environment=path, rules=rules)
+    without = debug(script, drive, how)
+    return without, debug(script, drive, replace(how, environment={**path, **switch}))
+
+
+def check_same(without: list[str], with_us: list[str]) -> None:
+    """Fail where a user could tell one session from the other."""
+    differences = unified_diff(without, with_us, "without us", "with us", lineterm="", n=2)
+    assert without == with_us, "\n".join(differences)
+
+
 def same_as_without_us(
     text: str,
     drive: Drive,
@@ -91,7 +155,6 @@ def same_as_without_us(
         with_us = debug(script, drive, how, server)
         heard = server.process()
         heard.wait_for_end()
-    differences = unified_diff(without, with_us, "without us", "with us", lineterm="", n=2)
-    assert without == with_us, "\n".join(differences)
+    check_same(without, with_us)
     assert [note for note in heard.coverage if "fault" in note.reason] == []
     return heard, script

@@ -40,12 +40,9 @@ print(out, net.fc.weight.grad.sum())  # @last
 
 
 def stop_everywhere(watched: Watched) -> None:
-    session = watched.session
-    session.go()
-    while stop := session.stop_or_end():
-        watched.see(stop)
-        session.resume(stop.thread)
-    watched.end()
+    watched.session.go()
+    for _ in watched.stops():
+        pass
 
 
 def test_each_line_stops_once(tmp_path: Path) -> None:

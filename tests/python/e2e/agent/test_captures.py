@@ -53,11 +53,6 @@ print("over")
 PATHS = ("layers.*.forward.scores", "layers.1.up", "forward.name", "forward.mask", "a..b")
 
 
-def run(watched: Watched) -> None:
-    watched.session.go()
-    watched.end()
-
-
 def ranges(heard: Heard, name: str) -> list[tuple[str, int, float | None, float | None]]:
     found: list[tuple[str, int, float | None, float | None]] = []
     for value in heard.values(name):
@@ -68,7 +63,7 @@ def ranges(heard: Heard, name: str) -> list[tuple[str, int, float | None, float 
 
 
 def test_values_are_told_with_their_iterations(tmp_path: Path) -> None:
-    heard, _ = same_as_without_us(TRAINING, run, tmp_path, captures=PATHS)
+    heard, _ = same_as_without_us(TRAINING, Watched.run, tmp_path, captures=PATHS)
     steps = [("train", number) for number in (1, 2, 3)]
     assert ranges(heard, "layers.0.forward.scores") == [
         (*step, low, low) for step in steps for low in (2.0, 4.0)
@@ -94,7 +89,7 @@ def test_the_recording_is_the_same(tmp_path: Path) -> None:
     """Neither our own computing is in it, nor does any call stand elsewhere."""
 
     def told(captures: tuple[str, ...]) -> tuple[list[str], dict[str, int], list[str]]:
-        heard, _ = same_as_without_us(TRAINING, run, tmp_path, captures=captures)
+        heard, _ = same_as_without_us(TRAINING, Watched.run, tmp_path, captures=captures)
         names = [f"{it.line} {it.name} {it.tensor}" for it in heard.variables.values()]
         places = [f"{it.path} {it.file} {it.line} {it.column}" for it in heard.modules.values()]
         return heard.calls(), heard.module_counts(), [*sorted(names), *sorted(places)]
@@ -199,7 +194,7 @@ for step in range(2):
 
 def test_a_path_that_only_a_later_model_has_is_no_mistake(tmp_path: Path) -> None:
     captures = ("forward.hidden", "forward.verdict", "forward.x", "forward.none")
-    heard, _ = same_as_without_us(GAN, run, tmp_path, captures=captures)
+    heard, _ = same_as_without_us(GAN, Watched.run, tmp_path, captures=captures)
     assert set(heard.captured.problems) == {"forward.none"}
     names = {(it.about.model, it.about.name) for it in heard.captured.names.values()}
     assert names == {

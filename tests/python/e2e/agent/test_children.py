@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from shapetrace.events.model import Tensor
 from tests.support.debug_adapter import PATIENCE
 from tests.support.debug_client import DebugSession, Ended, Launch, Script, launch
 from tests.support.session_server import Heard, SessionServer
@@ -46,12 +45,6 @@ def run(text: str, directory: Path, processes: int, **options: Any) -> tuple[lis
     return heard, ended
 
 
-def inputs(heard: Heard) -> set[object]:
-    """The shapes that modules were called with."""
-    values = [module.inputs[0] for module in heard.modules.values()]
-    return {value.shape for value in values if isinstance(value, Tensor)}
-
-
 FORKS = """
 import multiprocessing, os, sys, torch
 net = torch.nn.Linear(3, 4)
@@ -76,8 +69,8 @@ def test_a_forked_child(start: str, debugged: bool, tmp_path: Path) -> None:
     (parent, child), ended = run(program, tmp_path, 2, more={"subProcess": debugged})
     assert (ended.exit_code, ended.stderr) == (0, "")
     assert ended.stdout.endswith("over\n")
-    assert inputs(parent) == {(2, 3), (3, 3)}
-    assert inputs(child) == {(7, 3)}
+    assert parent.input_shapes() == {(2, 3), (3, 3)}
+    assert child.input_shapes() == {(7, 3)}
     assert child.hello.process.parent == parent.hello.process.pid
     assert child.bye == "the program has ended"
 
@@ -99,8 +92,8 @@ def test_a_child_of_a_forked_child(tmp_path: Path) -> None:
     """
     heard, ended = run(program, tmp_path, 3)
     assert sorted(ended.stdout.splitlines()) == ["2 2", "3 3"]
-    assert [inputs(each) for each in heard] == [{(1, 3)}, {(2, 3)}, {(3, 3)}] or {
-        frozenset(inputs(each)) for each in heard
+    assert [each.input_shapes() for each in heard] == [{(1, 3)}, {(2, 3)}, {(3, 3)}] or {
+        frozenset(each.input_shapes()) for each in heard
     } == {frozenset({(number, 3)}) for number in (1, 2, 3)}
 
 
@@ -172,7 +165,7 @@ def test_workers_of_a_data_loader(how: str, tmp_path: Path) -> None:
     assert ended.stdout == "torch.Size([4, 4])\n" * 2
     parent, *workers = sorted((it for it in heard if it.ops), key=lambda it: not it.modules)
     assert len(workers) == 2
-    assert inputs(parent) == {(4, 5)}
+    assert parent.input_shapes() == {(4, 5)}
     for worker in workers:
         assert {"arange(5)", "+", "float()"} <= {op.label for op in worker.ops.values()}
 
@@ -274,7 +267,7 @@ def test_a_traced_forward_pass_does_not_end_workers(tmp_path: Path) -> None:
     heard, ended = run(program, tmp_path, 2, mode="forwardPass")
     assert ended.exit_code == 0
     assert ended.stdout == "torch.Size([2, 3])\n" * 4 + "torch.Size([2, 5])\n"
-    assert {frozenset(inputs(each)) for each in heard} == {frozenset({(2, 3)})}
+    assert {frozenset(each.input_shapes()) for each in heard} == {frozenset({(2, 3)})}
 
 
 RANKS = """
@@ -310,7 +303,7 @@ def test_two_ranks_of_torchrun(tmp_path: Path) -> None:
         (1, 2),
     ]
     for each in ranks:
-        assert inputs(each) == {((each.hello.process.rank or 0) + 2, 3)}
+        assert each.input_shapes() == {((each.hello.process.rank or 0) + 2, 3)}
 
 
 def test_the_rank_that_only_the_process_group_knows(tmp_path: Path) -> None:

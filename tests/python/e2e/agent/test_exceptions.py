@@ -58,20 +58,10 @@ main()
 def at_each_exception(*filters: str) -> Drive:
     def drive(watched: Watched) -> None:
         session = watched.session
-        session.break_at("begin")
-        session.go()
-        session.stop()
-        # Only now: libraries raise and catch thousands while they are imported.
-        session.break_on_exceptions(*filters)
-        session.resume()
-        while stop := session.stop_or_end():
-            watched.see(stop)
-            watched.see(stop.description)
+        for stop in watched.exceptions(*filters):
             if stop.reason == "exception":
                 watched.see(session.connection.request("exceptionInfo", threadId=stop.thread))
             watched.see(list(session.variables(stop.top)))
-            session.resume(stop.thread)
-        watched.end()
 
     return drive
 
@@ -101,11 +91,8 @@ def test_an_uncaught_exception_in_a_thread(tmp_path: Path) -> None:
         for how in ("stepIn", "stepIn"):
             watched.step(how, stop.thread)
         session.resume(stop.thread)
-        while after := session.stop_or_end():
-            watched.see(after)
+        for after in watched.stops():
             watched.see(after.description)
-            session.resume(after.thread)
-        watched.end()
 
     same_as_without_us(
         """

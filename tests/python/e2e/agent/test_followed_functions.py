@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import random
 import re
-from difflib import unified_diff
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.python.boundaries.rule import BACKEND
-from tests.python.e2e.agent.differential import Drive, Watched, debug
+from tests.python.e2e.agent.differential import Drive, Watched, check_same, debug_with_helper
 from tests.support.debug_client import Launch, Script
-from tests.support.session_server import HIDING_RULE
 
 pytestmark = pytest.mark.e2e
 
@@ -102,52 +99,22 @@ def follow_all(owner):
 """
 
 
+MARKS = re.findall(r"# @(?!begin)(\w+)", PROGRAM)
+
+
 def compare(drive: Drive, directory: Path, how: Launch | None = None) -> None:
     script = Script.write(PROGRAM, directory)
     listener = Script.write(LISTENER, directory, "listener.py")
-    just_my_code = how.just_my_code if how else True
-    rules = [HIDING_RULE, {"path": str(listener.path), "include": False}]
-    path = {"PYTHONPATH": str(BACKEND)}
-    without = debug(script, drive, Launch(environment=path, just_my_code=just_my_code, rules=rules))
-    followed = Launch(environment={**path, "FOLLOW": "1"}, just_my_code=just_my_code, rules=rules)
-    with_us = debug(script, drive, followed)
-    differences = unified_diff(without, with_us, "without us", "with us", lineterm="", n=2)
-    assert without == with_us, "\n".join(differences)
-
-
-def at_breakpoints(watched: Watched) -> None:
-    session = watched.session
-    marks = re.findall(r"# @(?!begin)(\w+)", PROGRAM)
-    session.break_at(*marks)
-    session.go()
-    while stop := session.stop_or_end():
-        watched.see(stop)
-        watched.see(session.variables(stop.top))
-        session.resume(stop.thread)
-    watched.end()
-
-
-def at_raised_exceptions(watched: Watched) -> None:
-    session = watched.session
-    session.break_at("begin")
-    session.go()
-    session.stop()
-    session.break_on_exceptions("raised", "uncaught")
-    session.resume()
-    while stop := session.stop_or_end():
-        watched.see(stop)
-        watched.see(stop.description)
-        session.resume(stop.thread)
-    watched.end()
+    check_same(*debug_with_helper(script, listener, drive, how, {"FOLLOW": "1"}))
 
 
 def test_breakpoints_stop_on_their_lines_with_the_same_variables(tmp_path: Path) -> None:
-    compare(at_breakpoints, tmp_path)
+    compare(partial(Watched.breakpoints, marks=MARKS), tmp_path)
 
 
 @pytest.mark.parametrize("just_my_code", [True, False])
 def test_only_what_the_program_raises_stops(just_my_code: bool, tmp_path: Path) -> None:
-    compare(at_raised_exceptions, tmp_path, Launch(just_my_code=just_my_code))
+    compare(Watched.raised_exceptions, tmp_path, Launch(just_my_code=just_my_code))
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -10,25 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from shapetrace.events.model import Tensor
 from tests.python.e2e.agent.differential import Watched, same_as_without_us
 from tests.support.debug_client import Launch, Script, launch
-from tests.support.session_server import Heard, SessionServer
+from tests.support.session_server import SessionServer
 
 pytestmark = pytest.mark.e2e
 
 CHILDREN = {"subProcess": True}
-
-
-def run(watched: Watched) -> None:
-    watched.session.go()
-    watched.end()
-
-
-def shapes(heard: Heard) -> set[object]:
-    """Of what modules were called with."""
-    values = [module.inputs[0] for module in heard.modules.values()]
-    return {value.shape for value in values if isinstance(value, Tensor)}
 
 
 def test_threads(tmp_path: Path) -> None:
@@ -46,10 +34,10 @@ def test_threads(tmp_path: Path) -> None:
             print(list(pool.map(work, range(4, 9))))
         print(threading.active_count())
         """,
-        run,
+        Watched.run,
         tmp_path,
     )
-    assert shapes(heard) == {(number, 3) for number in range(1, 9)}
+    assert heard.input_shapes() == {(number, 3) for number in range(1, 9)}
 
 
 def test_a_daemon_thread_that_works_on_at_the_end(tmp_path: Path) -> None:
@@ -66,7 +54,7 @@ def test_a_daemon_thread_that_works_on_at_the_end(tmp_path: Path) -> None:
         begun.wait()
         print("over")
         """,
-        run,
+        Watched.run,
         tmp_path,
     )
 
@@ -84,10 +72,10 @@ def test_a_forked_child_is_unharmed(tmp_path: Path) -> None:
         print("parent", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         net(torch.ones(3, 3))
         """,
-        run,
+        Watched.run,
         tmp_path,
     )
-    assert shapes(heard) == {(2, 3), (3, 3)}
+    assert heard.input_shapes() == {(2, 3), (3, 3)}
     assert heard.coverage == ()
 
 
@@ -104,7 +92,7 @@ def test_workers_of_a_data_loader(tmp_path: Path) -> None:
             for batch in DataLoader(Data(), batch_size=4, num_workers=2):
                 print(net(batch).shape)
         """,
-        run,
+        Watched.run,
         tmp_path,
     )
     assert heard.module_counts() == {"": 2}
@@ -142,7 +130,7 @@ def test_children_that_are_debugged_are_recorded(start: str, tmp_path: Path) -> 
             ended = session.end()
         for heard in server.processes(2):
             heard.wait_for_end()
-        found = [shapes(heard) for heard in server.all.values() if heard.modules]
+        found = [heard.input_shapes() for heard in server.all.values() if heard.modules]
         parents = {heard.hello.process.parent for heard in server.all.values()}
     assert ended.exit_code == 0
     assert ended.stdout.endswith("over\n")
@@ -153,8 +141,8 @@ def test_children_that_are_debugged_are_recorded(start: str, tmp_path: Path) -> 
 
 def test_a_child_that_is_not_debugged_is_unharmed(tmp_path: Path) -> None:
     start = "subprocess.run([sys.executable, '-c', 'import torch; print(torch.ones(2) + 1)'])"
-    heard, _ = same_as_without_us(SPAWNED.format(start=start), run, tmp_path)
-    assert shapes(heard) == {(2, 3)}
+    heard, _ = same_as_without_us(SPAWNED.format(start=start), Watched.run, tmp_path)
+    assert heard.input_shapes() == {(2, 3)}
 
 
 def test_leaving_at_once(tmp_path: Path) -> None:
@@ -165,10 +153,10 @@ def test_leaving_at_once(tmp_path: Path) -> None:
         torch.nn.Linear(3, 4)(torch.ones(2, 3))
         os._exit(7)
         """,
-        run,
+        Watched.run,
         tmp_path,
     )
-    assert shapes(heard) == {(2, 3)}
+    assert heard.input_shapes() == {(2, 3)}
     assert heard.bye == "the program has ended"
 
 
@@ -190,7 +178,7 @@ def test_becoming_another_program(tmp_path: Path) -> None:
         heard = server.process()
         heard.wait_for_end()
     assert ended.stdout == "1\n2\n"
-    assert shapes(heard) == {(2, 3)}
+    assert heard.input_shapes() == {(2, 3)}
     assert heard.bye == "the program has ended"
 
 
@@ -211,7 +199,7 @@ def test_being_killed(tmp_path: Path) -> None:
         os.kill(heard.hello.process.pid, signal.SIGKILL)
         session.end()
         heard.wait_for_end()
-    assert shapes(heard) == {(2, 3)}
+    assert heard.input_shapes() == {(2, 3)}
     assert heard.bye is None
 
 
@@ -246,10 +234,10 @@ def test_a_program_with_a_trace_function_of_its_own(setting: str, tmp_path: Path
         sys.settrace(None); sys.setprofile(None)
         print(seen)
         """,
-        run,
+        Watched.run,
         tmp_path,
     )
-    assert {(2, 3), (4, 3)} == shapes(heard)
+    assert {(2, 3), (4, 3)} == heard.input_shapes()
 
 
 def test_a_program_that_closes_all_its_files(tmp_path: Path) -> None:
@@ -286,7 +274,7 @@ def test_a_program_that_closes_all_its_files(tmp_path: Path) -> None:
         heard = server.process()
         heard.wait_for(lambda it: it.bye)
     assert [(each.exit_code, each.stdout) for each in ended] == [(0, "over\n")] * 2
-    assert shapes(heard) == {(number, 3) for number in (2, 4, 5, 6, 7, 8)}
+    assert heard.input_shapes() == {(number, 3) for number in (2, 4, 5, 6, 7, 8)}
 
 
 @pytest.mark.parametrize(

@@ -9,17 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from shapetrace.events.model import Tensor
 from tests.python.e2e.agent.differential import Watched, same_as_without_us
 from tests.support.debug_client import Launch, Script, launch
-from tests.support.session_server import Heard, SessionServer
+from tests.support.session_server import SessionServer
 
 pytestmark = pytest.mark.e2e
-
-
-def run(watched: Watched) -> None:
-    watched.session.go()
-    watched.end()
 
 
 def test_a_program_from_beginning_to_end(tmp_path: Path) -> None:
@@ -32,7 +26,7 @@ def test_a_program_from_beginning_to_end(tmp_path: Path) -> None:
         y = net(torch.ones(2, 3)) * 2  # @call
         print(y.shape)
         """,
-        run,
+        Watched.run,
         tmp_path,
     )
     process = heard.hello.process
@@ -144,7 +138,7 @@ def test_a_program_ends_as_without_us(ending: str, code: int | None, tmp_path: P
         Launch(python=(sys.executable,)),
     )
     assert heard.states[-1] == "complete"
-    assert (2, 3) in shapes(heard)
+    assert (2, 3) in heard.input_shapes()
 
 
 @pytest.mark.parametrize(
@@ -160,7 +154,7 @@ def test_a_program_ends_as_without_us(ending: str, code: int | None, tmp_path: P
     ],
 )
 def test_no_forward_ran(text: str, states: list[str], message: str, tmp_path: Path) -> None:
-    heard, _ = same_as_without_us(text, run, tmp_path)
+    heard, _ = same_as_without_us(text, Watched.run, tmp_path)
     assert heard.states == states
     assert heard.statuses[-1]["message"] == message
 
@@ -168,7 +162,7 @@ def test_no_forward_ran(text: str, states: list[str], message: str, tmp_path: Pa
 def test_an_import_of_torch_that_fails(tmp_path: Path) -> None:
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").write_text("raise ImportError('not today')")
-    heard, _ = same_as_without_us("import torch", run, tmp_path)
+    heard, _ = same_as_without_us("import torch", Watched.run, tmp_path)
     assert heard.states == ["waiting", "noForward"]
 
 
@@ -188,7 +182,7 @@ def test_random_numbers_and_results_are_the_same(tmp_path: Path) -> None:
         print(torch.rand(3), random.random() < 2, net[0].weight.grad.sum().item())
         nn.functional.softmax(torch.ones(2, 2))
         """,
-        run,
+        Watched.run,
         tmp_path,
     )
 
@@ -216,7 +210,7 @@ def test_settled_and_awake_again(tmp_path: Path) -> None:
         session.evaluate("__import__('sys').modules['__main__'].go_on.set()")
         session.end()
         heard.wait_for_end()
-    assert shapes(heard) == {(2, 3), (9, 3)}
+    assert heard.input_shapes() == {(2, 3), (9, 3)}
 
 
 def test_awake_while_a_breakpoint_is_set_in_the_file(tmp_path: Path) -> None:
@@ -268,10 +262,4 @@ def test_the_server_ends_the_recording(tmp_path: Path) -> None:
         session.evaluate("__import__('sys').modules['__main__'].go_on.set()")
         assert session.end().stdout == "waiting\nover\n"
         heard.wait_for_end()
-    assert shapes(heard) == {(2, 3)}
-
-
-def shapes(heard: Heard) -> set[object]:
-    """Of what modules were called with."""
-    values = [module.inputs[0] for module in heard.modules.values()]
-    return {value.shape for value in values if isinstance(value, Tensor)}
+    assert heard.input_shapes() == {(2, 3)}

@@ -55,13 +55,8 @@ if __name__ == "__main__":
 NAMES = ("video", "sample['video']", "transform:mask", "vidoe", "f(x)")
 
 
-def run(watched: Watched) -> None:
-    watched.session.go()
-    watched.end()
-
-
 def test_the_history_of_a_pipeline_without_torch(tmp_path: Path) -> None:
-    heard, script = same_as_without_us(PIPELINE, run, tmp_path, watches=NAMES)
+    heard, script = same_as_without_us(PIPELINE, Watched.run, tmp_path, watches=NAMES)
     line = script.marks
     assert heard.changes("video") == [
         f"<module> {line['begin']} u8[73,8,8]",
@@ -100,11 +95,8 @@ def test_breakpoints_in_watched_functions(tmp_path: Path) -> None:
         session = watched.session
         session.break_at(*MARKS)
         session.go()
-        while stop := session.stop_or_end():
-            watched.see(stop)
+        for stop in watched.stops():
             watched.see(sorted(each for each in session.variables(stop.top) if each.isidentifier()))
-            session.resume(stop.thread)
-        watched.end()
 
     heard, _ = same_as_without_us(PIPELINE, drive, tmp_path, watches=NAMES)
     assert len(heard.changes("video")) == 7
@@ -130,21 +122,8 @@ def test_steps_of_all_kinds(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("just_my_code", [True, False])
 def test_errors_that_are_raised_and_caught(just_my_code: bool, tmp_path: Path) -> None:
-    def drive(watched: Watched) -> None:
-        session = watched.session
-        session.break_at("begin")
-        session.go()
-        session.stop()
-        session.break_on_exceptions("raised", "uncaught")
-        session.resume()
-        while stop := session.stop_or_end():
-            watched.see(stop)
-            watched.see(stop.description)
-            session.resume(stop.thread)
-        watched.end()
-
     launched = Launch(just_my_code=just_my_code)
-    same_as_without_us(PIPELINE, drive, tmp_path, launched, watches=NAMES)
+    same_as_without_us(PIPELINE, Watched.raised_exceptions, tmp_path, launched, watches=NAMES)
 
 
 def test_a_module_that_is_run_by_its_name_and_what_it_imports(tmp_path: Path) -> None:
@@ -158,7 +137,7 @@ def test_a_module_that_is_run_by_its_name_and_what_it_imports(tmp_path: Path) ->
         return mask
     start()
     """
-    heard, _ = same_as_without_us(text, run, tmp_path, watches=["mask"])
+    heard, _ = same_as_without_us(text, Watched.run, tmp_path, watches=["mask"])
     assert [each.split()[0] for each in heard.changes("mask")] == ["Dataset.transform", "start"]
 
 

@@ -338,7 +338,7 @@ def test_what_is_compiled_is_kept_without_our_hooks(tmp_path: Path) -> None:
 
 def test_a_function_that_is_tracked_by_its_own_decorator(tmp_path: Path) -> None:
     source = """
-    from shapetrace.variables import var_tracker
+    from shapetrace import var_tracker
     @var_tracker("y")
     def f(x):
         x = [x]
@@ -384,3 +384,14 @@ def test_code_that_is_run_again_is_followed_again(tmp_path: Path) -> None:
     (tmp_path / "module.py").write_text("def f(x):\n    x = [x]\n    return x\n")
     found = changes(watch(tmp_path, source, "x"))
     assert found == ["module.py:2  x  1 → [1]", "module.py:2  x  2 → [2]"]
+
+
+def test_a_variable_that_was_deleted_is_new_again(tmp_path: Path) -> None:
+    source = """
+    def f():
+        x = 1
+        del x
+        x = 1
+    f()
+    """
+    assert changes(watch(tmp_path, source, "x")) == ["script.py:2  x  1", "script.py:4  x  1"]

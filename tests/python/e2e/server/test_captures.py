@@ -75,14 +75,6 @@ def client(tmp_path: Path) -> Iterator[Client]:
         yield running_client
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """A program."""
-    file = tmp_path / "model.py"
-    file.write_text(PROGRAM, encoding="utf-8")
-    return file
-
-
 def captured(client: Client, path: Path, session: str = "session-1") -> FakeAgent:
     agent = FakeAgent(client, session)
     agent.send_all(recorded(path))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,23 +38,6 @@ HINTS = [
     (11, 23, "f32[2,4]"),
     (14, 29, "f32[2,4]"),
 ]
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
-    """An editor with its server."""
-    with running(tmp_path / "storage") as running_client:
-        yield running_client
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """A program in a folder that is not easy to name."""
-    folder = tmp_path / "größe 2 #%"
-    folder.mkdir()
-    file = folder / "mödel.py"
-    file.write_text(PROGRAM, encoding="utf-8")
-    return file
 
 
 def traced(client: Client, path: Path, session: str = "session-1") -> FakeAgent:

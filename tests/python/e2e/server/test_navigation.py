@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pygls.exceptions import JsonRpcException
 
-from tests.support.language_client import Client, FakeAgent, running
+from tests.support.language_client import Client, FakeAgent
 from tests.support.rows import recorded
 
 pytestmark = pytest.mark.e2e
@@ -41,23 +40,6 @@ out = Net()(torch.ones(5))
 
 LOOP = PROGRAM.split("\n").index("            x = block(x)")
 RELU = next(number for number, line in enumerate(PROGRAM.split("\n")) if "relu" in line)
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
-    """An editor with its server."""
-    with running(tmp_path / "storage") as running_client:
-        yield running_client
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """A program in a folder that is not easy to name."""
-    folder = tmp_path / "größe 2 #%"
-    folder.mkdir()
-    file = folder / "mödel.py"
-    file.write_text(PROGRAM, encoding="utf-8")
-    return file
 
 
 def traced(client: Client, path: Path, session: str = "session-1") -> FakeAgent:

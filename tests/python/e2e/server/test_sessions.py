@@ -6,7 +6,6 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +25,6 @@ def path(tmp_path: Path) -> Path:
     file = tmp_path / "model.py"
     file.write_text(PROGRAM, encoding="utf-8")
     return file
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[Client]:
-    """An editor with its server."""
-    with running(tmp_path / "storage") as running_client:
-        yield running_client
 
 
 def states(client: Client) -> list[str]:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from difflib import unified_diff
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.python.boundaries.rule import BACKEND
-from tests.python.e2e.agent.differential import Drive, Watched, debug
+from tests.python.e2e.agent.differential import Drive, Watched, check_same, debug_with_helper
 from tests.support.debug_client import Launch, Script
-from tests.support.session_server import HIDING_RULE
 
 pytestmark = pytest.mark.e2e
 
@@ -96,21 +93,15 @@ EXPECTED = [
 ]
 
 
+MARKS = re.findall(r"# @(?!begin)(\w+)", PROGRAM)
+
+
 def compare(drive: Drive, directory: Path, how: Launch | None = None) -> None:
     script = Script.write(PROGRAM, directory)
-    just_my_code = how.just_my_code if how else True
-    path = {"PYTHONPATH": str(BACKEND)}
     helper = Script.write(HISTORY, directory, "history.py")
-    rules = [HIDING_RULE, {"path": str(helper.path), "include": False}]
-    without = debug(script, drive, Launch(environment=path, just_my_code=just_my_code, rules=rules))
     history = directory / "history.jsonl"
-    followed = Launch(
-        environment={**path, "HISTORY": str(history)}, just_my_code=just_my_code, rules=rules
-    )
-    with_us = debug(script, drive, followed)
-    without, with_us = _plain(without), _plain(with_us)
-    differences = unified_diff(without, with_us, "without us", "with us", lineterm="", n=2)
-    assert without == with_us, "\n".join(differences)
+    seen = debug_with_helper(script, helper, drive, how, {"HISTORY": str(history)})
+    check_same(*map(_plain, seen))
     events = [json.loads(line) for line in history.read_text().splitlines()]
     names = {line: mark for mark, line in script.marks.items()}
     told = [
@@ -133,38 +124,13 @@ def _plain(seen: list[str]) -> list[str]:
     return [re.sub(r"0x[0-9a-f]+", "0x0", line) for line in seen]
 
 
-def at_breakpoints(watched: Watched) -> None:
-    session = watched.session
-    session.break_at(*re.findall(r"# @(?!begin)(\w+)", PROGRAM))
-    session.go()
-    while stop := session.stop_or_end():
-        watched.see(stop)
-        watched.see(session.variables(stop.top))
-        session.resume(stop.thread)
-    watched.end()
-
-
-def at_raised_exceptions(watched: Watched) -> None:
-    session = watched.session
-    session.break_at("begin")
-    session.go()
-    session.stop()
-    session.break_on_exceptions("raised", "uncaught")
-    session.resume()
-    while stop := session.stop_or_end():
-        watched.see(stop)
-        watched.see(stop.description)
-        session.resume(stop.thread)
-    watched.end()
-
-
 def test_breakpoints_stop_on_their_lines_and_the_history_is_right(tmp_path: Path) -> None:
-    compare(at_breakpoints, tmp_path)
+    compare(partial(Watched.breakpoints, marks=MARKS), tmp_path)
 
 
 @pytest.mark.parametrize("just_my_code", [True, False])
 def test_only_what_the_program_raises_stops(just_my_code: bool, tmp_path: Path) -> None:
-    compare(at_raised_exceptions, tmp_path, Launch(just_my_code=just_my_code))
+    compare(Watched.raised_exceptions, tmp_path, Launch(just_my_code=just_my_code))
 
 
 @pytest.mark.parametrize("how", ["next", "stepIn"])

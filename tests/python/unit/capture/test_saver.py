@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
-import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -283,14 +282,6 @@ def test_a_forked_child_leaves_its_parents_file_alone(path: Path) -> None:
     assert [item.value for item in read_values(path, "x")] == [1, 2, 4]
     assert [item.value for item in read_values(path.with_name("run-2.h5"), "x")] == [3]
     assert sorted(os.listdir(path.parent)) == ["run-2.h5", "run.h5"]
-
-
-@pytest.fixture
-def largest_file() -> Iterator[Callable[[int], None]]:
-    """No file of this process may become larger, as on a full disk."""
-    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 
 
 @pytest.mark.parametrize("limit", [0, 20_000, 50_000, 100_000, 300_000])

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -180,14 +179,6 @@ def test_replacing_a_file_takes_its_journal_along(path: Path) -> None:
     transactions.create(str(path), b"new", overwrite=True)
     assert path.read_bytes() == b"new"
     assert os.listdir(path.parent) == ["file"]
-
-
-@pytest.fixture
-def largest_file() -> Iterator[Callable[[int], None]]:
-    """No file of this process may become larger, as on a full disk."""
-    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 
 
 def test_a_full_disk_is_not_told_to_who_writes_but_at_the_commit(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import re
 
+import pytest
+
 _PLACE = re.compile(r"\s{2,}(?:\S+\s{2,})?\S+:\d+$")
 
 
@@ -15,6 +17,14 @@ class Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
+
+
+def in_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    """Let the environment be that of a terminal with colours, whatever it is."""
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
 
 
 def rows(tree: str) -> list[str]:

@@ -17,15 +17,12 @@ from torch import Tensor, nn
 import shapetrace
 from shapetrace import TracingMode
 from shapetrace.compat.torch_code_tracing import StackFrame, Trace
-from tests.python.unit.compat.terminals import Terminal
+from tests.python.unit.compat.terminals import Terminal, in_a_terminal
 
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("NO_COLOR", "FORCE_COLOR"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("TERM", "xterm")
+    in_a_terminal(monkeypatch, columns=100)
 
 
 def traces_of(function: Callable[[Tensor], Any]) -> list[Trace]:

@@ -14,7 +14,7 @@ import shapetrace
 from shapetrace import Tracer, trace_model
 from shapetrace.compat import tracy_nn
 from shapetrace.events.model import Trace
-from tests.python.unit.compat.terminals import Terminal, has_rows, rows
+from tests.python.unit.compat.terminals import Terminal, has_rows, in_a_terminal, rows
 
 
 class Block(nn.Module):
@@ -29,10 +29,7 @@ class Block(nn.Module):
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("NO_COLOR", "FORCE_COLOR"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.setenv("TERM", "xterm")
+    in_a_terminal(monkeypatch, columns=160)
 
 
 def traced(function: Callable[[Tensor, Tensor], Any]) -> str:

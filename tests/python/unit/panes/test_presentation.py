@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from collections import OrderedDict
-from collections.abc import Iterator
 from pathlib import Path
 from types import MappingProxyType
 
@@ -18,6 +17,7 @@ from shapetrace.panes import presentation
 from shapetrace.views.shapes import dtype_text
 from tests.python.unit.panes.values import HOLDERS, MODULES, NOT_OURS, TENSORS, made
 from tests.python.unit.panes.watching import unnoticed
+from tests.support.process_groups import process_group
 
 BACKEND = Path(__file__).parents[4] / "python_backend"
 
@@ -81,28 +81,16 @@ def test_symbolic_sizes_are_not_forced() -> None:
     assert environment.guards == []
 
 
-@pytest.fixture
-def single_process_group() -> Iterator[None]:
-    """A process group of one, which talks to nobody."""
-    from torch.testing._internal.distributed.fake_pg import FakeStore
-
-    hook = sys.excepthook
-    torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
-    yield
-    torch.distributed.destroy_process_group()
-    sys.excepthook = hook  # which torch puts its own in front of, for good
-
-
-@pytest.mark.usefixtures("single_process_group")
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 def test_a_distributed_tensor_says_what_is_here() -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import Shard, distribute_tensor
 
-    mesh = init_device_mesh("cpu", (2,))
-    spread = distribute_tensor(torch.ones(4, 2), mesh, [Shard(0)])
-    with unnoticed():
-        text = presentation(spread)
+    with process_group(2):
+        mesh = init_device_mesh("cpu", (2,))
+        spread = distribute_tensor(torch.ones(4, 2), mesh, [Shard(0)])
+        with unnoticed():
+            text = presentation(spread)
     assert text == "f32[4,2] · DTensor · S(0) · local f32[2,2]"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,6 +14,7 @@ from torch import nn
 
 import shapetrace
 from shapetrace.events.model import Trace
+from tests.support.process_groups import process_group
 from tests.support.recorder import Harmless, Program, Traced, check_harmless, faults_of
 from tests.support.reference.remains import Surroundings
 
@@ -45,15 +45,20 @@ def nothing_left_behind() -> Iterator[None]:
 
 
 @pytest.fixture
+def net() -> nn.Module:
+    return nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+
+
+@pytest.fixture
+def x() -> torch.Tensor:
+    return torch.ones(2, 4)
+
+
+@pytest.fixture
 def single_process_group() -> Iterator[None]:
     """A process group of one, which talks to nobody."""
-    from torch.testing._internal.distributed.fake_pg import FakeStore
-
-    hook = sys.excepthook
-    torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=1)
-    yield
-    torch.distributed.destroy_process_group()
-    sys.excepthook = hook  # which torch puts its own in front of, for good
+    with process_group(1):
+        yield
 
 
 @pytest.fixture

@@ -12,25 +12,7 @@ import shapetrace
 from shapetrace.recorder.options import RecorderOptions
 from shapetrace.recorder.session import Recorder
 from shapetrace.views.shapes import value_text
-from tests.support.recorder import LEVELS, faults_of, names_of, paths_of
-
-
-@pytest.fixture
-def net() -> nn.Module:
-    return nn.Sequential(nn.Linear(4, 4), nn.ReLU())
-
-
-@pytest.fixture
-def x() -> torch.Tensor:
-    return torch.ones(2, 4)
-
-
-def counts(recording: shapetrace.LiveRecording) -> dict[str, int]:
-    """How often each operation was seen."""
-    seen: dict[str, int] = {}
-    for op in recording.ops:
-        seen[op.label] = seen.get(op.label, 0) + op.count
-    return seen
+from tests.support.recorder import LEVELS, counts_of, faults_of, names_of, paths_of
 
 
 def test_second_recording_is_refused_with_a_message_that_says_what_to_do(x: torch.Tensor) -> None:
@@ -142,7 +124,7 @@ def test_passes_end_the_recording(net: nn.Module, x: torch.Tensor) -> None:
         for _ in range(4):
             nn.Flatten()(x)
             net(x)
-    assert counts(recording) == {"flatten(1, -1)": 2, "linear()": 2, "relu()": 2}
+    assert counts_of(recording) == {"flatten(1, -1)": 2, "linear()": 2, "relu()": 2}
     assert recording.run.passes == 2
 
 
@@ -153,7 +135,7 @@ def test_failed_pass_is_a_pass_and_the_next_call_is_left_alone(net: nn.Module) -
             with pytest.raises(RuntimeError):
                 net(narrow)
     assert recording.run.passes == 1
-    assert counts(recording) == {"linear()": 1}
+    assert counts_of(recording) == {"linear()": 1}
 
 
 @pytest.mark.parametrize("fails", [False, True])

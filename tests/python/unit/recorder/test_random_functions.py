@@ -5,19 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from tests.python.unit.recorder.random_functions import programs
+from tests.support.examples import same_examples
 from tests.support.reference.claims import judge
 from tests.support.reference.programs import traced, watched
-
-DETERMINED = settings(
-    derandomize=True,
-    database=None,
-    deadline=None,
-    max_examples=200,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +18,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("random") / "program.py"
 
 
-@DETERMINED
+@same_examples(200)
 @given(program=programs())
 def test_nothing_wrong_is_claimed(program: str, path: Path) -> None:
     path.write_text(program, encoding="utf-8")

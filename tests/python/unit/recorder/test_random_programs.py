@@ -5,20 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from tests.python.unit.recorder.random_programs import programs
+from tests.support.examples import same_examples
 from tests.support.reference.calls import calls_of_trace, difference
 from tests.support.reference.claims import judge
 from tests.support.reference.programs import observed_by_reference, traced, watched
-
-DETERMINED = settings(
-    derandomize=True,
-    database=None,
-    deadline=None,
-    max_examples=300,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +19,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("random") / "program.py"
 
 
-@DETERMINED
+@same_examples(300)
 @given(program=programs())
 def test_trace_equals_reference_and_claims_nothing_wrong(program: str, path: Path) -> None:
     path.write_text(program, encoding="utf-8")

@@ -8,25 +8,7 @@ from torch import nn
 
 import shapetrace
 from shapetrace.recorder.rest import SAMPLE_EVERY
-from tests.support.recorder import LEVELS, faults_of, paths_of
-
-
-@pytest.fixture
-def net() -> nn.Module:
-    return nn.Sequential(nn.Linear(4, 4), nn.ReLU())
-
-
-@pytest.fixture
-def x() -> torch.Tensor:
-    return torch.ones(2, 4)
-
-
-def counts(recording: shapetrace.LiveRecording) -> dict[str, int]:
-    """How often each operation was seen."""
-    seen: dict[str, int] = {}
-    for op in recording.ops:
-        seen[op.label] = seen.get(op.label, 0) + op.count
-    return seen
+from tests.support.recorder import LEVELS, counts_of, faults_of, paths_of
 
 
 def test_recording_rests_when_nothing_is_new_and_looks_at_one_pass_in_so_many(
@@ -36,7 +18,7 @@ def test_recording_rests_when_nothing_is_new_and_looks_at_one_pass_in_so_many(
     with shapetrace.trace(settle_after=3) as recording:
         for _ in range(passes):
             net(x)
-    looked_at = counts(recording)["linear()"]
+    looked_at = counts_of(recording)["linear()"]
     assert 5 <= looked_at <= 10
     (note,) = recording.coverage
     assert note.reason == "settled"
@@ -60,9 +42,9 @@ def test_new_inputs_roots_modes_and_wake_end_the_rest(net: nn.Module, x: torch.T
 
     with shapetrace.trace(settle_after=2) as recording:
         settle()
-        before = counts(recording)["linear()"]
+        before = counts_of(recording)["linear()"]
         net(torch.ones(5, 4))
-        assert counts(recording)["linear()"] == before + 1
+        assert counts_of(recording)["linear()"] == before + 1
         settle()
         nn.Tanh()(x)
         settle()
@@ -73,13 +55,13 @@ def test_new_inputs_roots_modes_and_wake_end_the_rest(net: nn.Module, x: torch.T
         with torch.no_grad():
             net(x)
         settle()
-        before = counts(recording)["linear()"]
+        before = counts_of(recording)["linear()"]
         net(x)
-        assert counts(recording)["linear()"] == before
+        assert counts_of(recording)["linear()"] == before
         recording.wake()
         net(x)
-        assert counts(recording)["linear()"] == before + 1
-    assert "tanh()" in counts(recording)
+        assert counts_of(recording)["linear()"] == before + 1
+    assert "tanh()" in counts_of(recording)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -101,7 +83,7 @@ def test_never_at_rest_by_default(net: nn.Module, x: torch.Tensor) -> None:
     with shapetrace.trace() as recording:
         for _ in range(200):
             net(x)
-    assert counts(recording)["linear()"] == 200
+    assert counts_of(recording)["linear()"] == 200
     assert recording.coverage == ()
 
 

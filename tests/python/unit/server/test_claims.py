@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from shapetrace.recorder.options import RecorderOptions
 from shapetrace.recorder.session import Recorder
@@ -31,16 +31,9 @@ from shapetrace.server.view import DocumentView
 from tests.python.unit.recorder.corpus_of_traps import TRAPS
 from tests.python.unit.recorder.random_functions import programs
 from tests.python.unit.server.annotated import plain
+from tests.support.examples import same_examples
 from tests.support.reference.programs import run_file, starting_names
 from tests.support.rows import updates_of
-
-DETERMINED = settings(
-    derandomize=True,
-    database=None,
-    deadline=None,
-    max_examples=150,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
 
 _SAID = re.compile(r"```python\n(?P<name>\w+): (?P<text>.*)\n```")
 _TENSOR = re.compile(r"\w+\[[^\]]*\]")
@@ -174,7 +167,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("claims") / "program.py"
 
 
-@DETERMINED
+@same_examples(150)
 @given(program=programs())
 def test_nothing_wrong_is_said_of_random_functions(program: str, path: Path) -> None:
     path.write_text(program, encoding="utf-8")

@@ -16,6 +16,23 @@ from shapetrace.transport.sender import Sender
 from shapetrace.transport.session import SessionAddress
 
 PROCESS = ProcessInfo(12, 1, "3.12.1", "/usr/bin/python3", ("train.py",))
+HELLO_MESSAGE = {
+    "type": "hello",
+    "protocol": 1,
+    "token": "secret",
+    "session": "c2a7",
+    "process": {
+        "pid": 12,
+        "parent": 1,
+        "python": "3.12.1",
+        "executable": "/usr/bin/python3",
+        "argv": ["train.py"],
+        "rank": None,
+        "worldSize": None,
+        "implementation": "cpython",
+    },
+}
+"""What a process says first, as it is sent."""
 WITHIN = 30.0
 
 

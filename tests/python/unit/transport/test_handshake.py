@@ -23,6 +23,7 @@ from shapetrace.transport.handshake import (
     same_token,
     this_process,
 )
+from tests.python.unit.transport.peers import HELLO_MESSAGE, PROCESS
 
 texts = st.text(max_size=50)
 short = st.text(min_size=1, max_size=200)
@@ -49,7 +50,7 @@ junk = st.recursive(
     max_leaves=5,
 )
 
-HELLO = Hello("c2a7", "secret", ProcessInfo(12, 1, "3.12.1", "/usr/bin/python3", ("train.py",)))
+HELLO = Hello("c2a7", "secret", PROCESS)
 
 
 def passed_on(message: dict[str, Any]) -> dict[str, Any]:
@@ -62,22 +63,7 @@ def test_a_hello_arrives_as_it_was(hello: Hello) -> None:
 
 
 def test_the_hello_as_it_is_sent() -> None:
-    assert hello_message(HELLO) == {
-        "type": "hello",
-        "protocol": 1,
-        "token": "secret",
-        "session": "c2a7",
-        "process": {
-            "pid": 12,
-            "parent": 1,
-            "python": "3.12.1",
-            "executable": "/usr/bin/python3",
-            "argv": ["train.py"],
-            "rank": None,
-            "worldSize": None,
-            "implementation": "cpython",
-        },
-    }
+    assert hello_message(HELLO) == HELLO_MESSAGE
 
 
 @given(hellos, junk, st.data())

@@ -15,7 +15,7 @@ from shapetrace.transport import sender as sender_module
 from shapetrace.transport.connection import Connection
 from shapetrace.transport.framing import Message
 from shapetrace.transport.originals import System
-from tests.python.unit.transport.peers import Agent, Peer, Server, served, until
+from tests.python.unit.transport.peers import HELLO_MESSAGE, Agent, Peer, Server, served, until
 
 
 def row(number: int, size: int = 0) -> dict[str, Any]:
@@ -25,22 +25,7 @@ def row(number: int, size: int = 0) -> dict[str, Any]:
 def test_it_says_hello_and_is_connected_once_it_is_welcome() -> None:
     with served() as (server, agent):
         peer = server.accept(agent)
-        assert peer.receive(lambda: agent.sender.step(0.01)) == {
-            "type": "hello",
-            "protocol": 1,
-            "token": "secret",
-            "session": "c2a7",
-            "process": {
-                "pid": 12,
-                "parent": 1,
-                "python": "3.12.1",
-                "executable": "/usr/bin/python3",
-                "argv": ["train.py"],
-                "rank": None,
-                "worldSize": None,
-                "implementation": "cpython",
-            },
-        }
+        assert peer.receive(lambda: agent.sender.step(0.01)) == HELLO_MESSAGE
         agent.sender.step(0.01)
         assert not agent.sender.is_connected
         assert agent.connected == 0
