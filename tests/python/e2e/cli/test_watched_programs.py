@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.python.e2e.cli.programs import Outcome, python, shapetrace
+from tests.support.times import with_one_time
 
 pytestmark = pytest.mark.e2e
 
@@ -50,7 +51,7 @@ def watch(
 def history(outcome: Outcome) -> list[str]:
     """The lines of the history, without the times."""
     lines = [line for line in outcome.stdout.splitlines() if re.match(r"(\[.*\] )?[│┌├└]", line)]
-    return [re.sub(r"  [\d.]+ (µs|ms|s)$", "", line) for line in lines]
+    return [with_one_time(line).removesuffix("  1 ms") for line in lines]
 
 
 def changes(outcome: Outcome) -> list[str]:

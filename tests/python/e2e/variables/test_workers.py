@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.python.e2e.cli.programs import Outcome, python
+from tests.support.times import with_one_time
 
 pytestmark = pytest.mark.e2e
 
@@ -23,7 +24,7 @@ def run(folder: Path, program: str, *arguments: str) -> Outcome:
 def _plain(line: str) -> str:
     """A line without times and indices."""
     line = re.sub(r", called from .*", "", line)  # a fork has its parent's stack
-    return re.sub(r"index  \d", "index  0", re.sub(r"\d+(\.\d)? .?s$", "1 ms", line))
+    return re.sub(r"index  \d", "index  0", with_one_time(line))
 
 
 LOADER = """

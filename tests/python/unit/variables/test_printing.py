@@ -22,6 +22,7 @@ from shapetrace.events.model import Container, Other, Tensor
 from shapetrace.variables.outlets import Printing
 from shapetrace.views.followed import FollowedOptions, event_text
 from tests.python.unit.variables.programs import Program
+from tests.support.times import with_one_time
 
 Load = Callable[..., Program]
 
@@ -101,13 +102,13 @@ def test_a_program_prints_whole_lines_to_stdout(
     """)
     it.module.f(3)
     it.module.f(3)
-    out = re.sub(r"\d+ µs", "1 µs", capsys.readouterr().out)
+    out = with_one_time(capsys.readouterr().out)
     name = it.path.name
     one = [
         f"┌── f  {name}:{it.line('def')}, called from test_printing.py:1",
         "├─ in   x  3",
         f"├─ {name}:{it.line('twice')}  x  3 → 6",
-        "└─ out  6  1 µs",
+        "└─ out  6  1 ms",
     ]
     out = re.sub(r", called from .*", ", called from test_printing.py:1", out)
     assert out.splitlines() == one * 2
