@@ -243,12 +243,14 @@ inEditors("Processes", {}, (test) => {
       const { trace } = workbench;
       await trace.show();
       await trace.waitFor(/^rank 0: ranks\.py · process \d+$/);
-      const ranks = (await trace.rows()).map((row) => row.split(":")[0]);
-      assert.deepEqual(ranks, ["rank 0", "rank 1"]);
+      await eventuallyEqual(
+        async () => (await trace.rows()).map((row) => row.split(":")[0]),
+        ["rank 0", "rank 1"],
+      );
       for (const [rank, rows] of [2, 3].entries()) {
         await trace.expand(`rank ${rank}`);
         await trace.waitFor(`Linear: f32[${rows},8] ← f32[${rows},4]`);
-        await trace.expand(`rank ${rank}`); // closes it again
+        await trace.collapse(`rank ${rank}`);
       }
     },
   );

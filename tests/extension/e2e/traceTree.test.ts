@@ -155,7 +155,11 @@ inEditors("The trace tree", {}, (test) => {
     await trace.press("layers.1", "Pin Call");
     await shows(workbench, SECOND);
     await trace.waitFor(/layers\.1 \(pinned\)/);
-    assert.match((await workbench.statusBar()).join("\n"), /layers\.1/);
+    await eventuallyMatches(
+      "the status bar",
+      async () => (await workbench.statusBar()).join("\n"),
+      /layers\.1/,
+    );
     const line = lineOf(LAYERS, "hidden = self.up");
     await eventuallyMatches(
       "the hover on up",
@@ -196,7 +200,11 @@ inEditors("The trace tree", {}, (test) => {
       () => trace.rows(),
       before.map((row) => row.replaceAll(/(?<=f32\[|randn\()2,/g, "3,")),
     );
-    assert.match((await workbench.statusBar()).join("\n"), /layers\.1/);
+    await eventuallyMatches(
+      "the status bar",
+      async () => (await workbench.statusBar()).join("\n"),
+      /layers\.1/,
+    );
     assert.deepEqual(await workbench.notifications(), []);
   });
 

@@ -1,5 +1,6 @@
 import type { Locator, Page } from "playwright-core";
 
+import { unfold } from "./unfolding";
 import { eventually } from "./waiting";
 
 /** After which a tooltip that has not come is tried again. */
@@ -118,8 +119,14 @@ export class TraceView {
     await this.#page.keyboard.press(key);
   }
 
+  /** Shows what is below a node, if that is not shown already. */
   async expand(label: string): Promise<void> {
-    await this.#row(label).locator(".monaco-tl-twistie").click();
+    await unfold(this.#row(label), true);
+  }
+
+  /** Hides what is below a node. */
+  async collapse(label: string): Promise<void> {
+    await unfold(this.#row(label), false);
   }
 
   async click(label: string): Promise<void> {

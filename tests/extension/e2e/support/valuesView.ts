@@ -1,6 +1,10 @@
 import type { Locator, Page } from "playwright-core";
 
+import { unfold } from "./unfolding";
 import { eventually } from "./waiting";
+
+/** The editor opens the first scope of a frame by itself, a moment after it is shown. */
+const SCOPE_MILLISECONDS = 1_000;
 
 const TITLES = { variables: "Variables", watch: "Watch" } as const;
 
@@ -63,9 +67,8 @@ export class ValuesView {
   /** Shows what is below an entry, if that is not shown already. */
   async open(name: string): Promise<void> {
     const row = this.#row(name);
-    if ((await row.getAttribute("aria-expanded")) !== "true") {
-      await row.locator(".monaco-tl-twistie").click();
-    }
+    const isScope = (await row.getAttribute("aria-level")) === "1";
+    await unfold(row, true, { patience: isScope ? SCOPE_MILLISECONDS : 0 });
   }
 
   /** Follows the link in an entry, as one does with the mouse. */
