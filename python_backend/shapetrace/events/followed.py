@@ -29,6 +29,8 @@ ARRAY = "array"
 SCALAR = "scalar"
 CONTAINER = "container"
 OTHER = "other"
+REMOVED = "removed"
+"""No value any more: what is followed in a variable was taken out of it."""
 
 NEW = "new"
 """The variable had no value before, or what is followed in it was not there."""
@@ -75,7 +77,7 @@ class FollowedValue:
     """What one value looked like at one moment."""
 
     kind: str
-    """``tensor``, ``array``, ``scalar``, ``container`` or ``other``."""
+    """``tensor``, ``array``, ``scalar``, ``container``, ``other`` or ``removed``."""
     value: Value
     """Shape, dtype and device; the items; or a short text. ``views.shapes`` writes it."""
     statistics: FollowedStatistics | None = None

@@ -13,6 +13,8 @@ from typing import Any, Final, TypeAlias
 
 from shapetrace.events.followed import (
     CONTAINER,
+    KIND,
+    REMOVED,
     VALUES,
     CallBegan,
     CallEnded,
@@ -21,6 +23,7 @@ from shapetrace.events.followed import (
     NamedValue,
     VariableChanged,
 )
+from shapetrace.events.model import Other
 from shapetrace.variables import calls
 from shapetrace.variables.calls import (
     Running,
@@ -44,6 +47,7 @@ from shapetrace.variables.tensor_memories import TensorMemory
 _OURS_AND_THE_FRAMES: Final = 4
 _VALUES: Final = (VALUES,)
 _NOTHING: Final = PlainMemory(None)
+_REMOVED: Final = FollowedValue(REMOVED, Other("removed"))
 
 
 _tensors: Tensors | None = None
@@ -255,7 +259,9 @@ class FunctionListener:
                 steps = followed.name.steps
                 found = resolve(value, steps) if steps else value
                 if found is MISSING:
-                    state.memories.pop(key, None)
+                    gone = state.memories.pop(key, None)
+                    if gone is not None and not assigned:
+                        self._removed(state, followed, gone, line)
                     continue
                 known = state.memories.get(key)
                 if known is None or not known.is_same(found):
@@ -355,6 +361,23 @@ class FunctionListener:
                 differs=differs,
                 parts=parts,
                 more_parts=more,
+                thread=state.thread,
+            )
+        )
+
+    def _removed(self, state: CallState, followed: Followed, gone: Memory, line: int) -> None:
+        """Something was taken out of a variable that is the same as before."""
+        call, depth, _ = state.running
+        self._outlets.tell(
+            VariableChanged(
+                call=call,
+                depth=depth,
+                name=followed.name.text,
+                file=self._file,
+                line=line,
+                before=gone.described,
+                after=_REMOVED,
+                differs=(KIND,),
                 thread=state.thread,
             )
         )

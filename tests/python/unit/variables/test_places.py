@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 
 import pytest
@@ -136,6 +137,39 @@ def test_a_variable_that_was_deleted_is_new_when_it_is_assigned(program: Load) -
     """)
     it.module.f(0)
     assert it.history() == ["first x 0 -> 5 values", "again x nothing -> 5 new"]
+
+
+def test_what_is_taken_out_of_a_variable_is_told_where_that_happens(program: Load) -> None:
+    it = program("""
+        @var_tracker("s['mask']", "c.k", "y[0]", handler=told)
+        def f(s, c, y):
+            del s["mask"]  # del
+            s["mask"] = 2  # set
+            s.pop("mask")  # pop
+            s["other"] = 1
+            s.update(mask=3)  # update
+            s.clear()  # clear
+            s["mask"] = 4  # again
+            s = {}
+            c.k = 5  # attribute
+            del c.k  # gone
+            y.pop()  # last
+            y.append(6)  # append
+            del y
+    """)
+    it.module.f({"mask": 1}, types.SimpleNamespace(), [0])
+    assert it.history() == [
+        "del s['mask'] 1 -> removed kind",
+        "set s['mask'] nothing -> 2 new",
+        "pop s['mask'] 2 -> removed kind",
+        "update s['mask'] nothing -> 3 new",
+        "clear s['mask'] 3 -> removed kind",
+        "again s['mask'] nothing -> 4 new",
+        "attribute c.k nothing -> 5 new",
+        "gone c.k 5 -> removed kind",
+        "last y[0] 0 -> removed kind",
+        "append y[0] nothing -> 6 new",
+    ]
 
 
 def test_a_global_is_not_said_to_be_never_assigned(program: Load) -> None:
