@@ -67,7 +67,7 @@ export class Context implements Disposable {
     this.follower = new FollowCursor(this.tree, this.focus, this.memory, log);
     this.#disposables = [
       ...[this.follower, this.tree, this.pins, this.captures, this.comparisons, this.watches],
-      new Status(this.server, this.sessions),
+      new Status(this),
       ...[this.focus, this.reports, this.sessions, this.server, this.interpreters],
     ];
   }

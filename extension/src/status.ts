@@ -12,6 +12,7 @@ import type { Server } from "./client/server";
 import { Command } from "./contributions";
 import type { Sessions } from "./debug/sessions";
 import { type Mood, type Summary, summarize } from "./model/sessionSummary";
+import type { Watches } from "./watches";
 
 const ICONS: Readonly<Record<Mood, string>> = {
   off: "$(symbol-ruler)",
@@ -20,14 +21,18 @@ const ICONS: Readonly<Record<Mood, string>> = {
   error: "$(warning)",
 };
 
+interface Known {
+  readonly server: Server;
+  readonly sessions: Sessions;
+  readonly watches: Watches;
+}
+
 export class Status implements Disposable {
   readonly #item: StatusBarItem;
   readonly #disposables: Disposable[];
 
-  constructor(
-    private readonly server: Server,
-    private readonly sessions: Sessions,
-  ) {
+  constructor(private readonly known: Known) {
+    const { server, sessions, watches } = known;
     this.#item = window.createStatusBarItem("shapetrace.status", StatusBarAlignment.Left, 0);
     this.#item.name = "Shapetrace";
     this.#item.command = Command.showActions;
@@ -38,6 +43,7 @@ export class Status implements Disposable {
       this.#item,
       server.onDidChangeState(update),
       sessions.onDidChange(update),
+      watches.onDidChange(update),
       window.onDidChangeActiveTextEditor(update),
     ];
     update();
@@ -50,21 +56,29 @@ export class Status implements Disposable {
   }
 
   #update(): void {
-    const { state } = this.server;
-    const failure = state.kind === "failed" ? state.reason : undefined;
-    const summary = summarize(this.sessions.facts, failure);
+    const summary = currentSummary(this.known);
+    const { hasTrace } = this.known.sessions;
     this.#item.text = `${ICONS[summary.mood]} Shapes: ${summary.text}`;
     this.#item.accessibilityInformation = { label: `Shapetrace: ${summary.text}` };
-    this.#item.tooltip = tooltipOf(summary, this.sessions.hasTrace);
+    this.#item.tooltip = tooltipOf(summary, hasTrace);
     this.#item.backgroundColor =
       summary.mood === "error" ? new ThemeColor("statusBarItem.warningBackground") : undefined;
     const isPython = window.activeTextEditor?.document.languageId === "python";
-    if (isPython || summary.mood !== "off" || this.sessions.hasTrace) {
+    if (isPython || summary.mood !== "off" || hasTrace) {
       this.#item.show();
     } else {
       this.#item.hide();
     }
   }
+}
+
+/** What all that is known comes to now. */
+export function currentSummary({ server, sessions, watches }: Known): Summary {
+  const { state } = server;
+  return summarize(sessions.facts, {
+    serverFailure: state.kind === "failed" ? state.reason : undefined,
+    watched: watches.wanted,
+  });
 }
 
 function tooltipOf({ mood, details }: Summary, hasTrace: boolean): MarkdownString {

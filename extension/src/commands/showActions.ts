@@ -2,16 +2,16 @@ import { commands, type QuickPickItem, window } from "vscode";
 
 import type { Context } from "../context";
 import { Command } from "../contributions";
-import { summarize } from "../model/sessionSummary";
+import { currentSummary } from "../status";
 
 interface Action extends QuickPickItem {
   readonly command: Command;
 }
 
 /** Offers what can be done just now: what a click on the status bar opens. */
-export async function showActions({ pins, server, sessions }: Context): Promise<void> {
-  const failure = server.state.kind === "failed" ? server.state.reason : undefined;
-  const { text, details } = summarize(sessions.facts, failure);
+export async function showActions(context: Context): Promise<void> {
+  const { pins, server, sessions } = context;
+  const { text, details } = currentSummary(context);
   const isOpen = sessions.openSessions.length > 0;
   const actions: readonly (Action | false)[] = [
     sessions.hasTrace && {

@@ -32,6 +32,14 @@ export interface SessionFacts {
   readonly programs: readonly Program[];
 }
 
+/** What else there is to tell of. */
+export interface Surroundings {
+  /** Why there is no language server. */
+  readonly serverFailure?: string | undefined;
+  /** The names of variables that are watched. */
+  readonly watched?: readonly string[];
+}
+
 export type Mood = "off" | "waiting" | "recording" | "error";
 
 export interface Summary {
@@ -42,8 +50,14 @@ export interface Summary {
   readonly details: readonly string[];
 }
 
-/** The summary of all sessions; those that are over only count while nothing else is running. */
-export function summarize(sessions: readonly SessionFacts[], serverFailure?: string): Summary {
+/**
+ * The summary of all sessions; those that are over only count while nothing else is running.
+ * Variables may be watched in programs that never call torch: where there are no calls, they count.
+ */
+export function summarize(
+  sessions: readonly SessionFacts[],
+  { serverFailure, watched = [] }: Surroundings = {},
+): Summary {
   if (serverFailure !== undefined) {
     return { mood: "error", text: "error", details: [serverFailure] };
   }
@@ -57,16 +71,16 @@ export function summarize(sessions: readonly SessionFacts[], serverFailure?: str
   if (open.some((session) => session.isSilent)) {
     return { mood: "error", text: "no connection", details };
   }
-  if (open.length === 0) {
-    const calls = countOf(programs);
-    return { mood: "off", text: calls === 0 ? "off" : callsInWords(calls), details };
-  }
   const calls = countOf(programs);
+  const mood = open.length === 0 ? "off" : calls === 0 ? "waiting" : "recording";
+  if (calls === 0) {
+    return watched.length === 0
+      ? { mood, text: mood, details }
+      : { mood, text: watchedInWords(watched, mood), details: [...details, listOf(watched)] };
+  }
   const recording = programs.filter((program) => program.calls > 0 && program.state !== "gone");
-  const many = recording.length > 1 ? `, ${recording.length} processes` : "";
-  return calls === 0
-    ? { mood: "waiting", text: "waiting", details }
-    : { mood: "recording", text: callsInWords(calls) + many, details };
+  const many = open.length > 0 && recording.length > 1 ? `, ${recording.length} processes` : "";
+  return { mood, text: callsInWords(calls) + many, details };
 }
 
 /** A program's state in words. */
@@ -123,6 +137,15 @@ function rankInWords({ rank }: Program): string {
 
 function countOf(programs: readonly Program[]): number {
   return programs.reduce((sum, { calls }) => sum + calls, 0);
+}
+
+function watchedInWords({ length }: readonly string[], mood: Mood): string {
+  const variables = length === 1 ? "1 variable" : `${length} variables`;
+  return mood === "off" ? `${variables} watched` : `watching ${variables}`;
+}
+
+function listOf(names: readonly string[]): string {
+  return `Watched: ${names.join(", ")}`;
 }
 
 function callsInWords(calls: number): string {

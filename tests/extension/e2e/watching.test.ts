@@ -108,6 +108,7 @@ inEditors("Watched variables", { inOldest: true }, (test) => {
       [at("np.ones")]: "video u8[8|16,8,8]",
     });
     await workbench.debug.waitUntilEnded();
+    await eventuallyEqual(() => workbench.status(), "Shapetrace: 2 variables watched");
     await workbench.closeNotifications();
     await tree.waitFor(/^> ?Watched variables|^Watched variables: \d+ changes/);
     await tree.waitFor(/ video: 10 changes {2}u8\[8,8,8\] → f32\[16,4,4\]/);
@@ -176,7 +177,7 @@ inEditors("Watched variables", { inOldest: true }, (test) => {
     await workbench.debug.continue();
     await workbench.debug.waitUntilEnded();
     // VS Code goes on ending a session for a while, and passes over what is pressed meanwhile.
-    await eventuallyMatches("the session is over", () => workbench.status(), /off/);
+    await eventuallyMatches("the session is over", () => workbench.status(), /1 variable watched/);
     await tree.chooseInMenu("video", "Stop Watching Variable");
     await start(fixture);
     await eventually(

@@ -75,9 +75,24 @@ describe("the summary", () => {
   });
 
   test("is an error with the reason where there is no server", () => {
-    const { details, mood } = summarize([session()], "No Python was found.");
+    const { details, mood } = summarize([session()], {
+      serverFailure: "No Python was found.",
+    });
     assert.equal(mood, "error");
     assert.deepEqual(details, ["No Python was found."]);
+  });
+
+  test("tells of watched variables where nothing was called", () => {
+    const watched = ["video", "sample['mask']"];
+    const words = (...sessions: SessionFacts[]): string => summarize(sessions, { watched }).text;
+    assert.equal(words(), "2 variables watched");
+    assert.equal(words(session(program("waiting"))), "watching 2 variables");
+    assert.equal(words(over(program("gone"))), "2 variables watched");
+    assert.equal(words(session(program("recording", 3))), "3 calls");
+    assert.equal(words(over(program("gone", 412))), "412 calls");
+    assert.equal(summarize([], { watched: ["video"] }).text, "1 variable watched");
+    assert.equal(summarize([], { watched }).details.at(-1), "Watched: video, sample['mask']");
+    assert.equal(summarize([], { watched, serverFailure: "none" }).mood, "error");
   });
 
   test("has a sentence for each program", () => {
