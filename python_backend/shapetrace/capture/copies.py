@@ -18,6 +18,7 @@ import torch
 from torch._C import DisableTorchFunction
 from torch.nn.parameter import is_lazy
 
+from shapetrace._classes import name_of, qualified_name_of
 from shapetrace.capture import dtensors
 
 _PLAIN: Final = frozenset({torch.Tensor, torch.nn.Parameter})
@@ -150,16 +151,13 @@ def _as_tuple(kind: type, parts: list[Any]) -> tuple[Any, ...]:
     return tuple(parts)
 
 
-_name_of_class: Final[Any] = type.__dict__["__qualname__"].__get__
-
-
-def text_of(value: object) -> str:
+def text_of(value: Any) -> str:
     """A few words for what is not copied; none of its own code runs."""
     if issubclass(type(value), type):  # not isinstance, which asks the value for its class
-        return f"<class {_name_of_class(value)}>"
+        return f"<class {qualified_name_of(value)}>"
     if type(value) in _FUNCTIONS:
-        return f"<function {value.__qualname__}>"  # type: ignore[attr-defined]  # all of them have one
-    return f"<{type(value).__name__}>"
+        return f"<function {value.__qualname__}>"
+    return f"<{name_of(type(value))}>"
 
 
 def _copied_tensor(tensor: torch.Tensor) -> torch.Tensor:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import torch
 
+from shapetrace._classes import name_of
 from shapetrace.events.captured import (
     CapturedFile,
     CapturedLeaf,
@@ -206,7 +207,7 @@ def _taken_apart(value: Any, path: str, leaves: list[tuple[str, Any]]) -> Any:
         kind = "dict"
     elif isinstance(value, (list, tuple)):
         items = value
-        kind = type(value).__name__
+        kind = name_of(type(value))
     else:
         leaves.append((path, value))
         return None
@@ -234,7 +235,7 @@ def _kind_of(value: Any) -> str:
         return str(value.dtype)
     if isinstance(value, str) and value.startswith("<") and value.endswith(">"):
         return value  # What stands for a module or another object.
-    return "None" if value is None else type(value).__name__
+    return "None" if value is None else name_of(type(value))
 
 
 def _as_tensor(value: Any) -> torch.Tensor | None:

@@ -16,6 +16,7 @@ from itertools import chain, islice, repeat
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Final
 
+from shapetrace._classes import name_of
 from shapetrace.events.model import Container, Other, Value
 from shapetrace.panes.inside import MOST_ITEMS, PLAIN, Held, held_by, key_text, plain_text
 from shapetrace.panes.loaded import Torch, classes_of
@@ -116,10 +117,10 @@ class _Look:
         if self.torch is not None and kind in self.torch.symbolic:
             return str(value)
         if type in classes_of(kind):
-            return str(type.__dict__["__name__"].__get__(value))
+            return name_of(value)
         if kind is MethodType:
             return str(getattr(value.__func__, "__qualname__", "method"))
-        return str(value.__name__) if kind in _FUNCTIONS else kind.__name__
+        return str(value.__name__) if kind in _FUNCTIONS else name_of(kind)
 
     def finds(self, value: Any, depth: int, written: _Written) -> bool:
         """Whether a value, which is not plain, is ours or holds what is."""
@@ -171,7 +172,7 @@ class _Writer:
         if self._look.is_leaf(kind):
             self._leaves_left -= 1
             text = self._look.leaf_text(value) if self._leaves_left >= 0 else CUT
-            return Other(text or kind.__name__)
+            return Other(text or name_of(kind))
         self._left -= 1
         if self._left < 0 or depth > MOST_DEPTH or id(value) in self._inside:
             return Other(CUT)

@@ -17,6 +17,7 @@ from types import (
 )
 from typing import Any, Final, NamedTuple
 
+from shapetrace._classes import name_of
 from shapetrace.panes.loaded import Torch, classes_of, is_kind
 from shapetrace.views.shapes import CUT, cut_end
 
@@ -58,7 +59,7 @@ class Held(NamedTuple):
 
 def held_by(value: Any, kind: type, torch: Torch | None = None) -> Held | None:
     """What is inside a value, found without running any code of the program's."""
-    name = kind.__name__
+    name = name_of(kind)
     if kind is list or kind is tuple:
         return Held(name, None, list(islice(value, MOST_ITEMS)), len(value), True)
     if kind is dict:
@@ -94,7 +95,7 @@ def plain_text(value: Any) -> str:
     if kind is int and value.bit_length() > 256:
         return "int"
     if kind in (bytes, bytearray, range):
-        return f"{kind.__name__}[{len(value)}]"
+        return f"{name_of(kind)}[{len(value)}]"
     if kind is str and len(value) > _LONGEST_PLAIN:
         return repr(value[:_LONGEST_PLAIN]) + CUT
     return repr(value)
@@ -105,7 +106,7 @@ def key_text(key: Any) -> str:
     kind = type(key)
     if kind is str:
         return cut_end(key, _LONGEST_PLAIN)
-    return plain_text(key) if kind in PLAIN else kind.__name__
+    return plain_text(key) if kind in PLAIN else name_of(kind)
 
 
 def _of_dict(value: Any, name: str) -> Held:
@@ -120,11 +121,11 @@ def _of_shown(value: Any, kind: type) -> Held | None:
     if len(inside) != 1:
         return None
     if dict not in classes_of(type(inside[0])):
-        return Held(kind.__name__, None, inside, 1, True)
+        return Held(name_of(kind), None, inside, 1, True)
     if kind is MappingProxyType:
-        return _of_dict(inside[0], kind.__name__)
+        return _of_dict(inside[0], name_of(kind))
     first = list(islice(_VIEWS[kind](inside[0]), MOST_ITEMS))
-    return Held(kind.__name__, None, first, dict.__len__(inside[0]), True)
+    return Held(name_of(kind), None, first, dict.__len__(inside[0]), True)
 
 
 def _of_tuple(value: Any, kind: Any) -> Held:
@@ -134,7 +135,7 @@ def _of_tuple(value: Any, kind: Any) -> Held:
     if fields is not None and len(fields) == length:
         keys = list(fields[:MOST_ITEMS])
     first = list(islice(tuple.__iter__(value), MOST_ITEMS))
-    return Held(kind.__name__.rsplit(".", 1)[-1], keys, first, length, True)
+    return Held(name_of(kind).rsplit(".", 1)[-1], keys, first, length, True)
 
 
 def _of_partial(value: Any, kind: type) -> Held:
@@ -143,12 +144,12 @@ def _of_partial(value: Any, kind: type) -> Held:
     positional, named = members.args.__get__(value), members.keywords.__get__(value)
     keys = ["of", *map(str, range(len(positional))), *named]
     values = [function, *positional, *named.values()]
-    return Held(kind.__name__, keys[:MOST_ITEMS], values[:MOST_ITEMS], len(values), True)
+    return Held(name_of(kind), keys[:MOST_ITEMS], values[:MOST_ITEMS], len(values), True)
 
 
 def _of_object(value: Any, kind: type, classes: tuple[type, ...]) -> Held | None:
     attributes = own_attributes(value, classes)
-    name = kind.__name__
+    name = name_of(kind)
     for each in (UserDict, UserList):
         data = attributes.get("data") if each in classes else None
         if type(data) in (dict, list):

@@ -10,6 +10,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from shapetrace._classes import name_of
 from shapetrace.recorder.describe import Raw, describe_tensor, plain_text
 
 MOST_TENSORS: Final = 256
@@ -101,10 +102,10 @@ class _Writer:
         if issubclass(kind, torch.SymInt | torch.SymFloat | torch.SymBool):
             return _escaped(str(value))
         if issubclass(kind, type):
-            return str(value.__name__)
+            return name_of(value)
         if kind in _FUNCTIONS:
             return str(value.__name__)
-        return kind.__name__  # nothing of the program's own is asked for its name or its repr
+        return name_of(kind)  # nothing of the program's own is asked for its name or its repr
 
     def _placeholder(self) -> str:
         if self.tensors >= MOST_TENSORS:
@@ -130,7 +131,7 @@ class _Writer:
 
 
 def _key_text(key: Any) -> str:
-    return _escaped(str(key)) if type(key) in _PLAIN else type(key).__name__
+    return _escaped(str(key)) if type(key) in _PLAIN else name_of(type(key))
 
 
 def _escaped(text: str) -> str:

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
+from shapetrace._classes import name_of
 from shapetrace.recorder.targets import Path
 
 Raw: TypeAlias = tuple[Any, ...]
@@ -143,9 +144,9 @@ def describe_value(value: Any, depth: int = 0) -> Raw:
     if issubclass(type(value), Tensor):
         return describe_tensor(value)
     if depth >= MOST_DEPTH:
-        return (OTHER, kind.__name__)
+        return (OTHER, name_of(kind))
     if kind in _SEQUENCES:
-        return _describe_items(kind.__name__, None, value, len(value), depth)
+        return _describe_items(name_of(kind), None, value, len(value), depth)
     if issubclass(kind, tuple):
         fields = getattr(kind, "_fields", None)
         length = tuple.__len__(value)
@@ -154,14 +155,14 @@ def describe_value(value: Any, depth: int = 0) -> Raw:
     if issubclass(kind, dict):
         # Not through the class's own items(): it may be the program's code.
         keys = tuple(map(_key_text, islice(dict.keys(value), MOST_ITEMS)))
-        return _describe_items(kind.__name__, keys, dict.values(value), dict.__len__(value), depth)
+        return _describe_items(name_of(kind), keys, dict.values(value), dict.__len__(value), depth)
     if issubclass(kind, list):
         return _describe_items(
-            kind.__name__, None, list.__iter__(value), list.__len__(value), depth
+            name_of(kind), None, list.__iter__(value), list.__len__(value), depth
         )
     if hasattr(kind, "__dataclass_fields__"):  # as is_dataclass does, at the price of a call
         return _describe_attributes(value, kind, depth)
-    return (OTHER, kind.__name__)
+    return (OTHER, name_of(kind))
 
 
 def _describe_items(
@@ -189,7 +190,7 @@ def _describe_attributes(value: Any, kind: Any, depth: int) -> Raw:
         except (AttributeError, KeyError):
             continue  # not set
         present.append(field.name)
-    return _describe_items(kind.__name__, tuple(present), values, len(values), depth)
+    return _describe_items(name_of(kind), tuple(present), values, len(values), depth)
 
 
 def in_class(kind: Any, name: str) -> Any:
@@ -202,12 +203,12 @@ def in_class(kind: Any, name: str) -> Any:
 
 def _public_name(kind: type) -> str:
     """``max`` for torch.return_types.max, else the class's own name."""
-    return kind.__name__.rsplit(".", 1)[-1]
+    return name_of(kind).rsplit(".", 1)[-1]
 
 
 def _key_text(key: Any) -> str:
     return (
-        key if type(key) is str else plain_text(key) if type(key) in _PLAIN else type(key).__name__
+        key if type(key) is str else plain_text(key) if type(key) in _PLAIN else name_of(type(key))
     )
 
 
