@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from shapetrace._classes import name_of
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue, PartChanged
 from shapetrace.events.model import Container, Tensor
@@ -66,7 +67,8 @@ def _is_untouched(before: Memory, after: Memory) -> bool:
     """Whether what is remembered twice of one object shows that nothing was done to it."""
     if isinstance(before, TensorMemory) and isinstance(after, TensorMemory):
         is_counted = before.version is not None and before.version == after.version
-        return is_counted and before.address == after.address
+        is_there = before.address == after.address and before.offset == after.offset
+        return is_counted and is_there
     if isinstance(before, ArrayMemory) and isinstance(after, ArrayMemory):
         is_alike = before.layout is after.layout and before.content == after.content
         return is_alike and before.described == after.described
@@ -225,4 +227,4 @@ def _named(memory: ContainerMemory) -> Iterator[tuple[object, str, Memory]]:
         elif is_plain(key):
             yield repr(key), f"[{key!r}]", part
         else:  # the memory keeps it, so that its number stays its own
-            yield id(key), f"[{type(key).__name__}]", part
+            yield id(key), f"[{name_of(type(key))}]", part

@@ -31,7 +31,14 @@ class Tensors:
         self.tracing: Final[Any] = getattr(internals, "_get_tracing_state", _nothing)
         """None where torch.jit.trace is not writing down what is done, as asking for a size."""
         # Not data_ptr(), which makes a lazily cloned tensor copy its data.
-        self.address_of: Final[Any] = getattr(internals, "_data_address", torch.base.data_ptr)
+        self.address_of: Final[Any] = getattr(internals, "_data_address", _address_of_storage)
+        """Where a tensor's storage is; the tensor may begin later in it."""
+        self.offset_of: Final[Any] = torch.base.storage_offset
+
+
+def _address_of_storage(tensor: Any) -> int:
+    address: int = tensor.data_ptr() - tensor.storage_offset() * tensor.element_size()
+    return address
 
 
 def _nothing() -> None:

@@ -7,9 +7,10 @@
 - Lists, tuples, dictionaries, sets, dataclasses: by what is in them, in turn.
 - All other objects: by identity.
 
-An identity is that of an object that is still there, never a number such as ``id``. Nothing that a
-call has let go of is kept alive, but for parameters and tensors of other classes until the next
-look: weak references would be in the way of ``swap_tensors``.
+An identity is that of an object that is still there; for arrays with memory of their own, it is the
+place in memory, and what lies there. Nothing that a call has let go of is kept alive, but for
+parameters and tensors of other classes until the next look: weak references would be in the way of
+``swap_tensors``, as they are of ``resize`` for arrays.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from itertools import islice
 from math import copysign
 from typing import Any, Final, Protocol
 
+from shapetrace._classes import name_of
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Container
@@ -42,6 +44,7 @@ from shapetrace.variables.describing import (
 )
 from shapetrace.variables.loaded import Tensors, loaded_tensors
 from shapetrace.variables.numbers import Numbers, numbers_of_array
+from shapetrace.variables.owned import is_held, owns_memory
 from shapetrace.variables.sampling import UNCOUNTED, Layout, layout_of, read
 from shapetrace.variables.tensor_memories import Strong, TensorMemory
 
@@ -75,17 +78,25 @@ class Memory(Protocol):
 class ArrayMemory:
     """A NumPy array."""
 
-    __slots__ = ("arrays", "content", "described", "layout", "numbers", "reference")
+    __slots__ = ("arrays", "content", "described", "layout", "number", "numbers", "reference")
 
     def __init__(self, array: Any, arrays: Any, wants_numbers: bool = False) -> None:
         self.arrays = arrays
-        self.reference = weakref.ref(array)
+        # With a weak reference on it, NumPy refuses to resize an array.
+        self.reference: Any = None if owns_memory(array, arrays) else weakref.ref(array)
+        self.number = id(array)
         self.described = describe_array(array, arrays)
         self.layout, self.content = _sample_of(array, arrays)
         self.numbers: Numbers | None = numbers_of_array(array) if wants_numbers else None
 
     def is_of(self, value: Any) -> bool:
-        """Whether it is the same array."""
+        """Whether it is the same array, or one in the very place of it that is gone."""
+        if self.reference is None:
+            return (
+                id(value) == self.number
+                and is_kind(type(value), self.arrays)
+                and owns_memory(value, self.arrays)
+            )
         return self.reference() is value and value is not None
 
     def is_same(self, value: Any) -> bool:
@@ -114,6 +125,8 @@ def _unmasked_sample_of(array: Any, arrays: Any) -> tuple[Layout | None, bytes]:
         dtype = arrays.dtype.__get__(array)
         if dtype.hasobject:
             return _items_of(array, arrays)
+        if not is_held(array, arrays):
+            return None, b""
         layout = layout_of(
             arrays.shape.__get__(array), arrays.strides.__get__(array), dtype.itemsize, UNCOUNTED
         )
@@ -130,7 +143,7 @@ _SOME: Final = Layout((), False, 0)
 def _items_of(array: Any, arrays: Any) -> tuple[Layout, bytes]:
     """The first objects of an array: plain values as they are, others by their class."""
     first = list(islice(arrays.flat.__get__(array), MOST_ITEMS))
-    texts = [plain_text(item) if type(item) in PLAIN else type(item).__name__ for item in first]
+    texts = [plain_text(item) if type(item) in PLAIN else name_of(type(item)) for item in first]
     is_all = arrays.size.__get__(array) == len(first) and PLAIN.issuperset(map(type, first))
     return _ALL if is_all else _SOME, "\n".join(texts).encode("utf-8", "backslashreplace")
 

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from shapetrace.panes.reading import reason_not_to_read
 from shapetrace.variables.loaded import Tensors
+from shapetrace.variables.owned import may_be_read
 
 MOST_NUMBERS: Final = 1 << 16
 """So many numbers are kept of each; of more, some that are spread over it."""
@@ -42,6 +43,8 @@ def numbers_of_array(array: Any) -> Numbers | None:
     """Numbers of a NumPy array; None where it has none."""
     numpy: Any = sys.modules["numpy"]
     try:
+        if not may_be_read(array, numpy.ndarray):
+            return None
         whole = numpy.ndarray.view(array, numpy.ndarray)
         if whole.dtype.kind not in "biufc":
             return None

@@ -15,6 +15,7 @@ from shapetrace.events.followed import FollowedStatistics, FollowedValue
 from shapetrace.events.model import Tensor
 from shapetrace.panes.reading import numbers_in
 from shapetrace.variables.loaded import loaded_tensors
+from shapetrace.variables.owned import may_be_read
 
 MOST_BYTES: Final = 16 << 20
 """So much of an array is read at most."""
@@ -56,6 +57,8 @@ def _of_tensor(tensor: Any) -> FollowedStatistics | None:
 def _of_array(array: Any) -> FollowedStatistics:
     numpy: Any = sys.modules["numpy"]
     try:
+        if not may_be_read(array, numpy.ndarray):
+            return FollowedStatistics(0, 0, reason="not read: its memory may be gone")
         plain = numpy.ndarray.view(array, numpy.ndarray)
         kind = plain.dtype.kind
         if kind not in "biuf":

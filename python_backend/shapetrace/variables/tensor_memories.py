@@ -6,6 +6,7 @@ CPU by some of its bytes.
 
 from __future__ import annotations
 
+from _thread import _count as other_threads
 from typing import Any, Final, NamedTuple
 from weakref import ref
 
@@ -100,8 +101,8 @@ class TensorMemory:
     """A tensor."""
 
     __slots__ = (
-        *("address", "content", "described", "is_counted", "layout", "numbers", "reference"),
-        *("tensors", "version"),
+        *("address", "content", "described", "is_counted", "layout", "numbers", "offset"),
+        *("reference", "tensors", "version"),
     )
 
     def __init__(self, tensor: Any, tensors: Tensors, wants_numbers: bool = False) -> None:
@@ -120,7 +121,9 @@ class TensorMemory:
         self.version = version
         """How often it had been written to; None where that is not counted."""
         self.address: int | None = None
-        """Where its numbers are, which ``tensor.data = other`` changes; None where unknown."""
+        """Where its storage is, which ``tensor.data = other`` changes; None where unknown."""
+        self.offset = 0
+        """At which number of its storage it begins."""
         self.layout: Layout | None = None
         self.content = b""
         look = look_at(tensor, tensors, version) if kind in tensors.plain else None
@@ -134,17 +137,28 @@ class TensorMemory:
         self.numbers: Numbers | None = numbers_of_tensor(tensor, tensors) if wants_numbers else None
 
     def _read(self, tensor: Any, look: Look) -> None:
+        """Read some of its bytes, where they are surely there.
+
+        The storage is held meanwhile, as another thread may give the tensor another one; what
+        cannot be prevented from here is that one frees the memory of this storage just now. What
+        is not torch's own memory (NumPy's, a buffer's) may be gone though the tensor is not.
+        """
         tensors, layout = self.tensors, look.layout
         try:
+            storage = tensor.untyped_storage()
             address = self.address = tensors.address_of(tensor)
-            if layout is None or not address:
+            self.offset = tensor.storage_offset()
+            if layout is None or not address or not storage.resizable():
                 return
-            reach = tensor.storage_offset() * look.itemsize + layout.reach
+            start = self.offset * look.itemsize
+            if start + layout.reach > storage.nbytes():
+                return
             if tensor.is_neg() or (look.is_complex and tensor.is_conj()):
                 return  # the bytes are not all there is to it
-            if reach <= tensor.untyped_storage().nbytes():
-                self.content = read(address, layout)
-                self.layout = layout
+            if other_threads() and tensor.untyped_storage() is not storage:
+                return
+            self.content = read(address + start, layout)
+            self.layout = layout
         except Exception:  # functorch's tensors and those that are only described have no storage
             return
 
@@ -170,6 +184,9 @@ class TensorMemory:
             with tensors.as_is():
                 if tensors.version_of(value) != self.version:
                     return False
-                return self.address is None or tensors.address_of(value) == self.address
+                return self.address is None or (
+                    tensors.address_of(value) == self.address
+                    and tensors.offset_of(value) == self.offset
+                )
         except Exception:
             return False
