@@ -112,6 +112,8 @@ class Activations(dict[int, weakref.ref[Activation]]):
         """Forget calls that are over, if there are many."""
         if len(self) > self._room:
             for key, reference in list(self.items()):
-                if reference() is None and self.get(key) is reference:
-                    del self[key]
+                if reference() is None:
+                    gone = self.pop(key, None)
+                    if gone is not None and gone is not reference:
+                        self[key] = gone  # another thread's call has got the number meanwhile
             self._room = max(FEW, 2 * len(self))
