@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, Final
 
+from shapetrace._classes import name_of
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Container, Other, Tensor
@@ -87,8 +88,8 @@ def describe_object(value: Any) -> FollowedValue:
     """What any other object is, by its class."""
     kind = type(value)
     if issubclass(kind, type):  # not isinstance, which asks the value for its class
-        return _of_class(f"<class {value.__name__}>")
-    return _of_class(kind.__name__)
+        return _of_class(f"<class {name_of(value)}>")
+    return _of_class(name_of(kind))
 
 
 @lru_cache(maxsize=1024)
@@ -123,7 +124,7 @@ def _holds(kind: type) -> bool:
         classes = classes_of(kind)
         # By identity: a metaclass may have a hash and an equality of its own.
         holds = any(each is holder for each in classes for holder in _HOLDERS)
-        holds = holds or kind.__name__ == "Namespace" or bool(dataclass_fields(classes))
+        holds = holds or name_of(kind) == "Namespace" or bool(dataclass_fields(classes))
         if len(_kinds) >= _MOST_KNOWN:
             _kinds.clear()
         known = _kinds[id(kind)] = (weakref.ref(kind), holds)

@@ -39,7 +39,7 @@ from shapetrace.variables.loaded import Tensors, loaded_tensors
 from shapetrace.variables.memories import Memory, PlainMemory, remember
 from shapetrace.variables.names import FollowedName
 from shapetrace.variables.outlets import Outlets, complain, telling
-from shapetrace.variables.rendering import call_key, change_key, end_key
+from shapetrace.variables.rendering import call_key, change_key, end_key, names_key
 from shapetrace.variables.resolving import MISSING, resolve
 from shapetrace.variables.statistics import with_statistics
 from shapetrace.variables.tensor_memories import TensorMemory
@@ -121,6 +121,7 @@ class FunctionListener:
         self._outlets = outlets
         self._stats = stats
         self._parameters = parameters_of(code)
+        self._names = names_key(function, self._parameters)
         self._flavor = flavor or calls.flavor_of(code)
         self._has_failed = False
         self.missing: Exception | None = None
@@ -192,11 +193,15 @@ class FunctionListener:
         inner = self._begin(state, frame, given) if self._of else []
         for each in inner:
             numbers.append(id(each.value))
-        if printing is not None and printing.again(
-            call_key(self._file, self._line, depth, thread, caller, numbers)
-        ):
-            state.is_over, state.began = False, perf_counter()
-            return state
+        if printing is not None:
+            names = self._names
+            if inner or len(values) != len(self._parameters):
+                told = [*self._parameters[: len(values)], *(each.name for each in inner)]
+                names = names_key(self._function, told)
+            key = call_key(self._file, self._line, depth, thread, caller, names, numbers)
+            if printing.again(key):
+                state.is_over, state.began = False, perf_counter()
+                return state
         named = [
             NamedValue(name, value, name in self._whole, True)
             for name, value in zip(self._parameters, values, strict=False)
@@ -299,6 +304,7 @@ class FunctionListener:
                                 and value._version == known.version
                                 # Where memories are of tensors torch is there.
                                 and tensors.address_of(value) == known.address  # type: ignore[union-attr]
+                                and value.storage_offset() == known.offset
                             ):
                                 continue
                         elif value is not missing:
@@ -426,7 +432,7 @@ class FunctionListener:
         call, depth, _ = state.running
         printing = self._outlets.alone or self._outlets.printing()
         if printing is not None:
-            key = end_key(self._file, line, depth, state.thread, outcome, None, value)
+            key = end_key(self._file, line, depth, state.thread, self._flavor, outcome, None, value)
             if printing.again(key, seconds=seconds):
                 return
         self._outlets.tell(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from shapetrace._classes import name_of
 from shapetrace.events import followed
 from shapetrace.events.followed import NamedValue
 from shapetrace.panes.inside import PLAIN
@@ -50,4 +51,4 @@ def _step(keys: list[Any] | None, position: int, kind: type) -> str:
     key = keys[position]
     if type(key) is str and dict not in kind.__mro__:
         return f".{key}"
-    return f"[{key!r}]" if type(key) in PLAIN else f"[{type(key).__name__}]"
+    return f"[{key!r}]" if type(key) in PLAIN else f"[{name_of(type(key))}]"

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from io import BufferedWriter, FileIO, TextIOWrapper
 from types import BuiltinMethodType
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from shapetrace.events.followed import FollowedEvent, FollowingNote
 from shapetrace.variables import calls
@@ -45,65 +45,91 @@ class Idle:
         raise NotImplementedError
 
 
+class _Known(NamedTuple):
+    """What is known of the stream that was printed to last."""
+
+    stream: Any
+    is_plain: bool
+    """Whether none of the program's code runs where it is written to."""
+    rendering: Rendering
+
+
 class Printing:
     """Prints events as a tree, to a stream or to whatever is stdout at that moment."""
 
     def __init__(self, stream: Any = None, color: str = "auto", width: int | None = None) -> None:
         self.stream = stream
         self.color, self.width = color, width
-        self._known: Any = None
-        self._is_plain = False
-        """Whether none of the program's code runs where it is written to."""
-        self._rendering = Rendering(FollowedOptions(), False, None)
+        self._known = _Known(None, False, Rendering(FollowedOptions(), False, None))
 
     def __call__(self, event: FollowedEvent) -> None:
         """Print an event."""
-        if self._is_ready():
-            write(self._known, self._rendering.text_of(event))
+        self._print(lambda rendering: rendering.text_of(event))
 
     def show(self, text: StyledText) -> None:
         """Print lines."""
-        if self._is_ready():
-            write(self._known, self._rendering.lines(text.lines))
+        self._print(lambda rendering: rendering.lines(text.lines))
 
     def again(self, key: object, seconds: float | None = None) -> bool:
         """Print lines that were printed before, if they were; a time may follow them."""
+        if telling.is_on:
+            return True
         stream = sys.stdout if self.stream is None else self.stream
-        if stream is not self._known:
-            self._look_at(stream)
+        known = self._known
+        if stream is not known.stream:
+            known = self._look_at(stream)
         if stream is None:
             return True
-        rendering = self._rendering
+        rendering = known.rendering
         found = rendering.known.get(key)
         if found is None:
             return False
         text = found[0]
         if seconds is not None:
             text = rendering.timed(text, seconds)
-        if self._is_plain and type(stream.write) is BuiltinMethodType:
-            write(stream, text)
-            return True
-        telling.is_on = True
         try:
-            write(stream, text)
-        finally:
-            telling.is_on = False
+            if known.is_plain and type(stream.write) is BuiltinMethodType:
+                write(stream, text)
+                return True
+            telling.is_on = True
+            try:
+                write(stream, text)
+            finally:
+                telling.is_on = False
+        except UnicodeEncodeError:
+            self._look_at(stream)
+            return False  # what it now takes is not known yet
         return True
 
-    def _is_ready(self) -> bool:
+    def _print(self, text_by: Callable[[Rendering], str]) -> None:
         stream = sys.stdout if self.stream is None else self.stream
-        if stream is not self._known:
-            self._look_at(stream)
-        return stream is not None
+        known = self._known
+        if stream is not known.stream:
+            known = self._look_at(stream)
+        if stream is None:
+            return
+        try:
+            write(stream, text_by(known.rendering))
+        except UnicodeEncodeError:  # it was told to take another encoding since we looked at it
+            known = self._look_at(stream)
+            try:
+                write(stream, text_by(known.rendering))
+            except UnicodeEncodeError:
+                pass  # a stream that does not say what it takes
 
-    def _look_at(self, stream: Any) -> None:
-        self._known = stream
-        self._is_plain = _is_plain(stream)
-        terminal = stream if hasattr(stream, "isatty") else None
-        width = self.width or terminal_width(os.environ, 80)
-        color = wants_color(self.color, terminal, os.environ)
-        options = FollowedOptions(width, _working_directory())
-        self._rendering = Rendering(options, color, getattr(stream, "encoding", None))
+    def _look_at(self, stream: Any) -> _Known:
+        """What is to be known of a stream: all of it or nothing, as other threads print as well."""
+        was_telling, telling.is_on = telling.is_on, True
+        try:
+            terminal = stream if hasattr(stream, "isatty") else None
+            width = self.width or terminal_width(os.environ, 80)
+            color = wants_color(self.color, terminal, os.environ)
+            options = FollowedOptions(width, _working_directory())
+            rendering = Rendering(options, color, getattr(stream, "encoding", None))
+        finally:
+            telling.is_on = was_telling
+        known = self._known = _Known(stream, _is_plain(stream), rendering)
+        return known
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Printing) and other.stream is self.stream
@@ -113,12 +139,17 @@ class Printing:
 
 
 def write(stream: Any, text: str) -> None:
-    """Write lines to a stream all at once, so that those of other threads do not come between."""
+    """Write lines to a stream all at once, so that those of other threads do not come between.
+
+    Raises ``UnicodeEncodeError`` where the stream does not take them, and then has taken nothing.
+    """
     try:
         stream.write(text)
         if calls.process_name is not None:
             # Processes share what stdout goes to; what is kept back would be cut anywhere.
             stream.flush()
+    except UnicodeEncodeError:
+        raise
     except (AttributeError, OSError, ValueError):
         pass  # None, closed, or nobody reads it: the program can go on without our text.
 

@@ -84,15 +84,19 @@ class Rendering:
         values = [argument.value for argument in event.arguments]
         if all(map(_is_shared, values)):
             caller = event.callers[0] if event.callers else None
-            numbers = map(id, values)
-            key = call_key(event.file, event.line, event.depth, event.thread, caller, numbers)
+            key = call_key(
+                *(event.file, event.line, event.depth, event.thread, caller),
+                names_key(event.function, [argument.name for argument in event.arguments]),
+                map(id, values),
+            )
             self._keep(key, text, (caller, values))
         return text
 
     def _ended(self, event: CallEnded) -> str:
         value = event.value
         key = end_key(
-            event.file, event.line, event.depth, event.thread, event.outcome, event.error, value
+            *(event.file, event.line, event.depth, event.thread, event.flavor),
+            *(event.outcome, event.error, value),
         )
         known = self.known.get(key)
         if known is not None:
@@ -129,10 +133,16 @@ def call_key(
     depth: int,
     thread: str | None,
     caller: Caller | None,
+    names: str,
     values: Iterable[int],
 ) -> object:
-    """By what the lines of a call are known, with the ids of values: names go with the place."""
-    return (file, line, depth, thread, id(caller), *values)
+    """By what the lines of a call are known, with the ids of values."""
+    return (file, line, depth, thread, id(caller), names, *values)
+
+
+def names_key(function: str, names: Iterable[str]) -> str:
+    """By what is known what a call's lines name: a file that is loaded again may have others."""
+    return "\0".join((function, *names))
 
 
 def end_key(
@@ -140,12 +150,13 @@ def end_key(
     line: int,
     depth: int,
     thread: str | None,
+    flavor: str,
     outcome: str,
     error: str | None,
     value: FollowedValue | None,
 ) -> object:
     """By what the last line of a call is known, but for its time."""
-    return (file, line, depth, thread, outcome, error, id(value))
+    return (file, line, depth, thread, flavor, outcome, error, id(value))
 
 
 def _is_shared(value: FollowedValue) -> bool:
