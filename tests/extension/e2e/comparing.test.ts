@@ -64,57 +64,65 @@ async function compare({ workbench, folder }: Fixture, a: string, b: string): Pr
   await workbench.openAs("Compare Traces: B", folder.file(b));
 }
 
-inEditors("Compared traces", { inOldest: true }, (test) => {
-  test("stand side by side at the first difference", { files: FILES }, async (fixture) => {
-    const { workbench } = fixture;
-    record(fixture);
-    await workbench.openFile("good.py");
-    await compare(fixture, "good.json", "bad.json");
-    const said = await workbench.notification(/^First difference, after \d+ ops that are alike/);
-    assert.match(said, /only in A\. .*Only in A: 3 ops\./);
-    const { diff } = workbench;
-    await eventuallyMatches("the left side", () => diff.left(), /^ *layers\.0 [^]*^ *\/ {2}\(f32/m);
-    await eventuallyMatches(
-      "the right side",
-      () => diff.right(),
-      /softmax\(dim=-1\) {2}≠ [\d.e-]+ apart/,
-    );
-    assert.doesNotMatch(await diff.right(), /^ *\/ /m, "only A divides");
-    await eventually(
-      "what differs is marked",
-      () => diff.marked(),
-      (marked) => marked > 0,
-    );
-    if (process.env["SHAPETRACE_PICTURE"] !== undefined) {
-      await workbench.screenshot(process.env["SHAPETRACE_PICTURE"]);
-    }
+inEditors("Compared traces", {}, (test) => {
+  test(
+    "stand side by side at the first difference",
+    { inOldest: true, files: FILES },
+    async (fixture) => {
+      const { workbench } = fixture;
+      record(fixture);
+      await workbench.openFile("good.py");
+      await compare(fixture, "good.json", "bad.json");
+      const said = await workbench.notification(/^First difference, after \d+ ops that are alike/);
+      assert.match(said, /only in A\. .*Only in A: 3 ops\./);
+      const { diff } = workbench;
+      await eventuallyMatches(
+        "the left side",
+        () => diff.left(),
+        /^ *layers\.0 [^]*^ *\/ {2}\(f32/m,
+      );
+      await eventuallyMatches(
+        "the right side",
+        () => diff.right(),
+        /softmax\(dim=-1\) {2}≠ [\d.e-]+ apart/,
+      );
+      assert.doesNotMatch(await diff.right(), /^ *\/ /m, "only A divides");
+      await eventually(
+        "what differs is marked",
+        () => diff.marked(),
+        (marked) => marked > 0,
+      );
+      if (process.env["SHAPETRACE_PICTURE"] !== undefined) {
+        await workbench.screenshot(process.env["SHAPETRACE_PICTURE"]);
+      }
 
-    await workbench.run("Shapetrace: Differences...");
-    const rows = await eventually(
-      "the differences are listed",
-      () => workbench.choiceLabels(),
-      (labels) => labels.length > 5,
-    );
-    assert.match(rows[0] ?? "", /layers\.0 {2}\//);
-    await workbench.choose("layers.1  /");
-    await eventually(
-      "the status says which it is",
-      () => workbench.statusBar(),
-      (items) => items.some((item) => /^\d+ of \d+: layers\.1 {2}\/: only in A$/.test(item)),
-    );
-    await workbench.run("Shapetrace: Next Difference");
-    await eventually(
-      "the status says which comes next",
-      () => workbench.statusBar(),
-      (items) => items.some((item) => /^\d+ of \d+: layers\.1 {2}softmax/.test(item)),
-    );
-    await workbench.run("Shapetrace: Open Sources of the Difference");
-    await eventually(
-      "both sources are open",
-      () => workbench.tabs(),
-      (tabs) => tabs.includes("good.py") && tabs.includes("bad.py"),
-    );
-  });
+      await workbench.run("Shapetrace: Differences...");
+      const rows = await eventually(
+        "the differences are listed",
+        () => workbench.choiceLabels(),
+        (labels) => labels.length > 5,
+      );
+      assert.match(rows[0] ?? "", /layers\.0 {2}\//);
+      await workbench.choose("layers.1  /");
+      await eventually(
+        "the status says which it is",
+        () => workbench.statusBar(),
+        (items) => items.some((item) => /^\d+ of \d+: layers\.1 {2}\/: only in A$/.test(item)),
+      );
+      await workbench.run("Shapetrace: Next Difference");
+      await eventually(
+        "the status says which comes next",
+        () => workbench.statusBar(),
+        (items) => items.some((item) => /^\d+ of \d+: layers\.1 {2}softmax/.test(item)),
+      );
+      await workbench.run("Shapetrace: Open Sources of the Difference");
+      await eventually(
+        "both sources are open",
+        () => workbench.tabs(),
+        (tabs) => tabs.includes("good.py") && tabs.includes("bad.py"),
+      );
+    },
+  );
 
   test("may be this session's and a file", { files: FILES }, async (fixture) => {
     const { workbench, folder } = fixture;

@@ -137,10 +137,11 @@ async function walk({ workbench }: Fixture, steps: readonly ("into" | "over")[])
   return places;
 }
 
-inEditors("Debugging", { inOldest: true }, (test) => {
+inEditors("Debugging", {}, (test) => {
   test(
     "with an existing configuration of type debugpy",
     {
+      inOldest: true,
       files: {
         "train.py": sourceOf(TRAINING),
         ...launchConfigurations({ ...FOR_OPEN_FILE, type: "debugpy" }),
@@ -221,6 +222,7 @@ inEditors("Debugging", { inOldest: true }, (test) => {
   test(
     "shows hints while stepping",
     {
+      inOldest: true,
       files: {
         "train.py": STEPS,
         ...launchConfigurations({ ...FOR_OPEN_FILE, type: "debugpy" }),
@@ -294,6 +296,7 @@ inEditors("Debugging", { inOldest: true }, (test) => {
   test(
     "stops at an uncaught shape error in the frame of the program",
     {
+      inOldest: true,
       files: {
         "model.py": sourceOf(SHAPE_ERROR),
         ...launchConfigurations({ ...FOR_OPEN_FILE, type: "debugpy" }),

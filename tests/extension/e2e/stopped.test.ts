@@ -77,40 +77,44 @@ async function stopAt(fixture: Fixture, line: number): Promise<void> {
 
 const FILES = { "train.py": LAYERS, ...launchConfigurations(OF_LAYERS, OF_OTHER) };
 
-inEditors("A program that stands still", { inOldest: true }, (test) => {
-  test("shows this call's shapes, in the frame that is looked at", { files: FILES }, async (it) => {
-    const { code, debug } = it.workbench;
-    const layer = () => hintsOf(it, "hidden = self.fc(x)", 3);
-    const next = async (from = RELU) => {
-      // The hints may be there before the editor takes keys for the program.
-      await debug.waitUntilStoppedIn(`forward, line ${from}, train.py`);
+inEditors("A program that stands still", {}, (test) => {
+  test(
+    "shows this call's shapes, in the frame that is looked at",
+    { inOldest: true, files: FILES },
+    async (it) => {
+      const { code, debug } = it.workbench;
+      const layer = () => hintsOf(it, "hidden = self.fc(x)", 3);
+      const next = async (from = RELU) => {
+        // The hints may be there before the editor takes keys for the program.
+        await debug.waitUntilStoppedIn(`forward, line ${from}, train.py`);
+        await debug.continue();
+      };
+      await stopAt(it, RELU);
+      // The first time there is nothing that it could be taken for.
+      await eventuallyEqual(layer, ["f32[2,4]", "", ""]);
+      await next();
+      await eventuallyEqual(layer, ["f32[2,4]", "~ f32[2,4]", "~ f32[2,4]"]);
+      await next();
+      await eventuallyEqual(layer, ["f32[3,4]", "~ f32[2,4]", "~ f32[2,4]"]);
+      await debug.waitUntilStoppedIn(`forward, line ${RELU}, train.py`);
+      await debug.stepOver();
+      await eventuallyEqual(layer, ["f32[3,4]", "f32[3,4]", "~ f32[2,4]"]);
+
+      const model = () => hintsOf(it, 'x = batch["ids"]', 3);
+      await next(RELU + 1);
+      await eventuallyEqual(layer, ["f32[3,4]", "~ f32[2|3,4]", "~ f32[2|3,4]"]);
+      await debug.chooseFrame(`forward, line ${CALL}, train.py`);
+      // What the layer before returned is not what this one will.
+      await eventuallyEqual(model, ["f32[3,4]", "", "~ f32[3,4]"]);
+      await debug.chooseFrame(`forward, line ${RELU}, train.py`);
+      await eventuallyEqual(layer, ["f32[3,4]", "~ f32[2|3,4]", "~ f32[2|3,4]"]);
+
+      await code.toggleBreakpoint(RELU);
       await debug.continue();
-    };
-    await stopAt(it, RELU);
-    // The first time there is nothing that it could be taken for.
-    await eventuallyEqual(layer, ["f32[2,4]", "", ""]);
-    await next();
-    await eventuallyEqual(layer, ["f32[2,4]", "~ f32[2,4]", "~ f32[2,4]"]);
-    await next();
-    await eventuallyEqual(layer, ["f32[3,4]", "~ f32[2,4]", "~ f32[2,4]"]);
-    await debug.waitUntilStoppedIn(`forward, line ${RELU}, train.py`);
-    await debug.stepOver();
-    await eventuallyEqual(layer, ["f32[3,4]", "f32[3,4]", "~ f32[2,4]"]);
-
-    const model = () => hintsOf(it, 'x = batch["ids"]', 3);
-    await next(RELU + 1);
-    await eventuallyEqual(layer, ["f32[3,4]", "~ f32[2|3,4]", "~ f32[2|3,4]"]);
-    await debug.chooseFrame(`forward, line ${CALL}, train.py`);
-    // What the layer before returned is not what this one will.
-    await eventuallyEqual(model, ["f32[3,4]", "", "~ f32[3,4]"]);
-    await debug.chooseFrame(`forward, line ${RELU}, train.py`);
-    await eventuallyEqual(layer, ["f32[3,4]", "~ f32[2|3,4]", "~ f32[2|3,4]"]);
-
-    await code.toggleBreakpoint(RELU);
-    await debug.continue();
-    await debug.waitUntilEnded();
-    await eventuallyEqual(layer, ["f32[2|3,4]", "f32[2|3,4]", "f32[2|3,4]"]);
-  });
+      await debug.waitUntilEnded();
+      await eventuallyEqual(layer, ["f32[2|3,4]", "f32[2|3,4]", "f32[2|3,4]"]);
+    },
+  );
 
   test("a pin is shown until another frame is looked at", { files: FILES }, async (it) => {
     const { workbench } = it;
@@ -160,7 +164,7 @@ inEditors("A program that stands still", { inOldest: true }, (test) => {
     await eventuallyEqual(layer, ["f32[2|3,4]", "f32[2|3,4]", "f32[2|3,4]"]);
   });
 
-  test("the trace tree goes to this call", { files: FILES }, async (it) => {
+  test("the trace tree goes to this call", { inOldest: true, files: FILES }, async (it) => {
     const { debug, trace } = it.workbench;
     await stopAt(it, RELU);
     await debug.waitUntilStoppedIn(`forward, line ${RELU}, train.py`);
@@ -179,7 +183,7 @@ inEditors("A program that stands still", { inOldest: true }, (test) => {
     await debug.waitUntilEnded();
   });
 
-  test("the hover takes the smallest expression", { files: FILES }, async (it) => {
+  test("the hover takes the smallest expression", { inOldest: true, files: FILES }, async (it) => {
     const { code, debug } = it.workbench;
     await stopAt(it, CALL);
     await debug.waitUntilStoppedIn(`forward, line ${CALL}, train.py`);
@@ -197,7 +201,7 @@ inEditors("A program that stands still", { inOldest: true }, (test) => {
     await debug.waitUntilEnded();
   });
 
-  test("inline values stand where no hint does", { files: FILES }, async (it) => {
+  test("inline values stand where no hint does", { inOldest: true, files: FILES }, async (it) => {
     const { code, debug } = it.workbench;
     await stopAt(it, END);
     await debug.waitUntilStoppedIn(`forward, line ${END}, train.py`);

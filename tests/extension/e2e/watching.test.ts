@@ -86,8 +86,8 @@ const STOPPED = `transform, line ${lineOf(PROGRAM, "video /= 255")}, pipeline.py
 
 const at = (line: string) => lineOf(PROGRAM, line);
 
-inEditors("Watched variables", { inOldest: true }, (test) => {
-  test("of a pipeline without torch", { files: FILES }, async (fixture) => {
+inEditors("Watched variables", {}, (test) => {
+  test("of a pipeline without torch", { inOldest: true, files: FILES }, async (fixture) => {
     const { workbench, folder } = fixture;
     const { code, trace: tree } = workbench;
     await workbench.openFile(folder.file("pipeline.py"));

@@ -12,15 +12,11 @@ import { keepEvidence } from "./evidence";
 import { type Files, Folder, writeFiles } from "./folder";
 import { Workbench } from "./workbench";
 
-type EditorName = "newest" | "oldest";
+const EDITORS = ["newest", "oldest"] as const;
+type EditorName = (typeof EDITORS)[number];
 type Settings = Readonly<Record<string, unknown>>;
 
 export interface SuiteOptions {
-  /**
-   * Whether it also runs in the oldest editor if none is named: one suite for each part of VS Code
-   * that is used. The compiler knows nothing but the oldest one's interface.
-   */
-  readonly inOldest?: boolean;
   readonly trust?: boolean;
   readonly environment?: NodeJS.ProcessEnv;
   /** What is in the editor's home folder. */
@@ -28,6 +24,11 @@ export interface SuiteOptions {
 }
 
 export interface TestOptions {
+  /**
+   * Whether it also runs in the oldest editor if none is named: one test for each part of VS Code
+   * that is used. The compiler knows nothing but the oldest one's interface.
+   */
+  readonly inOldest?: boolean;
   readonly files: Files;
   /** The folder's name, and what of it is opened if not the folder itself. */
   readonly folder?: string;
@@ -41,11 +42,8 @@ export interface Fixture {
   readonly server: Server;
 }
 
-export type EditorTest = (
-  title: string,
-  options: TestOptions,
-  body: (fixture: Fixture) => Promise<void>,
-) => void;
+type TestBody = (fixture: Fixture) => Promise<void>;
+export type EditorTest = (title: string, options: TestOptions, body: TestBody) => void;
 
 const TEST_MILLISECONDS = 180_000;
 
@@ -99,7 +97,15 @@ export function inEditors(
   options: SuiteOptions,
   define: (test: EditorTest) => void,
 ): void {
-  for (const name of chosenEditors(options)) {
+  const tests: { title: string; options: TestOptions; body: TestBody }[] = [];
+  define((title, testOptions, body) => {
+    tests.push({ title, options: testOptions, body });
+  });
+  for (const name of EDITORS) {
+    const chosen = tests.filter((test) => runsIn(name, test.options));
+    if (chosen.length === 0) {
+      continue;
+    }
     describe(`${title} (${name} editor)`, () => {
       let browser: Browser | undefined;
       let server: Server | undefined;
@@ -118,12 +124,12 @@ export function inEditors(
         await browser?.close();
         await server?.stop();
       });
-      define((title, testOptions, body) => {
+      for (const { title, options: testOptions, body } of chosen) {
         test(title, { timeout: TEST_MILLISECONDS }, async () => {
           assert.ok(server && browser, "the editor is there");
           await inWindow(`${name} ${title}`, { server, browser, ...testOptions }, body);
         });
-      });
+      }
     });
   }
 }
@@ -155,16 +161,16 @@ async function inWindow(
   }
 }
 
-function chosenEditors(options: SuiteOptions): readonly EditorName[] {
+function runsIn(name: EditorName, { inOldest = false }: TestOptions): boolean {
   const chosen = process.env["SHAPETRACE_EDITOR"];
   switch (chosen) {
     case undefined:
-      return options.inOldest === true ? ["newest", "oldest"] : ["newest"];
+      return name === "newest" || inOldest;
     case "newest":
     case "oldest":
-      return [chosen];
+      return name === chosen;
     case "both":
-      return ["newest", "oldest"];
+      return true;
     default:
       throw new Failure(`SHAPETRACE_EDITOR=${chosen} is none of newest, oldest, both`);
   }
