@@ -37,6 +37,7 @@ _CASTS: Final = frozenset(
 _ABSENT = Other("None")
 
 _NUMBER = re.compile(r"-?\d+")
+_PLACEHOLDER = re.compile(r"\{(\d+)\}|\{\{|\}\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +88,26 @@ def _op_aspects(a: Op, b: Op, known: Known) -> Iterator[Aspect]:
         yield Aspect("op", "call", None, Other(a.label), Other(b.label))
     elif a.label != b.label:
         yield from _text_aspect(a.label, b.label, known)
+    elif a.form != b.form and "(" not in a.label and len(a.inputs) == len(b.inputs):
+        # Of operators the label does not say what else they were given, as the 8 in x / 8.
+        yield from _text_aspect(_operation(a), _operation(b), known)
     if a.inputs != b.inputs:
         yield from value_aspects(a.inputs, b.inputs, "input", known)
     yield from _result_aspects(a, b, known)
     yield from _error_aspects(a.error, b.error)
+
+
+def _operation(op: Op) -> str:
+    """An operator with what it was given: tensors by their names, everything else as it is."""
+    names = [tensor.name or "…" for tensor in op.inputs]
+
+    def filled(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return match[0][0]
+        index = int(match[1])
+        return names[index] if index < len(names) else "…"
+
+    return _PLACEHOLDER.sub(filled, op.form)
 
 
 def _result_aspects(a: Op | ModuleCall, b: Op | ModuleCall, known: Known) -> Iterator[Aspect]:

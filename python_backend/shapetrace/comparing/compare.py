@@ -183,6 +183,7 @@ def _is_plainly_alike(a: Op | ModuleCall, b: Op | ModuleCall, step: Step) -> boo
         and a.inputs == b.inputs
         and a.outputs == b.outputs
         and a.label == b.label
+        and a.form == b.form
         and a.name == b.name
         and a.result == b.result
         and a.error is None

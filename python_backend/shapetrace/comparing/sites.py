@@ -70,7 +70,12 @@ def sites_of(node: Node | None, roots: Sequence[Node], bound: float) -> list[Sit
             name, thread = inside.name, thread_kind(inside)
         else:
             name, thread = inside.path, None
-        key = (name, inside.stack or (inside.file, inside.line, inside.column), thread)
+        key: tuple[Hashable, ...] = (
+            *(name, inside.stack or (inside.file, inside.line, inside.column), thread),
+        )
+        if isinstance(inside, Op) and not inside.direct:
+            # A library's calls all have the place of the program that called the library.
+            key = (*key, without_addresses(inside.label))
         site = found.get(key)
         if site is None:
             is_module = isinstance(inside, ModuleCall)
@@ -171,7 +176,9 @@ def _exact(site: Site, places: Places) -> Hashable:
     if isinstance(event, ModuleCall):
         return ("module", site.name, event.class_name, place)
     called = (event.level, event.name, thread_kind(event), place)
-    return called if is_exact else (*called, without_addresses(event.label), sizes(event.outputs))
+    if is_exact:
+        return called if event.direct else (*called, without_addresses(event.label))
+    return (*called, without_addresses(event.label), sizes(event.outputs))
 
 
 def _similar(site: Site) -> Hashable:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+import shapetrace
 from shapetrace._errors import TraceFileError
 from shapetrace.cli.diff import KIND_NAMES
 from shapetrace.comparing.compare import compare
@@ -305,3 +307,62 @@ def test_a_damaged_file_is_told_of_as_ever(tmp_path: Path) -> None:
         load_calls(path)
     path.write_text(json.dumps(json.loads(text), indent=1))
     assert load_calls(path) == random_world(1).trace()
+
+
+SCALARS = {
+    "x / 8": "x / 4",
+    "2 - x": "3 - x",
+    "x ** 2": "x ** 3",
+    "x > 0": "x > 1",
+    "x.__setitem__(0, 1.0)": "x.__setitem__(0, 5.0)",
+    "x.__iadd__(1)": "x.__iadd__(2)",
+    "x.mul(2)": "x.mul(3)",
+}
+
+
+@pytest.mark.parametrize("with_values", [False, True])
+@pytest.mark.parametrize("expression", SCALARS)
+def test_another_number_in_an_operator_is_another_argument(
+    expression: str, with_values: bool
+) -> None:
+    a, b = (
+        traced(f"x = torch.zeros(3)\nx = torch.ones(3)\n{each}\n", with_values)
+        for each in (expression, SCALARS[expression])
+    )
+    comparison = compare(a, b)
+    assert comparison.first is not None
+    assert comparison.first.kind in ("arguments", "values")
+    assert "arguments" in [aspect.kind for aspect in comparison.first.aspects]
+    assert not compare(a, a).differ
+
+
+def test_what_tensors_are_called_is_no_argument() -> None:
+    a = traced("x = torch.ones(3)\ny = x / 8\n", False)
+    b = traced("z = torch.ones(3)\nw = z / 8\n", False)
+    assert not compare(a, b).differ
+
+
+def test_calls_of_a_library_are_told_apart_by_their_arguments() -> None:
+    program = (
+        "layer = torch.nn.Linear(3, 3, bias=False)\n"
+        "optimizer = torch.optim.AdamW(layer.parameters(), lr=1e-2, weight_decay={})\n"
+        "layer(torch.ones(2, 3)).sum().backward()\n"
+        "optimizer.step()\n"
+    )
+    a, b = (traced(program.format(decay), True) for decay in (0.01, 0.0))
+    first = compare(a, b).first
+    assert first is not None
+    assert (first.kind, first.b) == ("only", None)
+    assert isinstance(first.a, Op)
+    assert first.a.label == "mul_(0.9999)"
+    assert not compare(a, traced(program.format(0.01), True)).differ
+
+
+def traced(program: str, with_values: bool) -> Trace:
+    """The trace of a few lines."""
+    torch.manual_seed(0)
+    names = {"torch": torch}
+    code = compile(program, "program.py", "exec")
+    with shapetrace.trace(fingerprint=with_values) as recording:
+        exec(code, names)
+    return recording.trace
