@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from types import TracebackType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from shapetrace.process.tracebacks import without_first_frame
 
@@ -17,6 +17,10 @@ _display = sys.__excepthook__
 
 def end_as_python_would(error: BaseException) -> NoReturn:
     """Show an error that ended the program, then end with the exit code it stands for."""
+    # Where torch was watched; nothing is imported for it.
+    tracebacks: Any = sys.modules.get("shapetrace.recorder.tracebacks")
+    if tracebacks is not None:
+        tracebacks.take_out_our_frames(error)
     sys.last_type, sys.last_value = type(error), error
     sys.last_traceback = error.__traceback__
     if sys.version_info >= (3, 12):

@@ -6,6 +6,7 @@ The file is named, and its frames take themselves out of tracebacks, for the sam
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
@@ -26,6 +27,7 @@ def make_thread_main(original: Any, running: Running) -> Any:
             state = recorder.adopt_thread(None, started=thread)
         except Exception as fault:
             recorder.fault(fault)
+        _have_errors_cleaned(thread)
         try:
             original(thread)
         finally:
@@ -33,6 +35,26 @@ def make_thread_main(original: Any, running: Running) -> Any:
                 recorder.release_thread(state, over=True)
 
     return _bootstrap_inner
+
+
+def _have_errors_cleaned(thread: threading.Thread) -> None:
+    """Have what ends a thread shown without what it went through because of us."""
+    internals: Any = thread
+    show = getattr(internals, "_invoke_excepthook", None)
+    if show is None:
+        return
+
+    def invoke_excepthook(*arguments: Any) -> None:
+        error = sys.exc_info()[1]
+        if error is not None:
+            try:
+                take_out_our_frames(error)
+            except Exception:
+                pass  # no room on the stack, say
+        del error
+        show(*arguments)
+
+    internals._invoke_excepthook = invoke_excepthook
 
 
 def make_engine_run(original: Any, running: Running) -> Any:
