@@ -27,6 +27,9 @@ class FileSink:
         """Try whether the file can be written, without changing it."""
         try:
             _try_to_write(self._path)
+            if _holds_something_else(self._path):
+                advice = "remove it, or name another file"
+                raise TraceFileError(f"{self._given} is there already and is no trace: {advice}")
         except OSError as error:
             reason = _ADVICE.get(type(error)) or f"{error.strerror}; choose another place"
             raise TraceFileError(f"cannot write {self._given}: {reason}") from None
@@ -40,6 +43,21 @@ class FileSink:
     def close(self) -> None:
         """Nothing stays open between writes."""
 
+
+def _holds_something_else(path: str) -> bool:
+    """Whether there is a file that no trace was written to: the program itself, perhaps."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return False
+        with open(path, "rb") as stream:
+            beginning = stream.read(_ENOUGH)
+    except OSError:
+        return False  # there is none, or nobody may read it
+    return bool(beginning) and b"shapetrace/" not in beginning
+
+
+_ENOUGH = 256
+"""The format stands within so many bytes of a trace file."""
 
 _ADVICE: dict[type[OSError], str] = {
     FileNotFoundError: "its folder does not exist; make it first, or choose another place",

@@ -234,6 +234,46 @@ def test_an_error_in_forward(arguments: tuple[str, ...], tmp_path: Path) -> None
     )
 
 
+def test_an_error_in_a_function_of_torchs_outside_of_modules(tmp_path: Path) -> None:
+    body = """
+        import torch.nn.functional as F
+        def loss():
+            return F.cross_entropy(torch.zeros(4, 3), torch.tensor([0, 1, 2, 3]))
+        thread = threading.Thread(target=loss, name="other")
+        thread.start()
+        thread.join()
+        from concurrent.futures import ThreadPoolExecutor
+        with ThreadPoolExecutor(1) as pool:
+            print(type(pool.submit(loss).exception()))
+        try:
+            F.pad(torch.zeros(2), (1,))
+        except RuntimeError:
+            loss()
+    """
+    write(tmp_path, body)
+    plain, traced = by_both("script.py", cwd=tmp_path)
+    assert plain.code == traced.code == 1
+    said = without_progress(traced.stderr).splitlines()
+    assert [line for line in said if not line.startswith("shapetrace: ")] == (
+        plain.stderr.splitlines()
+    )
+
+
+def test_a_file_that_is_no_trace_is_not_written_over(tmp_path: Path) -> None:
+    path = write(tmp_path, "step(0)")
+    text = path.read_text()
+    outcome = run(tmp_path, "-o", "script.py", "script.py")
+    assert (outcome.code, outcome.stdout) == (2, "")
+    assert outcome.stderr == (
+        "shapetrace: script.py is there already and is no trace: remove it, or name another file\n"
+    )
+    assert path.read_text() == text
+    (tmp_path / "run.json").touch()
+    for _ in range(2):
+        assert run(tmp_path, "--view", "none", "-o", "run.json", "script.py").code == 0
+        assert codec.load(tmp_path / "run.json").modules
+
+
 def test_leaving_at_once(tmp_path: Path) -> None:
     write(tmp_path, "step(0)\nos._exit(9)\n", "leaves.py")
     outcome = run(tmp_path, "--view", "table", "leaves.py")
