@@ -15,6 +15,9 @@ GETTER_TYPE: Final[Any] = MethodWrapperType
 TENSOR_GETTERS: Final = frozenset({"T", "mT", "H", "mH", "real", "imag", "data", "grad"})
 """Attributes whose reading yields another tensor, and so is recorded like a call."""
 
+TENSOR_DATA: Final[Any] = torch.Tensor.data
+"""The attribute by which a tensor is given another's data, and so another shape or dtype."""
+
 METADATA_QUERIES: Final = frozenset(
     {
         "__hash__",

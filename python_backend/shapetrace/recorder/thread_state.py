@@ -105,8 +105,8 @@ class ThreadState(CallFinder):
         debugger = self.recorder.options.debugger
         if name == "__bool__" and debugger is not None and debugger.asks_for_truth(frame):
             raise NotTheProgram
-        if name in RESHAPING and len(self.reshaped) < MOST_RESHAPED:
-            self.reshaped.add(id(args[0]))
+        if name in RESHAPING:
+            self.note_reshaped(args[0])
         with DisableTorchFunction():
             names = input_names(self, frame, site, args, kwargs)
             texts = self.recorder.intern(argument_texts(function, args, kwargs))
@@ -122,6 +122,11 @@ class ThreadState(CallFinder):
             variants[function, described] = variant
         self.recorder.add_op(variant)
         return variant
+
+    def note_reshaped(self, tensor: Any) -> None:
+        """Note that a tensor is given another shape or dtype: it was stored as something else."""
+        if len(self.reshaped) < MOST_RESHAPED:
+            self.reshaped.add(id(tensor))
 
     def _wide_op(
         self, site: Site, function: Any, inputs: tuple[Raw, ...], args: Any, kwargs: Any

@@ -38,7 +38,7 @@ from shapetrace.recorder.arguments import collect
 from shapetrace.recorder.call_finder import site_of
 from shapetrace.recorder.callsite import CHOOSE, HANDLE_TORCH_FUNCTION, OWN_DIRECTORY, api_caller
 from shapetrace.recorder.describe import CPU, describe_tensor, describe_value, device_of_plain
-from shapetrace.recorder.kinds import GETTER_TYPE, TENSOR_GETTERS
+from shapetrace.recorder.kinds import GETTER_TYPE, TENSOR_DATA, TENSOR_GETTERS
 from shapetrace.recorder.records import describe_error
 from shapetrace.recorder.stacks import (
     enter_function_mode,
@@ -93,6 +93,8 @@ class FunctionMode(TorchFunctionMode):
             except AttributeError:
                 passes_on = True  # a property, which has no name before 3.13
             if passes_on:
+                if function is TENSOR_DATA:  # reading it does not get here
+                    self.state.note_reshaped(args[0])
                 try:
                     return func(*args)
                 except BaseException as error:

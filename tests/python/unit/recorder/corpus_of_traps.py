@@ -4,6 +4,19 @@ Each program has a ``main`` that is run with ``x`` and ``y`` f32[2,3], ``b`` f32
 """
 
 TRAPS = {
+    "data that is another": """
+        def main():
+            p = nn.Parameter(torch.ones(2, 2))
+            p.data = torch.ones(3, 3)
+            return p @ p
+    """,
+    "a module that takes another dtype": """
+        def main():
+            layer = nn.Linear(2, 2)
+            weight = layer.weight
+            layer.half()
+            return weight + 1
+    """,
     "sum adds in steps": """
         def main():
             total = sum([b, x])
