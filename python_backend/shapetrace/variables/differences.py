@@ -59,6 +59,8 @@ def parts_of(
     """The first parts of a container that differ, and how many more do."""
     if not isinstance(before, ContainerMemory) or not isinstance(after, ContainerMemory):
         return NO_PARTS
+    if before.kind is not after.kind:
+        return NO_PARTS  # they are found in other ways: all of one would be gone, and all new
     changed = list(_parts(before, after, "", tolerance))
     return tuple(changed[:MOST_PARTS]), max(len(changed) - MOST_PARTS, 0)
 

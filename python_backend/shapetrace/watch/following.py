@@ -168,7 +168,8 @@ class Watching:
             if place not in each.places:
                 each.places.append(place)
         roots = frozenset(each.root for each in wanted)
-        return Interest(roots, returns=True), _Reached(self._listen(place, code, wanted), found)
+        interest = Interest(roots, merges=False, returns=True)
+        return interest, _Reached(self._listen(place, code, wanted), found)
 
     def _keep(self, followings: Iterable[tuple[Listener, Following]]) -> None:
         for listener, following in followings:

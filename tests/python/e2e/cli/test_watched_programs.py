@@ -232,6 +232,17 @@ def test_workers_of_a_data_loader(context: str, tmp_path: Path) -> None:
     ]
 
 
+def test_a_comprehensions_variable_is_another(tmp_path: Path) -> None:
+    source = """
+    def g():
+        x = None
+        [x for x in range(3)]
+        return x
+    g()
+    """
+    assert changes(watch(tmp_path, source, "x")) == ["script.py:2  x  None"]
+
+
 def test_threads_generators_and_async_functions(tmp_path: Path) -> None:
     source = """
     import asyncio, threading

@@ -52,6 +52,22 @@ def test_tensors(program: Load) -> None:
     assert changes(program, "x.resize_(2)", x.clone()) == ["shape"]
 
 
+def test_a_container_of_another_class_is_told_as_a_whole(program: Load) -> None:
+    it = program("""
+        Pair = __import__("collections").namedtuple("Pair", "u v")
+        @var_tracker("x", handler=told)
+        def f(x):
+            x = {0: 1, 1: 2}
+            x = Pair(1, 2)
+            x = (1, 2)
+            x = (1, 3)
+            return x
+    """)
+    it.module.f([1, 2])
+    assert [len(each.parts) for each in it.changes] == [0, 0, 0, 1]
+    assert [" ".join(each.differs) for each in it.changes] == ["kind", "kind", "kind", "values"]
+
+
 def test_what_is_not_read_is_not_claimed(program: Load) -> None:
     meta = torch.ones(3, device="meta")
     assert changes(program, "x = x + 1; x.add_(1)", meta) == ["assigned", "written"]
