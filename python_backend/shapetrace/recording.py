@@ -182,6 +182,12 @@ def trace(
     for name, value in limits.items():
         if value is not None and not (type(value) is int and value >= 1):
             raise ValueError(f"{name} must be a whole number from 1 on, not {value!r}")
+    try:
+        weakref.ref(model)
+    except TypeError:
+        if model is not None:
+            kind = type(model).__name__
+            raise TypeError(f"model must be an nn.Module, not {kind}") from None
     options = {
         "level": level,
         "passes": passes,

@@ -85,7 +85,8 @@ def install(recorder: Recorder) -> None:
     global _patches
     if _patches.recorder is not None:
         raise AlreadyTracingError(
-            "a recording is running already; leave it before starting another one"
+            "a recording is running already (of `shapetrace run`, a debug session, or another "
+            "shapetrace.trace); leave it before starting another one"
         )
     # A new one each time: what somebody kept of an earlier recording takes no part in this one.
     _patches = Patches()

@@ -25,6 +25,11 @@ def test_second_recording_is_refused_with_a_message_that_says_what_to_do(x: torc
     assert names_of(outer.trace) == ["add"]
 
 
+def test_what_is_no_module_is_refused_by_what_it_is() -> None:
+    with pytest.raises(TypeError, match=r"^model must be an nn\.Module, not str$"):
+        shapetrace.trace("model")
+
+
 def test_starting_a_running_recording_again_is_refused_and_harms_nothing(x: torch.Tensor) -> None:
     with shapetrace.trace() as recording:
         with pytest.raises(shapetrace.AlreadyTracingError):
