@@ -158,6 +158,7 @@ def remove(recorder: Recorder) -> None:
     if _patches.recorder is not recorder:
         return
     _patches.recorder = None
+    recorder.last_word.forget()
     while _patches.undo:
         _patches.undo.pop()()
 

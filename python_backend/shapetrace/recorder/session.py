@@ -38,6 +38,7 @@ from shapetrace.recorder.stacks import (
 )
 from shapetrace.recorder.stand_ins import remove_left_over_modes
 from shapetrace.recorder.thread_state import ThreadState, thread_name
+from shapetrace.recorder.tracebacks import LastWord
 from shapetrace.recorder.trampolines import Trampolines
 from shapetrace.recorder.turns import Turns
 from shapetrace.recorder.watch_importlib_bootstrap import (
@@ -93,6 +94,7 @@ class Recorder:
         self._on_first_call = options.on_first_call
         self._idle: list[ThreadState] = []
         self._numbers = itertools.count(1)
+        self.last_word = LastWord()
         self._interned: dict[Any, Any] = {}
         self._assignments: dict[int, tuple[CodeType, Assignments]] = {}
         self._variable_shapes: dict[Any, set[Raw]] = {}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import sys
+from collections.abc import Callable
+from functools import cached_property
 from types import CodeType, TracebackType
 from typing import Any, Final
 
@@ -36,6 +39,47 @@ def take_out_our_frames(error: BaseException) -> None:
         waiting += (_BASE.__cause__.__get__(each), _BASE.__context__.__get__(each))
         if issubclass(type(each), BaseExceptionGroup):
             waiting += _GROUP.exceptions.__get__(each)
+
+
+class LastWord:
+    """Has the error that ends a program shown without our frames.
+
+    It stands in for ``sys.excepthook`` from such an error on, until that is shown, or for as long
+    as a recording goes on: a program may look at it before, and finds what it had.
+    """
+
+    def __init__(self) -> None:
+        self._original: Any = None
+
+    def prepare(self) -> None:
+        """An error has begun its way out of the program, and no module call is around it."""
+        current = getattr(sys, "excepthook", None)
+        if current is not None and current is not self.show:
+            self._original, sys.excepthook = current, self.show
+
+    def forget(self) -> None:
+        """Put back what was there, if nobody has put something else in its place."""
+        original, self._original = self._original, None
+        if original is not None and getattr(sys, "excepthook", None) is self.show:
+            sys.excepthook = original
+
+    # One object, which can be told from what others put there.
+    @cached_property
+    def show(self) -> Callable[..., Any]:
+        """What shows an error."""
+
+        def excepthook(
+            kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+        ) -> Any:
+            original = self._original or sys.__excepthook__
+            self.forget()
+            try:
+                take_out_our_frames(error)
+            except Exception:
+                return original(kind, error, traceback)  # no room on the stack, say
+            return original(kind, error, _BASE.__traceback__.__get__(error))
+
+        return excepthook
 
 
 def clean(error: BaseException) -> None:

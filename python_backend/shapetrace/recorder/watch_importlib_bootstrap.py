@@ -184,6 +184,8 @@ class FunctionMode(TorchFunctionMode):
                 if variant is not None:
                     _note_failure(self.state, variant, error, args, kwargs)
                 clean(error)
+                if not self.state.stack:
+                    self.state.recorder.last_word.prepare()
             except Exception:
                 pass  # no room on the stack, say; a module call further out cleans up
             raise

@@ -81,6 +81,38 @@ def test_an_uncaught_shape_error_stops_in_the_program(tmp_path: Path) -> None:
     assert {op.line for op in failed} == {script.marks["caught"], script.marks["raised"]}
 
 
+def test_what_a_function_of_torchs_raised_outside_of_modules_is_shown_as_ever(
+    tmp_path: Path,
+) -> None:
+    same_as_without_us(
+        """
+        import sys
+        import threading
+        import torch
+        import torch.nn.functional as F
+
+        def loss():
+            return F.cross_entropy(torch.zeros(4, 3), torch.tensor([0, 1, 2, 3]))
+
+        thread = threading.Thread(target=loss, name="other")
+        thread.start()
+        thread.join()
+        try:
+            loss()
+        except IndexError as error:
+            caught = error
+        hook = sys.excepthook
+        def own(*arguments):
+            print("shown")
+            hook(*arguments)
+        sys.excepthook = own
+        loss()
+        """,
+        Watched.run,
+        tmp_path,
+    )
+
+
 def test_an_uncaught_exception_in_a_thread(tmp_path: Path) -> None:
     def drive(watched: Watched) -> None:
         session = watched.session

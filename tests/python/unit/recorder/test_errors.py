@@ -6,6 +6,7 @@ import contextlib
 import sys
 import traceback
 from pathlib import Path
+from types import TracebackType
 
 import pytest
 import torch
@@ -178,3 +179,43 @@ def test_endless_recursion_ends_as_it_does_without_us() -> None:
     assert sys.getrecursionlimit() == limit
     assert recording.modules[-1].class_name == "Linear"
     assert recording.modules[-1].parent is None
+
+
+def fail() -> None:
+    functional.cross_entropy(torch.zeros(1, 2), torch.tensor([5]))
+
+
+def test_whoever_shows_the_last_error_is_there_again_after_the_recording() -> None:
+    original = sys.excepthook
+    with shapetrace.trace():
+        with pytest.raises(IndexError):
+            fail()
+        assert sys.excepthook is not original
+        with pytest.raises(IndexError):
+            fail()
+    assert sys.excepthook is original
+
+
+def test_what_a_program_puts_there_meanwhile_stays() -> None:
+    shown: list[list[str]] = []
+
+    def show(kind: object, error: BaseException, tb: TracebackType | None) -> None:
+        shown.append([entry.name for entry in traceback.extract_tb(tb)])
+
+    original = sys.excepthook
+    with shapetrace.trace():
+        with pytest.raises(IndexError) as caught:
+            fail()
+        ours = sys.excepthook
+        sys.excepthook = show
+    assert sys.excepthook is show
+    with shapetrace.trace():
+        with pytest.raises(IndexError) as caught:
+            fail()
+        sys.excepthook(IndexError, caught.value, caught.value.__traceback__)
+        assert sys.excepthook is show
+    assert [name for name in shown[0] if "torch_function" in name] == []
+    assert shown[0][-2:] == ["fail", "cross_entropy"]
+    ours(IndexError, caught.value, None)  # which somebody may have kept
+    assert sys.excepthook is show
+    sys.excepthook = original
