@@ -130,9 +130,10 @@ inEditors("Trace Forward Pass", {}, (test) => {
       await workbench.run(TRACE);
       await eventuallyEqual(() => workbench.code.text(), TRAINING);
       await workbench.debug.waitUntilEnded();
-      assert.deepEqual(await workbench.code.codeLenses(), [
-        "1 call · 58 parameters · (f32[3,4]) → f32[3,2]",
-      ]);
+      await eventuallyEqual(
+        () => workbench.code.codeLenses(),
+        ["1 call · 58 parameters · (f32[3,4]) → f32[3,2]"],
+      );
       await eventuallyMatches("the status", () => workbench.status(), /^Shapetrace: \d+ calls$/);
       assert.deepEqual(await workbench.notifications(), []);
     },
