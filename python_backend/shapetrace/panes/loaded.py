@@ -8,10 +8,11 @@ from __future__ import annotations
 import sys
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
-_mro_of: Final[Any] = type.__dict__["__mro__"].__get__
-"""The classes that a class is made of; its metaclass may have other ideas."""
+from shapetrace._classes import classes_of, is_kind
+
+__all__ = ["Torch", "array_type", "classes_of", "is_kind", "loaded_torch"]
 
 
 class Torch:
@@ -79,18 +80,7 @@ def loaded_torch() -> Torch | None:
         return None
 
 
-def classes_of(kind: type) -> tuple[type, ...]:
-    """A class and all that it is derived from."""
-    classes: tuple[type, ...] = _mro_of(kind)
-    return classes
-
-
 def array_type() -> type | None:
     """NumPy's class of arrays, where the program has imported it."""
     found = getattr(sys.modules.get("numpy"), "ndarray", None)
     return found if isinstance(found, type) else None
-
-
-def is_kind(kind: type, of: type | None) -> bool:
-    """Whether a class is another one or derived from it, without asking either."""
-    return of is not None and of in _mro_of(kind)

@@ -22,6 +22,7 @@ from math import copysign
 from typing import Any, Final, Protocol
 
 from shapetrace._classes import name_of
+from shapetrace._memory import is_held, owns_memory
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Container
@@ -44,7 +45,6 @@ from shapetrace.variables.describing import (
 )
 from shapetrace.variables.loaded import Tensors, loaded_tensors
 from shapetrace.variables.numbers import Numbers, numbers_of_array
-from shapetrace.variables.owned import is_held, owns_memory
 from shapetrace.variables.sampling import UNCOUNTED, Layout, layout_of, read
 from shapetrace.variables.tensor_memories import Strong, TensorMemory
 

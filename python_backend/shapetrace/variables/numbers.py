@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Any, Final, NamedTuple
 
+from shapetrace._memory import may_be_read
 from shapetrace.panes.reading import reason_not_to_read
 from shapetrace.variables.loaded import Tensors
-from shapetrace.variables.owned import may_be_read
 
 MOST_NUMBERS: Final = 1 << 16
 """So many numbers are kept of each; of more, some that are spread over it."""

@@ -10,12 +10,12 @@ import sys
 from dataclasses import replace
 from typing import Any, Final
 
+from shapetrace._memory import may_be_read
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedStatistics, FollowedValue
 from shapetrace.events.model import Tensor
 from shapetrace.panes.reading import numbers_in
 from shapetrace.variables.loaded import loaded_tensors
-from shapetrace.variables.owned import may_be_read
 
 MOST_BYTES: Final = 16 << 20
 """So much of an array is read at most."""

@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
 }
 """What of ours each package may import, beside itself and the modules below."""
 
-SHARED = {"_classes", "_errors", "_log"}
+SHARED = {"_classes", "_errors", "_log", "_memory"}
 """Modules beside the packages that every package may import. The others there may import all."""
 
 OUTSIDE: dict[str, set[str]] = {

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import torch
 
+from shapetrace._memory import is_held, may_be_read
 from shapetrace.variables.loaded import loaded_tensors
 from shapetrace.variables.memories import remember
-from shapetrace.variables.owned import is_held, may_be_read
 from shapetrace.variables.tensor_memories import TensorMemory
 from tests.python.unit.variables.programs import TORCH, Program
 

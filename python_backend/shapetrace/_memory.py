@@ -10,8 +10,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from shapetrace.panes.loaded import is_kind
-from shapetrace.variables.loaded import loaded_tensors
+from shapetrace._classes import is_kind, name_of
 
 
 def owns_memory(array: Any, arrays: Any) -> bool:
@@ -26,7 +25,7 @@ def is_held(array: Any, arrays: Any) -> bool:
     disk, and ends the process where the file has been cut.
     """
     while True:
-        base = arrays.base.__get__(array)
+        base = _made_of(array, arrays)
         if base is None:
             return bool(arrays.flags.__get__(array).owndata)
         if not is_kind(type(base), arrays):
@@ -35,10 +34,9 @@ def is_held(array: Any, arrays: Any) -> bool:
     kind = type(base)
     if kind is memoryview:
         return _is_exported(base)
-    if kind is bytes:
+    if kind is bytes or is_kind(kind, _record_type()):
         return True
-    tensors = loaded_tensors()
-    return tensors is not None and is_kind(kind, tensors.tensor)
+    return is_kind(kind, getattr(sys.modules.get("torch"), "Tensor", None))
 
 
 def may_be_read(array: Any, arrays: Any) -> bool:
@@ -47,9 +45,27 @@ def may_be_read(array: Any, arrays: Any) -> bool:
         return True
     base = array
     while is_kind(type(base), arrays):
-        base = arrays.base.__get__(base)
+        base = _made_of(base, arrays)
+    if name_of(type(base)) == "PyCapsule":
+        return True  # Nothing in Python can empty it: arrays of DLPack and of libraries in C++.
     mapping = getattr(sys.modules.get("mmap"), "mmap", None)
     return mapping is not None and type(base) is mapping and not base.closed
+
+
+def _made_of(array: Any, arrays: Any) -> Any:
+    """What an array shows the memory of; None where that is its own."""
+    base = arrays.base.__get__(array)
+    kind = type(base)
+    if name_of(kind) == "DummyArray" and kind.__module__.startswith("numpy."):
+        return base.base  # Stands between windows or other strides and the array these are of.
+    if is_kind(kind, _record_type()) and base.base is not None:
+        return base.base
+    return base
+
+
+def _record_type() -> type | None:
+    """Of scalars that show the memory of the array that they are of."""
+    return getattr(sys.modules.get("numpy"), "void", None)
 
 
 def _is_exported(view: memoryview) -> bool:
