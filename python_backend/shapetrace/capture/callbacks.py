@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from shapetrace.capture.copies import unseen_among
 from shapetrace.capture.results import ResultEntry
 
 Callback = Callable[..., Any]
@@ -70,7 +71,13 @@ def stack_tensors(
 ) -> None:
     """Leave one tensor in `values[0]`: all of them along a new first dimension."""
     values = values.values if isinstance(values, ResultEntry) else values
-    if not values or not _can_be_stacked("stack_tensors", name, values):
+    if values:
+        with unseen_among(values):
+            _stack(name, values)
+
+
+def _stack(name: str, values: list[Any]) -> None:
+    if not _can_be_stacked("stack_tensors", name, values):
         return
     shapes = {tuple(value.shape) for value in values}
     if len(shapes) > 1:
@@ -95,7 +102,13 @@ def stack_padded_tensors(
     dimensions of size 1 in front.
     """
     values = values.values if isinstance(values, ResultEntry) else values
-    if not values or not _can_be_stacked("stack_padded_tensors", name, values):
+    if values:
+        with unseen_among(values):
+            _stack_padded(name, values)
+
+
+def _stack_padded(name: str, values: list[Any]) -> None:
+    if not _can_be_stacked("stack_padded_tensors", name, values):
         return
     rank = max(value.dim() for value in values)
     shapes = [(1,) * (rank - value.dim()) + tuple(value.shape) for value in values]

@@ -22,7 +22,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import torch
 from torch._C import DisableTorchFunction
 
-from shapetrace.capture.copies import ATOMS, function_modes, is_plain, swaps_tensors, unseen
+from shapetrace.capture.copies import (
+    ATOMS,
+    function_modes,
+    is_plain,
+    swaps_tensors,
+    unseen,
+)
 from shapetrace.capture.steps import fused_steps_of
 
 _base: Final[Any] = torch._C.TensorBase
@@ -176,18 +182,20 @@ def _pointer_of(tensor: Any) -> int:
 
 def _content_of(tensor: torch.Tensor) -> torch.Tensor | None:
     """A copy to compare with, where that does not take too long."""
-    if not is_plain(tensor) or not tensor.is_cpu or tensor.numel() > _MOST_COMPARED:
+    if not is_plain(tensor):
         return None
     with unseen():
+        if not tensor.is_cpu or tensor.numel() > _MOST_COMPARED:
+            return None
         return tensor.clone()
 
 
 def _is_equal(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
     if one is None or other is None:
         return one is other
-    if one.shape != other.shape or one.layout is not torch.strided:
-        return False
     with unseen():
+        if one.shape != other.shape or one.layout is not torch.strided:
+            return False
         return torch.equal(one, other) or bool(
             ((one == other) | (one.ne(one) & other.ne(other))).all()
         )

@@ -10,8 +10,8 @@ import dataclasses
 import enum
 import sys
 import types
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, Final
 
 import torch
@@ -75,8 +75,9 @@ def is_ordinary(value: Any) -> bool:
     # Nearly all values are: each guard or call more costs as much as a good part of a copy.
     return (
         type(value) in _PLAIN
-        and not (function_modes() or _dispatch_modes() or _is_inferring() or swaps_tensors())
+        and not (function_modes() or dispatch_modes() or _is_inferring() or swaps_tensors())
         and _transforming() is None
+        and tracing_state() is None
         and value.is_cpu
         and not value.is_inference()
     )
@@ -91,7 +92,7 @@ def copied_ordinary(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def copied(value: Any) -> Any:
-    """A copy of a value; raises ``CannotCopyError`` for a tensor that cannot be read here."""
+    """A copy of a value; raises ``CannotCopyError`` for one that cannot be read here."""
     if isinstance(value, torch.Tensor):
         return _copied_tensor(value)
     return _copied(value, {}, 0)
@@ -176,9 +177,12 @@ def _copied_tensor(tensor: torch.Tensor) -> torch.Tensor:
 swaps_tensors: Final = torch.__future__.get_swap_module_params_on_conversion
 """Whether modules swap tensors when they are converted or loaded, which weak references prevent."""
 function_modes: Final = torch._C._len_torch_function_stack
-_dispatch_modes: Final = torch._C._len_torch_dispatch_stack
+dispatch_modes: Final = torch._C._len_torch_dispatch_stack
 _is_inferring: Final = torch.is_inference_mode_enabled
 _below_autograd: Any = torch._C._AutoDispatchBelowAutograd
+tracing_state: Any = torch._C._get_tracing_state
+"""What torch.jit.trace writes down, sizes that somebody asks for among it; None otherwise."""
+_without_transforms: Any = getattr(torch._C, "_DisableFuncTorch", None)
 
 
 def refuse_unreadable(tensor: torch.Tensor) -> None:
@@ -186,14 +190,14 @@ def refuse_unreadable(tensor: torch.Tensor) -> None:
     kind = type(tensor)
     if kind not in _PLAIN:
         if kind.__module__.startswith(("torch._subclasses", "torch.fx")):
-            raise CannotCopyError(f"{kind.__name__}: no data while a program is traced")
+            raise CannotCopyError(f"a {kind.__name__} has no data while a program is traced")
         if is_lazy(tensor):
-            raise CannotCopyError(f"{kind.__name__}: no data before the first call")
+            raise CannotCopyError(f"a {kind.__name__} has no data before the first call")
     if _transforming() is not None:
-        raise CannotCopyError("within a function transform such as vmap")
+        raise CannotCopyError("nothing is copied within a function transform such as vmap")
     cuda: Any = torch.cuda
     if cuda.is_initialized() and cuda.is_current_stream_capturing():
-        raise CannotCopyError("within the capture of a CUDA graph")
+        raise CannotCopyError("nothing is copied within the capture of a CUDA graph")
 
 
 _transforming: Any = getattr(
@@ -217,18 +221,74 @@ def unseen() -> Iterator[None]:
             stack.enter_context(torch._C._InferenceMode(False))
         stack.enter_context(torch._C._AutoDispatchBelowAutograd())
         stack.enter_context(torch._C._DisableAutocast())
+        _outside_of_functions(stack)
         yield
+
+
+def unseen_among(values: Iterable[Any]) -> AbstractContextManager[None]:
+    """As ``unseen``, to compute with all that is in these; classes of their own are asked."""
+    # Without the modes in Python, others than plain tensors do not know what to do.
+    return unseen() if all(map(_has_only_plain, values)) else _unseen_but_by_their_classes()
+
+
+@contextmanager
+def _unseen_but_by_their_classes() -> Iterator[None]:
+    with ExitStack() as stack:
+        stack.enter_context(DisableTorchFunction())
+        _without_dispatch_modes(stack)
+        stack.enter_context(torch.no_grad())
+        stack.enter_context(torch._C._DisableAutocast())
+        _outside_of_functions(stack)
+        yield
+
+
+def _has_only_plain(value: Any, depth: int = 0) -> bool:
+    """Whether surely no tensor of a class of its own is in a value."""
+    kind = type(value)
+    if kind in _PLAIN or isinstance(value, ATOMS):
+        return True
+    if kind is list or kind is tuple:
+        inside = value
+    elif kind is dict:
+        inside = value.values()
+    else:
+        numpy = sys.modules.get("numpy")
+        return numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic))
+    return depth < _DEEPEST and all(_has_only_plain(inner, depth + 1) for inner in inside)
+
+
+def _without_dispatch_modes(stack: ExitStack) -> None:
+    if dispatch_modes():
+        modes: Any = sys.modules["torch.utils._python_dispatch"]
+        stack.enter_context(modes._disable_current_modes())
+    if torch.is_inference_mode_enabled():
+        stack.enter_context(torch._C._InferenceMode(False))
+
+
+def _outside_of_functions(stack: ExitStack) -> None:
+    """Leave the functions that torch.jit.trace, vmap and the like work on."""
+    if tracing_state() is not None:
+        stack.enter_context(_WithoutTracing())
+    if _without_transforms is not None and _transforming() is not None:
+        stack.enter_context(_without_transforms())
+
+
+class _WithoutTracing:
+    """torch.jit.trace writes nothing down, and warns of nothing."""
+
+    def __enter__(self) -> None:
+        self._state = tracing_state()
+        torch._C._set_tracing_state(None)
+
+    def __exit__(self, *_: object) -> None:
+        torch._C._set_tracing_state(self._state)
 
 
 @contextmanager
 def without_modes() -> Iterator[None]:
     """Entered to compute with any tensors, also those with code of their own."""
     with ExitStack() as stack:
-        if torch._C._len_torch_dispatch_stack():
-            modes: Any = sys.modules["torch.utils._python_dispatch"]
-            stack.enter_context(modes._disable_current_modes())
-        if torch.is_inference_mode_enabled():
-            stack.enter_context(torch._C._InferenceMode(False))
+        _without_dispatch_modes(stack)
         stack.enter_context(_WithoutFunctionModes())
         stack.enter_context(torch.no_grad())
         stack.enter_context(torch._C._DisableAutocast())

@@ -15,6 +15,7 @@ import torch
 from torch._C import DisableTorchFunction
 
 from shapetrace.capture.changes import Uncounted
+from shapetrace.capture.copies import dispatch_modes, tracing_state, unseen_among
 from shapetrace.capture.paths import States, ValuePath, component
 
 _DEEPEST: Final = 16
@@ -133,13 +134,23 @@ def items(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _of_tensor(value: torch.Tensor, name: str) -> Any:
-    with DisableTorchFunction():
-        if name in _OF_A_TENSOR:
-            found = getattr(torch.Tensor, name).__get__(value)
-            return tuple(found) if name == "shape" else found
-        if name.isdecimal() and value.dim() and int(name) < value.shape[0]:
-            with torch._C._AutoDispatchBelowAutograd():
-                return value.select(0, int(name))
+    if name not in _OF_A_TENSOR and not name.isdecimal():
+        return MISSING
+    if not dispatch_modes() and tracing_state() is None:
+        # Nearly always: this is asked again after each statement that may have changed the value.
+        with DisableTorchFunction():
+            return _in_tensor(value, name)
+    with unseen_among((value,)):
+        return _in_tensor(value, name)
+
+
+def _in_tensor(value: torch.Tensor, name: str) -> Any:
+    if name in _OF_A_TENSOR:
+        found = getattr(torch.Tensor, name).__get__(value)
+        return tuple(found) if name == "shape" else found
+    if value.dim() and int(name) < value.shape[0]:
+        with torch._C._AutoDispatchBelowAutograd():
+            return value.select(0, int(name))
     return MISSING
 
 

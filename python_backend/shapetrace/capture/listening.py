@@ -54,6 +54,8 @@ class Capture:
         """Functions of which not all can be captured, which has been said."""
         self.outside: set[Subject] = set()
         """Functions that were called while the model was not."""
+        self.refused: set[str] = set()
+        """Names of what could not be copied, which has been said."""
         self.dead_ends: dict[str, tuple[str, str, list[str]]] = {}
         """For what was looked for in a value and was not there: where, what, and what was."""
         self.deferred: BaseException | None = None
@@ -70,7 +72,8 @@ class Capture:
     def failed(self, error: Exception, name: str, iteration: Iteration) -> None:
         """Something went wrong while a value was saved."""
         if isinstance(error, CannotCopyError):
-            self.note(f"{name} is not captured {error}")
+            self.refused.add(name)
+            self.note(f"{name} is not captured: {error}")
         elif isinstance(error, CallbackError):
             # Its author is told when the call of the model is over.
             if iteration.error is None:

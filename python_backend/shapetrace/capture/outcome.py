@@ -27,10 +27,12 @@ def silent_paths(plan: Plan, capture: Capture, ran: Mapping[Mode, int]) -> Itera
     if silent and not any(ran.values()):
         yield "nothing was captured: the model was not called within the tracer's block"
         return
+    refused = capture.refused
     subjects = {want: subject for subject in plan.subjects for want in subject.wants}
     for text, wants in silent.items():
         concerned = [subjects[want] for want in wants if want in subjects]
-        if any(subject in capture.lost for subject in concerned):
+        is_known = any(subject in capture.lost for subject in concerned)
+        if is_known or any(_is_captured(want, refused) for want in wants):
             continue  # Why was said before.
         yield f"{text!r} brought nothing: {_reason(text, wants, concerned, plan, capture, ran)}"
 

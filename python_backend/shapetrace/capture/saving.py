@@ -13,6 +13,7 @@ from shapetrace.capture.copies import (
     ON_THE_WAY,
     copied,
     refuse_unreadable,
+    unseen_among,
     without_modes,
 )
 from shapetrace.capture.iterations import Iteration
@@ -150,7 +151,8 @@ class Variable:
         if ON_THE_WAY.arrive():
             for entry in entries.values():
                 # Pinned memory is scarce; results may be kept for hours.
-                entry.values[:] = [_in_ordinary_memory(value) for value in entry.values]
+                with unseen_among(entry.values):
+                    entry.values[:] = [_in_ordinary_memory(value) for value in entry.values]
         if rank != self.rank:
             self.rank = rank  # Only now there is a process group.
             for kept in (entries, *self._local.values()):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import torch
+from torch._C import DisableTorchFunction
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 _steps: Final[dict[int, int]] = {}
@@ -37,6 +38,7 @@ def _stepped(optimizer: torch.optim.Optimizer, arguments: Any, keywords: Any) ->
         return
     for group in optimizer.param_groups:
         if group.get("fused"):
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    _steps[id(parameter)] = _steps.get(id(parameter), 0) + 1
+            with DisableTorchFunction():  # Asking for a gradient is a call, too.
+                changed = [each for each in group["params"] if each.grad is not None]
+            for parameter in changed:
+                _steps[id(parameter)] = _steps.get(id(parameter), 0) + 1

@@ -9,6 +9,7 @@ from typing import Any, Final
 import torch
 
 from shapetrace._classes import name_of
+from shapetrace.capture.copies import unseen_among
 from shapetrace.events.captured import (
     CapturedFile,
     CapturedLeaf,
@@ -40,8 +41,11 @@ class Tally:
         known = self._names.setdefault(name, _Name())
         known.iterations.update((min(iterations), max(iterations)) if iterations else ())
         known.ranks.update(ranks)
-        for value in values:
-            known.add(value)
+        taken = [_taken_apart(value) for value in values]
+        # Once for all of them: the program's modes and graphs are to hear of none.
+        with unseen_among(leaf for _, leaves in taken for _, leaf in leaves):
+            for shape, leaves in taken:
+                known.add(shape, leaves)
         for emptied in (values, iterations, ranks):
             emptied.clear()
 
@@ -65,9 +69,8 @@ class _Name:
         self.ranks: set[int] = set()
         self.parts: dict[object, _Part] = {}
 
-    def add(self, value: Any) -> None:
-        leaves: list[tuple[str, Any]] = []
-        shape = _taken_apart(value, "", leaves)
+    def add(self, shape: Any, leaves: list[tuple[str, Any]]) -> None:
+        """Add a value that was taken apart."""
         key = (shape, tuple((path, _kind_of(leaf)) for path, leaf in leaves))
         if key not in self.parts and len(self.parts) >= _MOST_PARTS:
             self.parts[next(reversed(self.parts))].count += 1  # Too many to tell them apart.
@@ -100,8 +103,7 @@ class _Part:
     def add(self, leaves: list[tuple[str, Any]]) -> None:
         self.count += 1
         for leaf, (path, value) in zip(self._leaves, leaves, strict=True):
-            leaf.add(path, value)
-            self.bytes += _bytes_of(value)
+            self.bytes += leaf.add(path, value)
 
     def summary(self) -> CapturedPart:
         made = [leaf.summary() for leaf in self._leaves]
@@ -123,13 +125,14 @@ class _Leaf:
         self._sample: list[float] = []
         self._is_magnitude = False
 
-    def add(self, path: str, value: Any) -> None:
+    def add(self, path: str, value: Any) -> int:
+        """Look at an array or a number; how many bytes it has."""
         self._path = path
         tensor = _as_tensor(value)
         self._is_tensor = isinstance(value, torch.Tensor) or hasattr(value, "shape")
         self._dtype = _kind_of(value)
         if tensor is None:
-            return
+            return len(value) if isinstance(value, (str, bytes)) else 0
         sizes = list(tensor.shape)
         self._low = list(map(min, self._low, sizes)) if self._low else sizes
         self._high = list(map(max, self._high, sizes)) if self._high else sizes
@@ -138,6 +141,7 @@ class _Leaf:
             self._count(tensor)
         except (RuntimeError, NotImplementedError):
             pass  # torch does not compute with it
+        return tensor.numel() * tensor.element_size()
 
     def _count(self, tensor: torch.Tensor) -> None:
         numbers = tensor.detach().reshape(-1)
@@ -197,8 +201,13 @@ class _Leaf:
         return Histogram(low, high, tuple(counts))
 
 
-def _taken_apart(value: Any, path: str, leaves: list[tuple[str, Any]]) -> Any:
-    """The structure of a value; what is in it goes to the leaves."""
+def _taken_apart(value: Any) -> tuple[Any, list[tuple[str, Any]]]:
+    """The structure of a value, and what is in it with the path of each."""
+    leaves: list[tuple[str, Any]] = []
+    return _structure_of(value, "", leaves), leaves
+
+
+def _structure_of(value: Any, path: str, leaves: list[tuple[str, Any]]) -> Any:
     keys: tuple[str, ...] | None = None
     items: Any
     if isinstance(value, dict):
@@ -213,7 +222,7 @@ def _taken_apart(value: Any, path: str, leaves: list[tuple[str, Any]]) -> Any:
         return None
     names = keys or range(len(items))
     inside = tuple(
-        _taken_apart(item, f"{path}.{name}", leaves)
+        _structure_of(item, f"{path}.{name}", leaves)
         for name, item in zip(names, items, strict=True)
     )
     return (kind, keys, inside)
@@ -253,10 +262,3 @@ def _as_tensor(value: Any) -> torch.Tensor | None:
         except TypeError:
             return None
     return None
-
-
-def _bytes_of(value: Any) -> int:
-    tensor = _as_tensor(value)
-    if tensor is None:
-        return len(value) if isinstance(value, (str, bytes)) else 0
-    return tensor.numel() * tensor.element_size()

@@ -64,7 +64,7 @@ class Conversions:
 
 
 class Encoder:
-    """Makes arrays of values."""
+    """Makes arrays of values; to be called where nothing of the program's notices."""
 
     def __init__(self, conversions: Conversions, note: Callable[[str], object]) -> None:
         """``note`` is told of values that were stored, but not as the user wanted."""
@@ -97,9 +97,7 @@ class Encoder:
         torch: Any = sys.modules.get("torch")
         tensor_type = getattr(torch, "Tensor", None)
         if tensor_type is not None and isinstance(value, tensor_type):
-            # What is done here is nobody's business: no mode of the program's, no graph.
-            with torch._C.DisableTorchFunction(), torch.no_grad():
-                return self._tensor(torch, value, leaves)
+            return self._tensor(torch, value, leaves)
         numpy = self._numpy
         if isinstance(value, (numpy.ndarray, numpy.generic)):
             return self._array(value, leaves)

@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from shapetrace.capture.copies import unseen_among
 from shapetrace.capture.results import ResultEntry, Round
 
 Problem = tuple[str, str]
@@ -40,8 +41,8 @@ def pack(round: Round) -> tuple[list[bytes | memoryview], list[Problem]]:
         pieces.extend(views)
         return packed.getvalue(), [len(view) for view in views]
 
-    # No function mode of the program's, or of ours, hears of this.
-    with torch._C.DisableTorchFunction():
+    # No mode of the program's, or of ours, hears of this.
+    with unseen_among(value for entry in round.entries.values() for value in entry.values):
         entries = {
             name: _mapped(name, entry, attempt, "sent to rank 0", round.rank, problems)
             for name, entry in round.entries.items()
@@ -129,7 +130,6 @@ class _Pickler(pickle.Pickler):
 def _bytes_of(tensor: torch.Tensor) -> bytearray:
     """What a tensor holds. Without NumPy, which torch does not need either."""
     plain = tensor
-    # Where there is nothing to do, nothing is called, so that no dispatch mode hears of it.
     if tensor.device.type != "cpu" or tensor.is_conj() or tensor.is_neg():
         plain = tensor.detach().cpu().resolve_conj().resolve_neg()
     if not plain.is_contiguous():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from torch._C import DisableTorchFunction
+
 from shapetrace.capture.results import ResultEntry
 
 _DEEPEST = 8
@@ -11,7 +13,8 @@ _DEEPEST = 8
 
 def size_of(entries: dict[str, ResultEntry]) -> int:
     """Bytes of the tensors, arrays and texts in some entries; other objects count little."""
-    return sum(_size(value) for entry in entries.values() for value in entry.values)
+    with DisableTorchFunction():  # Asking a tensor is a call, too.
+        return sum(_size(value) for entry in entries.values() for value in entry.values)
 
 
 def _size(value: Any, depth: int = 0) -> int:

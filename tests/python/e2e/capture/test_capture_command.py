@@ -337,3 +337,47 @@ def test_under_torchrun(tmp_path: Path, shards: bool) -> None:
     pairs = sorted(zip(ranks, values, strict=True))
     assert pairs == [(rank, 10.0 * rank + step) for rank in (0, 1) for step in range(4)]
     assert len(list(tmp_path.glob("run.rank*.h5"))) == (2 if shards else 0)
+
+
+IN_MODES = """
+    import torch
+    from torch import nn
+    from torch.fx.experimental.proxy_tensor import make_fx
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Count(TorchDispatchMode):
+        count = 0
+
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            self.count += 1
+            return function(*args, **(kwargs or {}))
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(3, 4)
+
+        def forward(self, x):
+            scale = 2.5
+            return self.linear(x) * scale
+
+    model, x = Net(), torch.zeros(2, 3)
+    with Count() as counted:
+        model(x)
+    print(counted.count, len(make_fx(lambda given: model(given))(x).graph.nodes))
+    with torch.device("meta"):
+        model(torch.zeros(2, 3, device="cpu"))
+"""
+
+
+@pytest.mark.parametrize("output", [(), ("-o", "run.h5")])
+def test_modes_and_graphs_of_the_program_hold_nothing_of_ours(
+    tmp_path: Path, output: tuple[str, ...]
+) -> None:
+    write(tmp_path, IN_MODES)
+    paths = ("--values", "forward", "--values", "forward.scale")
+    plain = python("train.py", cwd=tmp_path)
+    outcome = capture(tmp_path, *paths, *output, "train.py")
+    assert outcome.stdout.startswith(plain.stdout)
+    assert plain.stdout.split() == ["3", "7"]
+    assert output or "always 2.5" in outcome.stdout
