@@ -10,6 +10,7 @@ import math
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+from shapetrace._memory import may_be_read
 from shapetrace.panes import presentation
 from shapetrace.panes.loaded import Torch, array_type, is_kind, loaded_torch
 from shapetrace.panes.reading import small_parts
@@ -89,6 +90,8 @@ def _of_array(array: Any, torch: Torch) -> Summary:
     shape, dtype = tuple(kind.shape.__get__(array)), kind.dtype.__get__(array)
     statistics = None
     try:
+        if not may_be_read(array, kind):
+            return Summary("ndarray", dtype.name, shape)
         with torch.unseen():
             spaced = kind.reshape(array, -1)[:: max(math.prod(shape) // MOST_NUMBERS, 1)]
             found = statistics_of(torch.torch.tensor(spaced), torch.torch)

@@ -24,8 +24,10 @@ from torch._C import DisableTorchFunction
 
 from shapetrace.capture.copies import (
     ATOMS,
+    array_copied,
     function_modes,
     is_plain,
+    is_there,
     swaps_tensors,
     unseen,
 )
@@ -349,11 +351,14 @@ class _SeenArray:
 
     def __init__(self, value: Any, numpy: Any) -> None:
         self._numpy = numpy
-        self._content = numpy.array(value, copy=True)
+        # Without its memory it is no value: what it was is not known, nor what it will be.
+        self._content = array_copied(value, numpy) if is_there(value, numpy) else None
 
     def is_still(self, value: Any) -> bool:
         numpy, known = self._numpy, self._content
-        if not isinstance(value, (numpy.ndarray, numpy.generic)):
+        if known is None or not isinstance(value, (numpy.ndarray, numpy.generic)):
+            return False
+        if not is_there(value, numpy):
             return False
         if value.dtype != known.dtype or value.shape != known.shape:
             return False

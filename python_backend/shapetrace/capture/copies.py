@@ -19,6 +19,7 @@ from torch._C import DisableTorchFunction
 from torch.nn.parameter import is_lazy
 
 from shapetrace._classes import name_of, qualified_name_of
+from shapetrace._memory import may_be_read
 from shapetrace.capture import dtensors
 
 _PLAIN: Final = frozenset({torch.Tensor, torch.nn.Parameter})
@@ -36,7 +37,7 @@ _DEEPEST: Final = 32
 
 
 class CannotCopyError(Exception):
-    """A tensor whose value is not to be had here, for the reason that it says."""
+    """A tensor or an array whose value is not to be had here, for the reason that it says."""
 
 
 class CopiedOnTheWay:
@@ -95,6 +96,7 @@ def copied(value: Any) -> Any:
     """A copy of a value; raises ``CannotCopyError`` for one that cannot be read here."""
     if isinstance(value, torch.Tensor):
         return _copied_tensor(value)
+    refuse_lost_memory(value)
     return _copied(value, {}, 0)
 
 
@@ -110,7 +112,11 @@ def _copied(value: Any, memo: dict[int, Any], depth: int) -> Any:
         return memo[id(value)]
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
-        return text_of(value) if value.dtype.hasobject else numpy.array(value, copy=True)[()]
+        if value.dtype.hasobject:
+            return text_of(value)
+        if not is_there(value, numpy):
+            return f"<{_LOST}>"
+        return array_copied(value, numpy)[()]
     if depth >= _DEEPEST:
         return text_of(value)
     if isinstance(value, dict):
@@ -198,6 +204,29 @@ def refuse_unreadable(tensor: torch.Tensor) -> None:
     cuda: Any = torch.cuda
     if cuda.is_initialized() and cuda.is_current_stream_capturing():
         raise CannotCopyError("nothing is copied within the capture of a CUDA graph")
+
+
+_LOST: Final = "the memory that the array shows is another's, and may be gone"
+
+
+def refuse_lost_memory(value: Any) -> None:
+    """Raise ``CannotCopyError`` for an array that would end the process of who reads it."""
+    numpy = sys.modules.get("numpy")
+    is_array = numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic))
+    if is_array and not is_there(value, numpy):
+        raise CannotCopyError(_LOST)
+
+
+def array_copied(value: Any, numpy: Any) -> Any:
+    """A copy of an array or of a scalar of NumPy's, as an array."""
+    # What `array` makes of a record shows the memory that the record is in, with `copy` as well.
+    return numpy.array(value, copy=True) if value.ndim else numpy.array(value).copy()
+
+
+def is_there(value: Any, numpy: Any) -> bool:
+    """Whether an array or a scalar of NumPy's can be read; a record shows the memory of its own."""
+    shown = value if isinstance(value, numpy.ndarray) else value.base
+    return not isinstance(shown, numpy.ndarray) or may_be_read(shown, numpy.ndarray)
 
 
 _transforming: Any = getattr(

@@ -15,7 +15,7 @@ import torch
 from torch._C import DisableTorchFunction
 
 from shapetrace.capture.changes import Uncounted
-from shapetrace.capture.copies import dispatch_modes, tracing_state, unseen_among
+from shapetrace.capture.copies import dispatch_modes, is_there, tracing_state, unseen_among
 from shapetrace.capture.paths import States, ValuePath, component
 
 _DEEPEST: Final = 16
@@ -101,7 +101,7 @@ def item(value: Any, name: str) -> Any:
             return list(value)[fields.index(name)]
         return _at(value, name)
     elif _is_array(value):
-        return _at(value, name)
+        return _at_array(value, name)
     elif isinstance(value, torch.nn.Module):
         for kind in _HELD:
             held = value.__dict__.get(kind, {})
@@ -181,6 +181,17 @@ def _at(value: Any, name: str) -> Any:
         except IndexError:
             pass
     return MISSING
+
+
+def _at_array(value: Any, name: str) -> Any:
+    numpy: Any = sys.modules["numpy"]
+    if is_there(value, numpy):
+        return _at(value, name)
+    try:
+        # A view, of no dimension as well: nothing is read for it.
+        return numpy.ndarray.view(value, numpy.ndarray)[int(name), ...]
+    except (IndexError, ValueError):
+        return MISSING
 
 
 def _attribute(value: Any, name: str) -> Any:

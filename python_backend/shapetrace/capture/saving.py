@@ -12,6 +12,7 @@ from shapetrace.capture.callbacks import call_callback, call_pre_save, prepared
 from shapetrace.capture.copies import (
     ON_THE_WAY,
     copied,
+    refuse_lost_memory,
     refuse_unreadable,
     unseen_among,
     without_modes,
@@ -119,6 +120,8 @@ class Variable:
     def _reduced(self, name: str, value: Any, iteration: int) -> Any:
         if isinstance(value, torch.Tensor):
             refuse_unreadable(value)
+        else:
+            refuse_lost_memory(value)
         with without_modes():
             if isinstance(value, torch.Tensor):
                 value = value.detach()

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
+from shapetrace._memory import may_be_read
+
 Structure: TypeAlias = dict[str, Any]
 """A leaf: ``kind``, ``dtype``, ``ndim``. A node: ``kind``, ``items``, maybe ``keys``."""
 
@@ -165,6 +167,8 @@ class Encoder:
     def _array(self, value: Any, leaves: list[Any]) -> Structure:
         numpy = self._numpy
         kind = "ndarray" if isinstance(value, numpy.ndarray) else "scalar"
+        if kind == "ndarray" and not may_be_read(value, numpy.ndarray):
+            raise UnstorableError("the memory that the array shows is another's, and may be gone")
         array = numpy.asarray(numpy.ma.getdata(value))
         if isinstance(value, numpy.ma.MaskedArray):
             raise UnstorableError("a masked array cannot be stored")
