@@ -10,7 +10,7 @@ from typing import Final
 from torch.nn import Module
 
 from shapetrace.capture.changes import Seen
-from shapetrace.capture.paths import States, ValuePath, joined, nearest
+from shapetrace.capture.paths import ANY, Part, States, ValuePath, joined, nearest
 from shapetrace.capture.structure import (
     Catalogue,
     Target,
@@ -124,10 +124,11 @@ class Plan:
 class _Miss:
     """Where a path stopped matching."""
 
-    depth: int
+    progress: tuple[int, int]
+    """Which part of the path is missing, and how deep in the model that is."""
     where: str
-    wanted: list[str]
     names: list[str]
+    """What is there instead; after ``**``, in all places where the part could be."""
 
 
 class _Search:
@@ -142,13 +143,24 @@ class _Search:
 
     def miss_text(self) -> str:
         """Why nothing was found."""
-        text, miss = self._path.text, self._miss
-        if miss is None or not miss.wanted:
+        text, miss, parts = self._path.text, self._miss, self._path.parts
+        if miss is None:
             return f"{text!r} matches nothing in this model"
-        wanted = miss.wanted[0]
+        part = miss.progress[0]
+        wanted = parts[part].text
         found = ", ".join(nearest(wanted, miss.names))
         has = f"nearest there: {found}" if found else "nothing is there"
-        return f"{text!r} matches nothing: {miss.where} has no {wanted!r}; {has}"
+        lacks = f"{miss.where} has no {wanted!r}"
+        if self._is_anywhere(part):
+            before = ".".join(each.text for each in parts[: part - 1])
+            lacks = f"no module of this model has anything called {wanted!r}"
+            if before:
+                lacks = f"nothing in {before!r} is called {wanted!r}"
+        return f"{text!r} matches nothing: {lacks}; {has}"
+
+    def _is_anywhere(self, part: int) -> bool:
+        """Whether a part of the path may be in many places, as it comes after ``**``."""
+        return part > 0 and self._path.parts[part - 1] == Part(ANY, True)
 
     def module(self, module: Module, name: str, states: States, depth: int) -> None:
         """Go on at a module."""
@@ -264,6 +276,16 @@ class _Search:
         return helpers_of(methods.values()).get(name)
 
     def _note_miss(self, depth: int, where: str, states: States, names: list[str]) -> None:
-        wanted = [name for name in self._path.named_next(states) if name not in names]
-        if wanted and (self._miss is None or depth > self._miss.depth):
-            self._miss = _Miss(depth, where, wanted, list(dict.fromkeys(names)))
+        parts, miss = self._path.parts, self._miss
+        missing = [
+            state
+            for state in states
+            if state < len(parts) and not parts[state].is_wild and parts[state].text not in names
+        ]
+        if not missing:
+            return
+        part = max(missing)
+        if miss is not None and miss.progress[0] == part and self._is_anywhere(part):
+            miss.names.extend(names)
+        elif miss is None or (part, depth) > miss.progress:
+            self._miss = _Miss((part, depth), where, list(names))

@@ -489,6 +489,27 @@ def test_a_text_for_the_paths_of_a_variable_is_refused() -> None:
                 "'foo'; it is empty"
             ),
         ),
+        (
+            "**.weigths",
+            (
+                "'**.weigths' matches nothing: no module of this model has anything called "
+                "'weigths'; nearest there: weights, width, length, kwargs, args"
+            ),
+        ),
+        (
+            "layers.**.qq",
+            (
+                "'layers.**.qq' matches nothing: nothing in 'layers' is called 'qq'; "
+                "nearest there: q, query, self, x, batch"
+            ),
+        ),
+        (
+            "**.attend.qq",
+            (
+                "'**.attend.qq' matches nothing: function 'layers.0.attend' has no 'qq'; "
+                "nearest there: q, self, k, weights"
+            ),
+        ),
         ("head.extra_repr", "'head.extra_repr' brought nothing: head.extra_repr did not run"),
     ],
 )
