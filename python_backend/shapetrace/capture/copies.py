@@ -186,7 +186,8 @@ function_modes: Final = torch._C._len_torch_function_stack
 dispatch_modes: Final = torch._C._len_torch_dispatch_stack
 _is_inferring: Final = torch.is_inference_mode_enabled
 _below_autograd: Any = torch._C._AutoDispatchBelowAutograd
-tracing_state: Any = torch._C._get_tracing_state
+_internals: Any = torch._C
+tracing_state: Any = _internals._get_tracing_state
 """What torch.jit.trace writes down, sizes that somebody asks for among it; None otherwise."""
 _without_transforms: Any = getattr(torch._C, "_DisableFuncTorch", None)
 
@@ -307,10 +308,10 @@ class _WithoutTracing:
 
     def __enter__(self) -> None:
         self._state = tracing_state()
-        torch._C._set_tracing_state(None)
+        _internals._set_tracing_state(None)
 
     def __exit__(self, *_: object) -> None:
-        torch._C._set_tracing_state(self._state)
+        _internals._set_tracing_state(self._state)
 
 
 @contextmanager

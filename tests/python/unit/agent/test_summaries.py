@@ -108,6 +108,8 @@ def test_arrays() -> None:
     assert (told.kind, told.dtype, told.shape) == ("ndarray", "float64", (1, 3))
     assert statistics(numpy.array([1, 3])).mean == 2
     assert summary_of(numpy.array(["a"], dtype=object)).statistics is None
+    may_be_gone = numpy.ndarray((2,), numpy.uint8, buffer=bytearray(2))
+    assert summary_of(may_be_gone).statistics is None
 
 
 def test_of_a_large_tensor_some_numbers_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
