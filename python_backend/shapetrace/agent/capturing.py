@@ -65,6 +65,7 @@ def trace(model: Module, paths: Sequence[str], listener: Listener) -> Callable[[
         return _nothing
     tracer = _Tracer(model, variables, read, listener)
     tracer.__enter__()
+    tracer.let_model_go()
     hide_hooks()
     for path in read:
         if path not in tracer.missed:

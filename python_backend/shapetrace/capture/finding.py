@@ -6,6 +6,7 @@ Of those that own parameters, the first is taken in which any of the paths means
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,8 +34,8 @@ class ModelFinder:
         self._paths = paths
         self._found = found
         self._here = threading.local()
-        self._refused: set[int] = set()
-        self._kept: list[Module] = []
+        self._refused: weakref.WeakValueDictionary[int, Module] = weakref.WeakValueDictionary()
+        """By number, which another module may have once one is gone."""
         self._is_found = False
         self._lock = threading.Lock()
         self._stop: Callable[[], None] | None = listen(Module, "__call__", self, outermost=True)
@@ -44,7 +45,7 @@ class ModelFinder:
         stop, self._stop = self._stop, None
         if stop is not None:
             stop()
-        self._kept.clear()
+        self._refused.clear()
 
     def begins(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Any module is called."""
@@ -73,7 +74,7 @@ class ModelFinder:
             listener.fails(inner)
 
     def _outermost(self, module: Module) -> Any:
-        if id(module) in self._refused or not self._is_wanted(module):
+        if self._refused.get(id(module)) is module or not self._is_wanted(module):
             return (None, None)
         with self._lock:
             if self._is_found:
@@ -92,9 +93,7 @@ class ModelFinder:
                 return True
             self._note(plan.misses[0])
         if len(self._refused) < _MOST_REFUSED:
-            # Kept, so that the number is not given to another module.
-            self._refused.add(id(module))
-            self._kept.append(module)
+            self._refused[id(module)] = module
         return False
 
     def _note(self, line: str) -> None:

@@ -66,7 +66,8 @@ class Iterations:
             self.local.iteration = _none()
         self.is_forked = False
         """Whether this is a child of the process that captures; it does not."""
-        self._roots = tuple(roots)
+        # The program's to keep, and let go of.
+        self._roots = tuple(weakref.ref(root) for root in roots)
         self._outermost = self._roots[0]
         self._due = due
         self._ended = ended
@@ -77,9 +78,9 @@ class Iterations:
         _all.add(self)
 
     @property
-    def model(self) -> Module:
-        """The innermost of the modules that wrap each other."""
-        return self._roots[-1]
+    def model(self) -> Module | None:
+        """The innermost of the modules that wrap each other, as long as it is there."""
+        return self._roots[-1]()
 
     def begin(self, module: Module, caller: FrameType | None = None) -> Iteration | None:
         """A module was called; None where that is no new iteration."""
@@ -88,10 +89,11 @@ class Iterations:
         if self.is_forked:
             return None
         replica = None
-        if module is not self._outermost and not any(module is root for root in self._roots):
-            if "_is_replica" not in vars(module) or type(module) is not type(self.model):
+        if module is not self._outermost() and not any(module is each() for each in self._roots):
+            model = self.model
+            if "_is_replica" not in vars(module) or type(module) is not type(model):
                 return None
-            replica = _counterparts(module, self.model)
+            replica = _counterparts(module, model)
         if torch._C._current_graph_task_id() != -1:
             return None  # A checkpoint that is computed again, in a backward pass.
         mode: Mode = "train" if module.training else "eval"

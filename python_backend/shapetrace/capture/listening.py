@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import weakref
 from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any, Final, Protocol, TypeAlias
@@ -129,11 +130,11 @@ class FunctionListener:
         self._capture = capture
         self._iterations = capture.iterations
         self._variables = capture.variables
-        self._subjects = {id(subject.module): subject for subject in subjects}
+        self._subjects = {subject.number: subject for subject in subjects}
         self._is_method = is_method
         self._wants_locals = wants_locals
         self._wants_returns = wants_returns
-        self._model = model
+        self._model = None if model is None else weakref.ref(model)
         """The model, where this is its forward: calling that directly is an iteration too."""
         self._due: frozenset[int] | None = None
         self._ready: dict[int, _Ready] = {}
@@ -155,6 +156,8 @@ class FunctionListener:
             if ready is None:
                 return None
             subject, wanted, returns, simple = ready
+            if subject.reference() is not first:
+                return None
             subject.was_entered = True
             return (iteration, wanted, returns, {}, simple, False)
         except Exception as error:
@@ -165,22 +168,25 @@ class FunctionListener:
         """The same for functions of no module, threads, replicas, and for outermost calls."""
         iterations = self._iterations
         owns = None
-        if self._model is not None and module is self._model:
+        model = None if self._model is None else self._model()
+        if model is not None and module is model:
             frame = frame_of_program(sys._getframe(2))
-            owns = None if frame is None else iterations.begin_in(frame, self._model)
+            owns = None if frame is None else iterations.begin_in(frame, model)
         iteration = owns or iterations.current()
         if not self._is_method:
             module = _owner(frame_of_program(sys._getframe(2)))
         number = id(module)
+        subject = self._subjects.get(number)
+        is_known = subject is not None and subject.reference() is module
         if iteration is None:
-            if number in self._subjects:
-                self._capture.outside.add(self._subjects[number])
+            if subject is not None and is_known:
+                self._capture.outside.add(subject)
             return None
-        if iteration.replica is not None:
-            number = iteration.replica.get(number, number)
+        if iteration.replica is not None and number in iteration.replica:
+            number, is_known = iteration.replica[number], True
         if iteration.due is not self._due:
             self._prepare(iteration.due)
-        ready = self._ready.get(number)
+        ready = self._ready.get(number) if is_known else None
         if ready is None:
             return None if owns is None else (owns, {}, [], {}, {}, True)
         subject, wanted, returns, simple = ready
@@ -307,17 +313,20 @@ class ModuleListener(FunctionListener):
 
     def __init__(self, capture: Capture, subjects: Iterable[Subject]) -> None:
         super().__init__(capture, subjects, is_method=True)
-        self._wrapped: dict[int, Module] = {}
+        self._wrapped: dict[int, tuple[weakref.ref[Module], weakref.ref[Module]]] = {}
 
     def stands_for(self, wrapper: Module, module: Module) -> None:
         """Take calls of what a module is wrapped in for calls of it."""
-        self._wrapped[id(wrapper)] = module
+        self._wrapped[id(wrapper)] = (weakref.ref(wrapper), weakref.ref(module))
 
     def begins(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """It is called."""
-        module = self._wrapped.get(id(arguments[0]), arguments[0])
+        module = arguments[0]
+        wrapper, wrapped = self._wrapped.get(id(module), (None, None))
+        if wrapper is not None and wrapped is not None and wrapper() is module:
+            module = wrapped()
         subject = self._subjects.get(id(module))
-        if subject is None:
+        if subject is None or subject.reference() is not module:
             return None
         state = self.entered_by(module)
         if state is not None and state[1]:

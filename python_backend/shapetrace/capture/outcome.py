@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from torch import nn
-
 from shapetrace.capture.listening import Capture
 from shapetrace.capture.paths import nearest
 from shapetrace.capture.plan import Plan, Subject, Want
 from shapetrace.capture.results import Mode
-from shapetrace.capture.scripted import is_scripted
-from shapetrace.capture.structure import children_of
-
-_FUSED = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
 
 
 def silent_paths(plan: Plan, capture: Capture, ran: Mapping[Mode, int]) -> Iterator[str]:
@@ -61,12 +55,12 @@ def _reason(
         shown = subjects[0].full_name if subjects else text
         if any(subject in capture.outside for subject in subjects):
             return f"{shown} was called, but not by the model"
-        if any(_is_in_fused(subject, plan.root) for subject in subjects) and ran["eval"]:
+        if any(_is_in_fused(subject, plan.fused) for subject in subjects) and ran["eval"]:
             return (
                 f"{shown} did not run; in evaluation torch computes a TransformerEncoder in one "
                 "fused step (torch.backends.mha.set_fastpath_enabled(False) turns that off)"
             )
-        if any(is_scripted(subject.module) for subject in subjects):
+        if any(subject.is_scripted for subject in subjects):
             return f"{shown} was not called from Python; TorchScript's own calls are not seen"
         return f"{shown} did not run"
     if text in capture.dead_ends:
@@ -79,11 +73,7 @@ def _reason(
     return f"{wants[0].name} {'never returned' if wants[0] in returned else 'was never set'}"
 
 
-def _is_in_fused(subject: Subject, root: nn.Module) -> bool:
+def _is_in_fused(subject: Subject, fused: set[str]) -> bool:
     """Whether a module is one of those that torch can compute in one step, or lies in one."""
-    module = root
-    for name in [*filter(None, subject.path.split(".")), ""]:
-        if isinstance(module, _FUSED):
-            return True
-        module = dict(children_of(module)).get(name, module)
-    return False
+    names = subject.path.split(".")
+    return "" in fused or any(".".join(names[: end + 1]) in fused for end in range(len(names)))

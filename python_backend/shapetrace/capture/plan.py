@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Final
 
+from torch import nn
 from torch.nn import Module
 
 from shapetrace.capture.changes import Seen
 from shapetrace.capture.paths import ANY, Part, States, ValuePath, joined, nearest
+from shapetrace.capture.scripted import is_scripted
 from shapetrace.capture.structure import (
     Catalogue,
     Target,
@@ -21,6 +24,7 @@ from shapetrace.capture.structure import (
 )
 
 FORWARD: Final = "forward"
+_FUSED: Final = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
 
 
 @dataclass(slots=True, eq=False)
@@ -42,9 +46,13 @@ class Want:
 
 @dataclass(slots=True, eq=False)
 class Subject:
-    """A function as one module calls it."""
+    """A function as one module calls it; the module is the program's to keep."""
 
-    module: Module
+    reference: weakref.ref[Module]
+    number: int
+    """The module's, which another one may have once it is gone."""
+    is_scripted: bool
+    """Whether TorchScript runs it."""
     path: str
     """The module's."""
     name: str
@@ -53,6 +61,11 @@ class Subject:
     returns: list[Want] = field(default_factory=list)
     was_entered: bool = False
     """Whether it was called in an iteration that is captured."""
+
+    @property
+    def module(self) -> Module | None:
+        """The module, as long as it is there."""
+        return self.reference()
 
     @property
     def full_name(self) -> str:
@@ -71,20 +84,22 @@ class Plan:
     """What all paths mean together."""
 
     def __init__(self, root: Module, variables: Iterable[Iterable[ValuePath]]) -> None:
-        self.root = root
         self.subjects: list[Subject] = []
         self.wants: dict[str, list[Want]] = {}
         """What each path means, by its text."""
         self.misses: list[str] = []
         """One line for each path that means nothing, with the nearest names."""
+        self.fused: set[str] = set()
+        """Paths of modules that torch can compute in one step, as far as they were looked at."""
         self._subjects: dict[tuple[int, FunctionType, tuple[str, ...]], Subject] = {}
         self._wants: dict[tuple[int, str], Want] = {}
         self._listed: set[tuple[str, int]] = set()
         self._first_names: dict[tuple[int, str, str, int], str] = {}
-        self._catalogue = Catalogue(root)
+        # Not kept: a function may have the model in a closure of its.
+        catalogue = Catalogue(root)
         for number, paths in enumerate(variables):
             for path in paths:
-                search = _Search(self, path, number, self._catalogue)
+                search = _Search(self, path, number, catalogue)
                 search.module(root, "", path.start, 0)
                 if not self.wants.setdefault(path.text, []):
                     self.misses.append(search.miss_text())
@@ -94,9 +109,18 @@ class Plan:
         key = (id(module), target.function, target.nested)
         subject = self._subjects.get(key)
         if subject is None:
-            subject = self._subjects[key] = Subject(module, path, name, target)
+            subject = self._subjects[key] = Subject(
+                weakref.ref(module), id(module), is_scripted(module), path, name, target
+            )
             self.subjects.append(subject)
         return subject
+
+    def forget_values(self) -> None:
+        """The model is gone: let go of the parameters that were saved last."""
+        for subject in self.subjects:
+            for want in subject.wants:
+                want.last = None
+                want.last_inside.clear()
 
     def want(
         self, path: ValuePath, number: int, module: Module, name: str, kind: str
@@ -165,6 +189,8 @@ class _Search:
     def module(self, module: Module, name: str, states: States, depth: int) -> None:
         """Go on at a module."""
         path = self._path
+        if isinstance(module, _FUSED):
+            self._plan.fused.add(name)
         if name and path.is_complete(states):
             target = function_of(module, FORWARD)
             if target is not None:

@@ -11,6 +11,7 @@ are no values are told of as a short text, ``<Linear>``.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -168,6 +169,10 @@ class ModelTracer:
             raise CaptureError("this tracer is not running")
         return self._running.root_listener()
 
+    def let_model_go(self) -> None:
+        """Hold the model no longer, within a block that is the last: it goes when nobody has it."""
+        del self.model
+
     def note(self, problem: str) -> None:
         """Tell of something that is not captured, once."""
         if problem not in self._problems:
@@ -191,14 +196,15 @@ class _Running:
         self._known_dues: dict[frozenset[int], frozenset[int]] = {}
         self._capture = Capture(self._variables, self._iterations, tracer.note)
         root = unwrapped(tracer.model)
-        self._plan = Plan(root, [variable.paths for variable in self._variables])
-        self._watch = Watch(self._capture, tracer.model, self._plan)
+        plan = self._plan = Plan(root, [variable.paths for variable in self._variables])
+        self._root = weakref.ref(root, lambda _: plan.forget_values())
+        self._stop_watching: Callable[[], None] | None = None
 
     def start(self) -> None:
         """Begin to listen."""
         for miss in self._plan.misses:
             self._tracer.note(miss)
-        self._watch.start()
+        self._stop_watching = Watch(self._capture, self._tracer.model, self._plan).start()
 
     def root_listener(self) -> RootListener:
         """Counts calls of the model."""
@@ -206,7 +212,8 @@ class _Running:
 
     def stop(self, *, has_failed: bool) -> None:
         """Stop listening, gather what is left, and call the last callbacks."""
-        self._watch.stop()
+        if self._stop_watching is not None:
+            self._stop_watching()
         if self._iterations.is_forked:
             return
         try:

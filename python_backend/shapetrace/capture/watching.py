@@ -24,24 +24,19 @@ from shapetrace.instrument import CannotFollowError, Interest, follow
 
 
 class Watch:
-    """Everything that is listened to for one plan."""
+    """Begins to listen to everything that one plan means; not kept, as it holds the model."""
 
     def __init__(self, capture: Capture, model: Module, plan: Plan) -> None:
         self._capture = capture
         self._chain = wrappers_of(model)
         self._root = self._chain[-1]
         self._plan = plan
-        self._stack = ExitStack()
 
-    def start(self) -> None:
-        """Begin to listen; all or nothing."""
+    def start(self) -> Callable[[], None]:
+        """Begin to listen, all or nothing; returns how to leave everything as it was."""
         with ExitStack() as stack:
             self._start(stack)
-            self._stack = stack.pop_all()
-
-    def stop(self) -> None:
-        """Leave everything as it was."""
-        self._stack.close()
+            return stack.pop_all().close
 
     def _start(self, stack: ExitStack) -> None:
         stack.callback(hear_of_fused_steps())

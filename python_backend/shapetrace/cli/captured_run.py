@@ -152,6 +152,7 @@ class CapturedRun:
             )
             tracer.say = self._problems.append
             tracer.__enter__()
+            tracer.let_model_go()
         self._tracer = tracer
         if os.environ.get("RANK", "0") == "0":
             self._terminal.note(f"capturing from {type(unwrapped(module)).__name__}")

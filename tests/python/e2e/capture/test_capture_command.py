@@ -381,3 +381,25 @@ def test_modes_and_graphs_of_the_program_hold_nothing_of_ours(
     assert outcome.stdout.startswith(plain.stdout)
     assert plain.stdout.split() == ["3", "7"]
     assert output or "always 2.5" in outcome.stdout
+
+
+def test_a_model_goes_as_it_does_without_us(tmp_path: Path) -> None:
+    program = """
+        import gc, weakref
+        import torch
+        from torch import nn
+
+        for _ in range(3):
+            model = nn.Sequential(nn.Linear(3, 4))
+            model(torch.ones(1, 3))
+            references = [weakref.ref(each) for each in (model, *model.parameters())]
+            del model
+            gc.collect()
+            print([reference() is None for reference in references])
+    """
+    write(tmp_path, program)
+    plain = python("train.py", cwd=tmp_path)
+    outcome = capture(tmp_path, "--values", "forward.self.0.weight", "train.py")
+    printed, _, table = outcome.stdout.partition("captured: ")
+    assert printed == plain.stdout
+    assert table.startswith("1 name, 1 value, iteration 1, ")

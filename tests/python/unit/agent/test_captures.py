@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -87,6 +89,18 @@ def test_what_is_told_is_told_once() -> None:
     call(captured, model)
     assert [value.ordinal for value in everything(captured).values] == [2]
     assert captured.news() is None
+    captured.end()
+
+
+def test_a_model_is_the_programs_to_keep() -> None:
+    captured = Captures(("forward.self.up.weight",), Clock())
+    model = Block()
+    call(captured, model)
+    references = [weakref.ref(each) for each in (model, *model.parameters())]
+    del model
+    gc.collect()
+    assert [reference() for reference in references] == [None] * len(references)
+    assert [value.shape for value in everything(captured).values] == [(2, 2)]
     captured.end()
 
 
