@@ -74,14 +74,16 @@ def is_plain(value: object) -> bool:
 def is_ordinary(value: Any) -> bool:
     """Whether a value is a tensor in the CPU's memory that no mode or transform has a say in."""
     # Nearly all values are: each guard or call more costs as much as a good part of a copy.
-    return (
-        type(value) in _PLAIN
-        and not (function_modes() or dispatch_modes() or _is_inferring() or swaps_tensors())
-        and _transforming() is None
-        and tracing_state() is None
-        and value.is_cpu
-        and not value.is_inference()
-    )
+    try:
+        return (
+            type(value) in _PLAIN
+            and not (function_modes() or dispatch_modes() or _is_inferring() or swaps_tensors())
+            and not (_transforming() or tracing_state())
+            and value.is_cpu
+            and value._version >= 0
+        )
+    except RuntimeError:  # A tensor of inference mode has no version; `is_inference` costs more.
+        return False
 
 
 def copied_ordinary(tensor: torch.Tensor) -> torch.Tensor:
