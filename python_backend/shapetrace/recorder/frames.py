@@ -6,6 +6,7 @@ import dis
 import sys
 from types import CodeType, FrameType
 from typing import Any, Final
+from weakref import ref
 
 from shapetrace.recorder.callsite import Site
 
@@ -19,6 +20,11 @@ _FUNCTIONS: Final = frozenset({"locals", "vars", "dir", "eval", "exec"})
 _ATTRIBUTES: Final = frozenset({"locals", "f_locals"})
 """What it may ask another object for."""
 _ENTRY: Final = dis.opmap["RESUME"]
+_MOST_KNOWN: Final = 1024
+
+_known_readers: Final[dict[int, tuple[ref[CodeType], bool]]] = {}
+"""Whether functions that have such names read their own locals: ``model.eval()`` is none that does.
+By identity, as hashing a code object takes long; the reference tells it from one that is gone."""
 
 
 def frame_at(site: Site, frame: FrameType) -> FrameType | None:
@@ -48,6 +54,15 @@ def is_readable(frame: FrameType) -> bool:
 def _reads_locals(code: CodeType) -> bool:
     if _FUNCTIONS.isdisjoint(code.co_names) and _ATTRIBUTES.isdisjoint(code.co_names):
         return False
+    known = _known_readers.get(id(code))
+    if known is None or known[0]() is not code:
+        if len(_known_readers) >= _MOST_KNOWN:
+            _known_readers.clear()
+        known = _known_readers[id(code)] = (ref(code), _loads_own_locals(code))
+    return known[1]
+
+
+def _loads_own_locals(code: CodeType) -> bool:
     loads = [each for each in dis.get_instructions(code) if each.opname.startswith("LOAD_")]
     return any(
         each.argval in (_FUNCTIONS if each.opname.endswith(("GLOBAL", "NAME")) else _ATTRIBUTES)
