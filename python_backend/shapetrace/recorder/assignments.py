@@ -11,6 +11,7 @@ import inspect
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from types import CodeType
 from typing import Final, NamedTuple
 
@@ -18,10 +19,10 @@ from shapetrace.recorder.flow import Ahead, Effect, Flow, Ways
 from shapetrace.recorder.openings import Openings
 from shapetrace.recorder.patterns import (
     Called,
+    CalledNames,
     Copy,
     Returned,
     branches_in,
-    called_at,
     copies_in,
     returned_calls_in,
     returns_in,
@@ -38,15 +39,50 @@ _MOST_REMEMBERED: Final = 64
 """Answers about one function that are kept."""
 
 
-class Reached(NamedTuple):
-    """What is known at one instruction, whichever way the program came there."""
+class Reached:
+    """What is known at one instruction, whichever way the program came there.
 
-    stores: dict[str, list[int]]
-    """The stores, or BEFORE, one of which gave a local variable its value, if it has any."""
-    intact: dict[tuple[str, int], Copy]
-    """The copies whose source was not stored to since, if they were made, by name and offset."""
-    made: list[Copy]
-    """Those of them that were made for certain."""
+    Only what is asked for is read: generated functions have thousands of variables, and what is
+    known of most of them is the same at the next instruction.
+    """
+
+    def __init__(self, meanings: _Bits, bits: int) -> None:
+        self._meanings: Final = meanings
+        self._bits: Final = bits
+        self._stores: Final[dict[str, list[int]]] = {}
+        self._named: tuple[int, tuple[str, ...]] = (0, ())
+
+    def stores_of(self, name: str) -> list[int]:
+        """The stores, or BEFORE, one of which gave a local variable its value, if it has any."""
+        known = self._stores.get(name)
+        if known is None:
+            known = self._stores[name] = self._meanings.stores_of(name, self._bits)
+        return known
+
+    @property
+    def stores(self) -> dict[str, list[int]]:
+        """The same for all variables that may have a value."""
+        return {name: self.stores_of(name) for name in self.names_but(0)}
+
+    def names_but(self, told: int) -> tuple[str, ...]:
+        """The variables that may have a value from elsewhere than from the stores in ``told``."""
+        bits = self._bits & self._meanings.definitions & ~told
+        if self._named[0] != bits:
+            self._named = (bits, self._meanings.names_in(bits))
+        return self._named[1]
+
+    def stored(self) -> tuple[str, ...]:
+        """The variables that may have been stored to on the way."""
+        return self.names_but(self._meanings.before)
+
+    def intact(self, name: str, store: int) -> Copy | None:
+        """The copy that a store makes, if its source was not stored to since."""
+        return self._meanings.intact_copy(name, store, self._bits)
+
+    @cached_property
+    def made(self) -> list[Copy]:
+        """The copies that were made for certain, and whose source was not stored to since."""
+        return self._meanings.made_copies(self._bits)
 
 
 class Ending(NamedTuple):
@@ -71,20 +107,22 @@ class Assignments:
             hidden.update(_stored_by_functions(code))
         self.names: Final = tuple(name for name in names if name not in hidden)
         """Names whose stores are all in this function's own code."""
+        self._places: Final = {name: place for place, name in enumerate(self.names)}
         parameters = frozenset(code.co_varnames[: _parameter_count(code)])
         self._code: Final = code
         self._offsets: Final = listing.offsets
         self._binding: Final = listing.binding
-        self._bits: Final = _Bits(listing, frozenset(self.names), parameters)
+        self._bits: Final = _Bits(listing, self.names, parameters)
         self._flow: Final = Flow(listing, self._bits.effects)
         self._returns: Final = dict(returns_in(listing))
         self._returned_calls: Final = frozenset(returned_calls_in(listing))
+        self._repeating: Final[dict[int, bool]] = {}
         branches = list(branches_in(listing))
         keeping = self._names_that_keep_their_value(
             listing, parameters, {each.name for each in branches}
         )
         self._branches: Final = [each for each in branches if each.name in keeping]
-        self._called: Final[dict[int, Called | None]] = {}
+        self._called: CalledNames | None = None
         self._openings: Openings | None = None
         self._from_entry: Final[dict[Ways, Ahead]] = {}
         self._reached: Final[dict[tuple[int, int | None, Ways], Reached]] = {}
@@ -121,7 +159,11 @@ class Assignments:
 
     def repeats(self, offset: int) -> bool:
         """Whether one run of the function may come to an instruction more than once."""
-        return self._flow.repeats(self.align(offset))
+        offset = self.align(offset)
+        known = self._repeating.get(offset)
+        if known is None:
+            known = self._repeating[offset] = self._flow.repeats(offset)
+        return known
 
     def is_returned(self, offset: int) -> bool:
         """Whether the value of an instruction is returned as it is, unless it fails for good."""
@@ -129,9 +171,17 @@ class Assignments:
 
     def called_at(self, offset: int) -> Called | None:
         """The variable that holds what an instruction calls, where it calls a plain name."""
-        if offset not in self._called:
-            self._called[offset] = called_at(self._code, offset)
-        return self._called[offset]
+        if self._called is None:
+            self._called = CalledNames(self._code)
+        return self._called.at(offset)
+
+    def place_of(self, name: str) -> int:
+        """The place of a variable among ``names``; -1 where it is not there."""
+        return self._places.get(name, -1)
+
+    def bit_of(self, name: str, store: int) -> int:
+        """What stands for a store to a variable among those that ``Reached`` is asked about."""
+        return self._bits.bit_of(name, store)
 
     def never_taken(self, values: Mapping[str, object]) -> Ways:
         """The ways that a run does not take in which variables have these values.
@@ -152,7 +202,7 @@ class Assignments:
                 ahead = self._flow.ahead(since, self._bits.anywhere, never, until=offset)
             if len(self._reached) >= _MOST_REMEMBERED:
                 self._reached.clear()
-            known = self._reached[key] = self._bits.read(ahead.bits_at(offset))
+            known = self._reached[key] = Reached(self._bits, ahead.bits_at(offset))
         return known
 
     def _ahead_of_entry(self, never: Ways) -> Ahead:
@@ -166,12 +216,12 @@ class Assignments:
         return known
 
     def open_at(
-        self, offset: int, since: int | None, never: Ways, is_calling: bool
+        self, among: Iterable[str], offset: int, since: int | None, never: Ways, is_calling: bool
     ) -> frozenset[str]:
         """The variables through which what they hold may have been changed, at an instruction."""
         if self._openings is None:
             self._openings = Openings(self._code, self.names)
-        return self._openings.open_at(offset, since, never, is_calling)
+        return self._openings.open_at(among, offset, since, never, is_calling)
 
     def returned(self, since: int | None, never: Ways = frozenset()) -> Ending | None:
         """How the function ends, where only one return can be reached."""
@@ -206,65 +256,97 @@ def _imports_star(instruction: dis.Instruction) -> bool:
 class _Bits:
     """What each bit of a number says of the local variables."""
 
-    def __init__(self, listing: Listing, names: frozenset[str], parameters: frozenset[str]) -> None:
-        definitions = [(name, BEFORE) for name in names]
-        definitions += dict.fromkeys(
+    def __init__(
+        self, listing: Listing, names: tuple[str, ...], parameters: frozenset[str]
+    ) -> None:
+        self._order: Final = {name: place for place, name in enumerate(names)}
+        stores = dict.fromkeys(
             (step.value, step.offset)
             for step in listing.steps
-            if step.kind is Kind.STORE and step.value in names
+            if step.kind is Kind.STORE and step.value in self._order
         )
-        self._definitions: Final = {key: 1 << bit for bit, key in enumerate(definitions)}
-        """For a name and a store: the name may have its value from there."""
-        self._copies: Final = {
-            (copy.name, copy.offset): copy
+        self._keys: Final = [*((name, BEFORE) for name in names), *stores]
+        """For each bit a name and a store: the name may have its value from there."""
+        self._bit_of: Final = {key: 1 << bit for bit, key in enumerate(self._keys)}
+        self._of_name: Final[dict[str, int]] = defaultdict(int)
+        for (name, _), bit in self._bit_of.items():
+            self._of_name[name] |= bit
+        self.definitions: Final = (1 << len(self._keys)) - 1
+        self.before: Final = (1 << len(names)) - 1
+        """The bits of names that have their value from no store at all."""
+        copies = [
+            copy
             for copy in copies_in(listing)
-            if copy.name in names and copy.source in names
-        }
-        bit = 1 << len(definitions)
-        self._not_made: Final[dict[tuple[str, int], int]] = {}
+            if copy.name in self._order and copy.source in self._order
+        ]
+        self._copies: Final = {(copy.name, copy.offset): copy for copy in copies}
+        first, count = len(self._keys), len(self._copies)
+        self._not_made: Final = {key: 1 << first + bit for bit, key in enumerate(self._copies)}
         """For each copy: it may not have been made at all."""
-        self._changed: Final[dict[tuple[str, int], int]] = {}
+        self._changed: Final = {key: bit << count for key, bit in self._not_made.items()}
         """For each copy: if it was made, its source may have been stored to since."""
-        for key in self._copies:
-            self._not_made[key], self._changed[key], bit = bit, bit << 1, bit << 2
-        self.effects: Final = self._effects(listing, names)
-        self.at_entry: Final = self._beginning(names & parameters)
+        self._made_in_order: Final = list(self._copies)
+        self.effects: Final = self._effects(listing)
+        self.at_entry: Final = self._beginning(parameters.intersection(names))
         """What is so at the entry of the function."""
         self.anywhere: Final = self._beginning(names)
         """What is so anywhere else from where ways are to begin."""
 
-    def _effects(self, listing: Listing, names: frozenset[str]) -> dict[int, Effect]:
-        of_name: dict[str, int] = defaultdict(int)
-        for (name, _), bit in self._definitions.items():
-            of_name[name] |= bit
+    def _effects(self, listing: Listing) -> dict[int, Effect]:
         changes: dict[str, int] = defaultdict(int)
         for key, copy in self._copies.items():
             changes[copy.source] |= self._changed[key]
         effects: dict[int, Effect] = {}
         for step in listing.steps:
-            if step.kind not in BINDING or step.value not in names:
+            if step.kind not in BINDING or step.value not in self._order:
                 continue
             key = (step.value, step.offset)
-            cleared = of_name[step.value] | self._not_made.get(key, 0) | self._changed.get(key, 0)
+            cleared = self._of_name[step.value]
+            cleared |= self._not_made.get(key, 0) | self._changed.get(key, 0)
             new = changes[step.value]
             if step.kind is Kind.STORE:
-                new |= self._definitions[key]
+                new |= self._bit_of[key]
             first = effects.get(step.offset, Effect(0, 0))
             effects[step.offset] = Effect(first.cleared | cleared, first.new & ~cleared | new)
         return effects
 
     def _beginning(self, bound: Iterable[str]) -> int:
-        return sum(self._not_made.values()) + sum(self._definitions[each, BEFORE] for each in bound)
+        return self._all_not_made() | sum(self._bit_of[each, BEFORE] for each in bound)
 
-    def read(self, bits: int) -> Reached:
-        """What a number says."""
-        stores: dict[str, list[int]] = defaultdict(list)
-        for (name, offset), bit in self._definitions.items():
-            if bits & bit:
-                stores[name].append(offset)
-        intact = {key: each for key, each in self._copies.items() if not bits & self._changed[key]}
-        made = [copy for key, copy in intact.items() if not bits & self._not_made[key]]
-        return Reached(dict(stores), intact, made)
+    def _all_not_made(self) -> int:
+        return (1 << len(self._copies)) - 1 << len(self._keys)
+
+    def bit_of(self, name: str, store: int) -> int:
+        """The bit that says that a name may have its value from a store."""
+        return self._bit_of[name, store]
+
+    def stores_of(self, name: str, bits: int) -> list[int]:
+        """The stores that a name may have its value from."""
+        return [self._keys[bit][1] for bit in _places_in(bits & self._of_name.get(name, 0))]
+
+    def names_in(self, bits: int) -> tuple[str, ...]:
+        """The names that bits are about, in the order of the function's variables."""
+        found = {self._keys[bit][0] for bit in _places_in(bits)}
+        return tuple(sorted(found, key=self._order.__getitem__))
+
+    def intact_copy(self, name: str, store: int, bits: int) -> Copy | None:
+        """The copy that a store makes, unless its source may have been stored to since."""
+        copy = self._copies.get((name, store))
+        return None if copy is None or bits & self._changed[name, store] else copy
+
+    def made_copies(self, bits: int) -> list[Copy]:
+        """The copies that were made for certain, and whose source was not stored to since."""
+        made = (self._all_not_made() & ~bits) >> len(self._keys)
+        keys = (self._made_in_order[place] for place in _places_in(made))
+        return [self._copies[key] for key in keys if not bits & self._changed[key]]
+
+
+def _places_in(bits: int) -> Iterator[int]:
+    """The places of the bits that are set in a number."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
 
 
 def _parameter_count(code: CodeType) -> int:

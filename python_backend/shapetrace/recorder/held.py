@@ -124,7 +124,7 @@ def _variables(
     offset = assignments.align(max(frame.f_lasti, 0))
     mutable = [name for name, value in bound.items() if issubclass(type(value), list | dict)]
     if mutable:
-        is_open = assignments.open_at(offset, None, never, is_waiting)
+        is_open = assignments.open_at(mutable, offset, None, never, is_waiting)
         mutable = [name for name in mutable if name not in is_open]
     order = recorder.turns.order_of(frame.f_code)
     ways = WaysHere(assignments, order, offset, never, reached, taken)
@@ -133,7 +133,7 @@ def _variables(
     for name, value in bound.items():
         if told >= MOST_NAMES or not _is_as_stored(recorder, value, name in mutable):
             continue
-        stores = reached.stores.get(name)
+        stores = reached.stores_of(name)
         raw = describe_value(value)
         if not stores or not holds_tensor(raw):
             continue

@@ -26,7 +26,7 @@ def input_names(
         tensors_of(kwargs, tensors)
     local: dict[int, str] = {}
     if not site.activation.in_torch:
-        local = note_locals(state, frame, site)
+        local = note_locals(state, frame, site, tensors=tensors)
     note_callers(state, frame, site)
     names = tuple(local.get(id(tensor)) or _parameter_name(state, tensor) for tensor in tensors)
     return state.recorder.intern(names) if any(names) else None

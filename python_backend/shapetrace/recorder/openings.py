@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from types import CodeType
 from typing import Final
 
-from shapetrace.recorder.flow import Effect, Flow, Ways
+from shapetrace.recorder.flow import Ahead, Effect, Flow, Ways
 from shapetrace.recorder.steps import BINDING, Kind, Listing, Step
 
 _HARMLESS: Final = frozenset(
@@ -20,6 +20,8 @@ _HARMLESS: Final = frozenset(
 """What only moves values on the interpreter's stack."""
 _STORING: Final = frozenset({Kind.STORE, Kind.UNPACK, Kind.UNPACK_STARRED})
 """What may come between a value and its storing."""
+_MOST_REMEMBERED: Final = 16
+"""Sets of ways that are not taken for which it is kept what is so on the others."""
 
 
 class Openings:
@@ -31,20 +33,32 @@ class Openings:
         self._effects: Final = self._read(listing)
         self._flow: Final = Flow(listing, self._effects)
         self._entry: Final = listing.offsets[0]
+        self._from_entry: Final[dict[Ways, Ahead]] = {}
 
     def open_at(
-        self, offset: int, since: int | None, never: Ways, is_calling: bool
+        self, among: Iterable[str], offset: int, since: int | None, never: Ways, is_calling: bool
     ) -> frozenset[str]:
         """The variables that what they hold may have been changed through before an instruction.
 
         Coming from the entry, or from where no variable had been a way; where the instruction
         ``is_calling`` something, what it does counts as well.
         """
-        ahead = self._flow.ahead(self._entry if since is None else since, never=never, until=offset)
+        if since is None:
+            ahead = self._ahead_of_entry(never)
+        else:
+            ahead = self._flow.ahead(since, never=never, until=offset)
         bits = ahead.bits_at(offset)
         if is_calling and offset in self._effects:
             bits |= self._effects[offset].new
-        return frozenset(name for name, bit in self._bits.items() if bits & bit)
+        return frozenset(name for name in among if bits & self._bits[name])
+
+    def _ahead_of_entry(self, never: Ways) -> Ahead:
+        known = self._from_entry.get(never)
+        if known is None:
+            if len(self._from_entry) >= _MOST_REMEMBERED:
+                self._from_entry.clear()
+            known = self._from_entry[never] = self._flow.ahead(self._entry, never=never)
+        return known
 
     def _read(self, listing: Listing) -> dict[int, Effect]:
         effects: dict[int, Effect] = {}
@@ -70,8 +84,8 @@ def _openings_in(listing: Listing) -> Iterator[tuple[str, int]]:
     """
     for index, step in enumerate(listing.steps):
         if step.kind is Kind.LOAD and not _only_reads(listing.steps[index + 1 : index + 3]):
-            following = (each for each in listing.steps[index + 1 :] if each.kind not in _HARMLESS)
-            used = next(following, step)
+            later = (listing.steps[place] for place in range(index + 1, len(listing.steps)))
+            used = next((each for each in later if each.kind not in _HARMLESS), step)
             is_handled = any(each.start <= used.offset < each.end for each in listing.handlers)
             yield step.value, step.offset if is_handled else used.offset
             if used.kind in _STORING:

@@ -74,7 +74,7 @@ def stores_of(frame: FrameType, assignments: Assignments, name: str) -> list[int
     if name not in assignments.names:
         return []
     reached = reached_at(frame, assignments)
-    stores = [] if reached is None else reached.stores.get(name, [])
+    stores = [] if reached is None else reached.stores_of(name)
     return [] if BEFORE in stores else stores
 
 
@@ -111,7 +111,7 @@ class WaysHere:
             since = self._since(place, name)
             found = [each for each in since if each != BEFORE]
             if BEFORE in since:
-                found += self._assignments.reached(place, None, self._never).stores.get(name, [])
+                found += self._assignments.reached(place, None, self._never).stores_of(name)
             remaining = [store for store in stores if store in found]
             # Should we be wrong about the place, the function does not stand where it does.
             stores = remaining or stores
@@ -136,11 +136,11 @@ class WaysHere:
 
     def _is_before(self, here: int, since: int, name: str) -> bool:
         """Whether a variable may have at an instruction what it had at another one."""
-        stores = self._assignments.reached(here, since, self._never).stores
-        return BEFORE in stores.get(name, [BEFORE])
+        reached = self._assignments.reached(here, since, self._never)
+        return BEFORE in (reached.stores_of(name) or [BEFORE])
 
     def _since(self, place: int, name: str) -> list[int]:
-        return self._assignments.reached(self._here, place, self._never).stores.get(name, [])
+        return self._assignments.reached(self._here, place, self._never).stores_of(name)
 
 
 @lru_cache(maxsize=256)

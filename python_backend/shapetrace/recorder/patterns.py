@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+from bisect import bisect_right
 from collections.abc import Iterator
 from types import CodeType
 from typing import Final, NamedTuple
@@ -120,29 +121,39 @@ def _is_entered(listing: Listing, start: int, end: int) -> bool:
     return any(step.offset in listing.joins for step in listing.steps[start : end + 1])
 
 
-def called_at(code: CodeType, offset: int) -> Called | None:
-    """The variable that holds what an instruction calls, where it calls a plain name."""
-    instructions = [
-        each
-        for each in dis.get_instructions(code)
-        if each.offset <= offset and each.opname not in ("CACHE", "PUSH_NULL")
-    ]
-    caller = instructions.pop()
-    call = _Range.of(caller)
-    if call is None or not caller.opname.startswith(("CALL", "PRECALL")):
-        return None
-    # The callee is the longest part that begins where the call does.
-    callee, end = None, call.start
-    for instruction in instructions:
-        place = _Range.of(instruction)
-        if place is not None and place.start == call.start and end < place.end < call.end:
-            callee, end = instruction, place.end
-    if callee is None:
-        return None
-    if callee.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-        return Called(callee.argval, is_global=True)
-    is_local = callee.opname.startswith("LOAD_FAST") or callee.opname == "LOAD_DEREF"
-    return Called(callee.argval, is_global=False) if is_local else None
+class CalledNames:
+    """What the calls of one function call, where that is a plain name; reads the function once."""
+
+    def __init__(self, code: CodeType) -> None:
+        self._instructions: Final = [
+            each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "PUSH_NULL")
+        ]
+        self._offsets: Final = [each.offset for each in self._instructions]
+        self._beginning_at: Final[dict[tuple[int, int], list[tuple[int, tuple[int, int]]]]] = {}
+        """The instructions whose source begins at a place, each with where that ends."""
+        for index, instruction in enumerate(self._instructions):
+            place = _Range.of(instruction)
+            if place is not None:
+                self._beginning_at.setdefault(place.start, []).append((index, place.end))
+
+    def at(self, offset: int) -> Called | None:
+        """The variable that holds what an instruction calls, where it calls a plain name."""
+        last = bisect_right(self._offsets, offset) - 1
+        caller = self._instructions[last]
+        call = _Range.of(caller)
+        if call is None or not caller.opname.startswith(("CALL", "PRECALL")):
+            return None
+        # The callee is the longest part that begins where the call does.
+        callee, longest = None, call.start
+        for index, end in self._beginning_at[call.start]:
+            if index < last and longest < end < call.end:
+                callee, longest = self._instructions[index], end
+        if callee is None:
+            return None
+        if callee.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            return Called(callee.argval, is_global=True)
+        is_local = callee.opname.startswith("LOAD_FAST") or callee.opname == "LOAD_DEREF"
+        return Called(callee.argval, is_global=False) if is_local else None
 
 
 class _Range(NamedTuple):

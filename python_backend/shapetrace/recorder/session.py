@@ -449,12 +449,14 @@ class Recorder:
         self, activation: Activation, name: str, offset: int | None, raw: Raw
     ) -> None:
         """Keep a value of a variable, once, unless a recorded call tells it anyway."""
+        key = (id(activation.module), id(activation.code), name, offset)
+        shapes = self._variable_shapes.get(key)
+        if shapes is not None and (raw in shapes or len(shapes) >= MOST_VARIABLE_SHAPES):
+            return
         if offset is not None and self.worth.is_told(activation, offset):
             return
-        key = (id(activation.module), id(activation.code), name, offset)
-        shapes = self._variable_shapes.setdefault(key, set())
-        if raw in shapes or len(shapes) >= MOST_VARIABLE_SHAPES:
-            return
+        if shapes is None:
+            shapes = self._variable_shapes[key] = set()
         raw = self.intern(raw)
         shapes.add(raw)
         self.variables.append(VariableNote(activation, name, offset, raw))

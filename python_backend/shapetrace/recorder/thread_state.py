@@ -32,6 +32,7 @@ from shapetrace.recorder.records import (
     widen,
     widen_all,
 )
+from shapetrace.recorder.told import Told
 from shapetrace.recorder.variables import note_callers, note_locals, note_returned
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class ThreadState(CallFinder):
         """Identities of tensors whose own shape was changed in place since they were stored."""
         self.seen: dict[tuple[Activation, str], tuple[int, int]] = {}
         """For a module's variables, which do not go away, the store and identity noted last."""
+        self.told: dict[Activation, Told] = {}
+        """For functions that may run again, the stores that need not be looked at."""
         self.current: OpVariant | None = None
         """The op whose kernels are now being run."""
         self.running: list[tuple[KernelVariant, Any, Raw, Any]] = []

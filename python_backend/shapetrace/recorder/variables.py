@@ -7,8 +7,9 @@ they were, so that the next look tells what has been stored in between.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import is_dataclass
-from itertools import islice
+from itertools import compress, islice
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,22 +17,27 @@ from torch import Tensor
 from torch.nn import Module
 from torch.nn.modules import module as torch_modules
 
-from shapetrace.recorder.assignments import BEFORE, Reached, is_module
+from shapetrace.recorder.assignments import BEFORE, Assignments, Reached, is_module
 from shapetrace.recorder.callsite import Activation, Site
 from shapetrace.recorder.describe import MOST_DEPTH, MOST_ITEMS, describe_value, holds_tensor
 from shapetrace.recorder.flow import Ways
 from shapetrace.recorder.frames import OPTIMIZED, forget_locals, frame_at, read_locals
 from shapetrace.recorder.once import forward_code, runs_once
 from shapetrace.recorder.targets import Path
+from shapetrace.recorder.told import Told
 
 if TYPE_CHECKING:
     from shapetrace.recorder.call_finder import LiveCall
     from shapetrace.recorder.thread_state import ThreadState
 
 _UNKNOWN: Final = object()
+_LOOKED_AT: Final = (Tensor, tuple, dict, list)
 
 _MOST_NAMES: Final = 400
 """Variables of a module that are looked at; generated code may have any number."""
+
+_FEW_NAMES: Final = 32
+"""Variables of a function that are sooner looked at than told apart."""
 
 Names = dict[int, str]
 """Names by the identity of the tensor."""
@@ -41,9 +47,15 @@ class Look(NamedTuple):
     """What a function's variables were the last time."""
 
     offset: int
-    identities: dict[str, int]
+    bound: tuple[str, ...]
+    identities: tuple[int, ...]
+    """Of what they held, in the order of ``bound``; most of them nobody ever asks for."""
     never: Ways
     """The ways through the function that this run of it does not take."""
+
+    def had(self, name: str, value: Any) -> bool:
+        """Whether a variable held a value then."""
+        return name in self.bound and self.identities[self.bound.index(name)] == id(value)
 
 
 Looks = dict[Activation, Look | None]
@@ -51,20 +63,49 @@ Looks = dict[Activation, Look | None]
 
 
 def note_locals(
-    state: ThreadState, frame: FrameType, site: Site, is_calling: bool = False
+    state: ThreadState,
+    frame: FrameType,
+    site: Site,
+    is_calling: bool = False,
+    tensors: Sequence[Tensor] = (),
 ) -> Names:
     """Note the tensors that a function's locals hold, at the stores that put them there.
 
     And those that a module's variables hold; a class's body is passed over. Where the function
-    ``is_calling``, something of the program's own runs that it has called.
+    ``is_calling``, something of the program's own runs that it has called. What is returned are the
+    names of those among ``tensors`` that have one.
     """
-    if not frame.f_code.co_flags & OPTIMIZED and not is_module(frame.f_code):
+    is_of_module = is_module(frame.f_code)
+    if not frame.f_code.co_flags & OPTIMIZED and not is_of_module:
         return {}
-    values = read_locals(frame)
+    assignments = state.recorder.assignments_of(frame.f_code)
+    if is_of_module and len(assignments.names) > _MOST_NAMES:
+        return {}
+    values = _values_of(frame, assignments)
     try:
-        return _look_at(state, frame, site, values, is_calling)
+        # There must not be another name for the values here: then they would not be let go of.
+        _look_at(state, frame, site, values, is_calling)
+        return _names_of(tensors, assignments, values) if tensors else {}
     finally:
         forget_locals(frame, values)
+
+
+def _values_of(frame: FrameType, assignments: Assignments) -> Any:
+    if not is_module(frame.f_code):
+        return read_locals(frame)
+    values = read_locals(frame)
+    # Other threads may store to them meanwhile.
+    return {name: values[name] for name in assignments.names if name in values}
+
+
+def _names_of(tensors: Sequence[Tensor], assignments: Assignments, values: Any) -> Names:
+    """The first variable that holds each of some tensors."""
+    wanted = set(map(id, tensors))
+    # A function may have thousands of variables: there is no loop of ours over them.
+    holding = compress(values, map(wanted.__contains__, map(id, values.values())))
+    places = {assignments.place_of(name): name for name in holding}
+    places.pop(-1, None)
+    return {id(values[places[place]]): places[place] for place in sorted(places, reverse=True)}
 
 
 def note_callers(state: ThreadState, frame: FrameType, site: Site) -> None:
@@ -72,15 +113,30 @@ def note_callers(state: ThreadState, frame: FrameType, site: Site) -> None:
 
     Each of them is at a call whose result it has not stored yet.
     """
-    boundary = state.stack[-1].variant.site if state.stack else None
+    call = state.stack[-1] if state.stack else None
+    boundary = None if call is None else call.variant.site
+    looks = None if call is None or state.marks_calls else call.looks
     caller = site.activation.caller
     while caller is not None and caller is not boundary:
+        if looks and _stands_still(state, looks.get(caller.activation), caller):
+            return
         outer = frame_at(caller, frame)
         if outer is None:
             return
         if not caller.activation.in_torch:
             note_locals(state, outer, caller, is_calling=True)
         frame, caller = outer, caller.activation.caller
+
+
+def _stands_still(state: ThreadState, last: Look | None, site: Site) -> bool:
+    """Whether a function that runs once has been at one call ever since it was looked at.
+
+    Then so have those around it, which were looked at with it.
+    """
+    if last is None:
+        return False
+    assignments = state.recorder.assignments_of(site.activation.code)
+    return last.offset == assignments.align(site.offset) and not assignments.repeats(site.offset)
 
 
 def note_returned(state: ThreadState, call: LiveCall, result: Any) -> None:
@@ -99,10 +155,10 @@ def _note_result(state: ThreadState, call: LiveCall, activation: Activation, res
     ending = assignments.returned(since, never)
     if ending is None:
         return
-    stores = assignments.reached(ending.offset, since, never).stores
+    reached = assignments.reached(ending.offset, since, never)
     for name, path in ending.variables:
         value = _item(result, path)
-        found = stores.get(name, [])
+        found = reached.stores_of(name)
         if len(found) == 1 and found[0] != BEFORE:
             _note(state, activation, name, found[0], value)
 
@@ -128,46 +184,65 @@ def _returned_by(state: ThreadState, call: LiveCall, activation: Activation) -> 
 
 def _look_at(
     state: ThreadState, frame: FrameType, site: Site, values: Any, is_calling: bool
-) -> Names:
+) -> None:
     activation = site.activation
     assignments = state.recorder.assignments_of(frame.f_code)
     offset = assignments.align(site.offset)
+    if not assignments.is_settled(offset):
+        return
+    if not any(map(values.__contains__, assignments.names)):
+        return
+    never = assignments.never_taken(values)
+    last = _exchange(state, activation, frame, offset, values, never)
+    since = None if last is None else last.offset
+    reached = assignments.reached(offset, since, never)
     is_of_module = is_module(frame.f_code)
-    if is_of_module and len(assignments.names) > _MOST_NAMES:
-        return {}
-    bound = {name: values[name] for name in assignments.names if name in values}
+    told: Told | None = None
+    if last is not None:
+        names = reached.stored()
+    elif is_of_module or len(assignments.names) <= _FEW_NAMES:
+        names = reached.names_but(0)
+    else:
+        told = state.told.get(activation)
+        if told is None:
+            told = state.told[activation] = Told()
+        names = reached.names_but(told.bits())
+    held = [(name, values[name]) for name in names if name in values]
     # Not isinstance: an object of the program's may answer for its class.
-    tensors = {name: value for name, value in bound.items() if issubclass(type(value), Tensor)}
-    if bound and assignments.is_settled(offset):
-        never = assignments.never_taken(bound)
-        look = Look(offset, {name: id(value) for name, value in bound.items()}, never)
-        last = _exchange(state, activation, frame, look)
-        reached = assignments.reached(offset, None if last is None else last.offset, never)
-        mutable = [name for name, value in bound.items() if issubclass(type(value), dict | list)]
-        if mutable:
-            since = None if last is None else last.offset
-            is_open = assignments.open_at(offset, since, never, is_calling)
-            mutable = [name for name in mutable if name not in is_open]
-        for name, value in bound.items():
-            if name not in tensors and not issubclass(type(value), tuple) and name not in mutable:
+    held = [each for each in held if issubclass(type(each[1]), _LOOKED_AT)]
+    mutable = [name for name, value in held if issubclass(type(value), dict | list)]
+    is_open = frozenset[str]()
+    if mutable:
+        is_open = assignments.open_at(mutable, offset, since, never, is_calling)
+    for name, value in held:
+        if name in is_open:
+            continue
+        store = _store_of(name, values, reached, last)
+        if store is None:
+            continue
+        if is_of_module:
+            known = (store, id(value))
+            if state.seen.get((activation, name)) == known:
                 continue
-            store = _store_of(name, bound, reached, last)
-            if store is None:
+            state.seen[activation, name] = known
+        if told is not None and store != BEFORE:
+            teller = state.recorder.worth.teller_of(activation, store)
+            if teller is not None:
+                told.add(assignments.bit_of(name, store), teller)
                 continue
-            if is_of_module:
-                known = (store, id(value))
-                if state.seen.get((activation, name)) == known:
-                    continue
-                state.seen[activation, name] = known
-            _note(state, activation, name, store, value, is_intact=name in mutable)
-        for copy in reached.made:
-            value = _item(bound.get(copy.source, _UNKNOWN), copy.path)
-            _note(state, activation, copy.name, copy.offset, value)
-    return {id(value): name for name, value in reversed(tensors.items())}
+        _note(state, activation, name, store, value, is_intact=True)
+    for copy in reached.made:
+        value = _item(values.get(copy.source, _UNKNOWN), copy.path)
+        _note(state, activation, copy.name, copy.offset, value)
 
 
 def _exchange(
-    state: ThreadState, activation: Activation, frame: FrameType, look: Look
+    state: ThreadState,
+    activation: Activation,
+    frame: FrameType,
+    offset: int,
+    values: Any,
+    never: Ways,
 ) -> Look | None:
     """Remember a look at a function that runs once, and return the one before it."""
     call = state.stack[-1] if state.stack else None
@@ -175,25 +250,29 @@ def _exchange(
         return None
     if call.looks is None:
         call.looks = {}
-    if activation not in call.looks:
-        call.looks[activation] = look if runs_once(state, call, activation, frame) else None
-        return None
-    last = call.looks[activation]
-    if last is not None:
-        call.looks[activation] = look
+    if activation in call.looks:
+        last = call.looks[activation]
+        is_alone = last is not None
+    else:
+        last = None
+        is_alone = runs_once(state, call, activation, frame)
+    look: Look | None = None
+    if is_alone:
+        look = Look(offset, tuple(values), tuple(map(id, values.values())), never)
+    call.looks[activation] = look
     return last
 
 
-def _store_of(name: str, bound: dict[str, Any], reached: Reached, last: Look | None) -> int | None:
+def _store_of(name: str, values: Any, reached: Reached, last: Look | None) -> int | None:
     """The store, or BEFORE for the entry, that gave a variable what it holds."""
-    value = bound[name]
+    value = values[name]
     stores = []
-    for store in reached.stores.get(name, ()):
-        if store == BEFORE and last is not None and last.identities.get(name) != id(value):
+    for store in reached.stores_of(name):
+        if store == BEFORE and last is not None and not last.had(name, value):
             continue
-        copy = reached.intact.get((name, store))
+        copy = reached.intact(name, store)
         if copy is not None:
-            copied = _item(bound.get(copy.source, _UNKNOWN), copy.path)
+            copied = _item(values.get(copy.source, _UNKNOWN), copy.path)
             if copied is not _UNKNOWN and copied is not value:
                 continue
         stores.append(store)
@@ -242,6 +321,8 @@ def _item(value: Any, path: Path) -> Any:
 def _is_as_stored(state: ThreadState, value: Any, depth: int = 0) -> bool:
     """Whether a value looks as it did when it was stored, as lists and reshaped tensors may not."""
     kind = type(value)
+    if kind is Tensor:
+        return id(value) not in state.reshaped
     if issubclass(kind, tuple):
         items = islice(tuple.__iter__(value), MOST_ITEMS)
         return depth < MOST_DEPTH and all(_is_as_stored(state, each, depth + 1) for each in items)

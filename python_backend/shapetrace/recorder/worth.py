@@ -37,9 +37,13 @@ class Worth:
 
     def is_told(self, activation: Activation, store: int) -> bool:
         """Whether recorded calls tell what a store stores, so that it need not be remembered."""
+        return self.teller_of(activation, store) is not None
+
+    def teller_of(self, activation: Activation, store: int) -> Site | None:
+        """A place whose last call tells what a store stores, if there is one."""
         calls = self._calls_stored_by(activation.code).get(store, ())
         sites = (activation.sites.get(offset) for offset in calls)
-        return any(site is not None and self._has_value(site) for site in sites)
+        return next((site for site in sites if site is not None and self._has_value(site)), None)
 
     def _has_value(self, site: Site) -> bool:
         if site.last is not None:
