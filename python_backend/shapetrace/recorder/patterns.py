@@ -129,6 +129,7 @@ class CalledNames:
             each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "PUSH_NULL")
         ]
         self._offsets: Final = [each.offset for each in self._instructions]
+        self._found: Final[dict[int, Called | None]] = {}
         self._beginning_at: Final[dict[tuple[int, int], list[tuple[int, tuple[int, int]]]]] = {}
         """The instructions whose source begins at a place, each with where that ends."""
         for index, instruction in enumerate(self._instructions):
@@ -138,6 +139,11 @@ class CalledNames:
 
     def at(self, offset: int) -> Called | None:
         """The variable that holds what an instruction calls, where it calls a plain name."""
+        if offset not in self._found:
+            self._found[offset] = self._find(offset)
+        return self._found[offset]
+
+    def _find(self, offset: int) -> Called | None:
         last = bisect_right(self._offsets, offset) - 1
         caller = self._instructions[last]
         call = _Range.of(caller)
