@@ -228,7 +228,7 @@ def _opened_file(path: str) -> FileSink:
     from shapetrace.sinks.file import FileSink
 
     sink = FileSink(path)
-    sink.open()
+    sink.open(only_over_traces=True)
     return sink
 
 

@@ -23,11 +23,11 @@ class FileSink:
         """The file, as the user named it."""
         return self._given
 
-    def open(self) -> None:
+    def open(self, only_over_traces: bool = False) -> None:
         """Try whether the file can be written, without changing it."""
         try:
             _try_to_write(self._path)
-            if _holds_something_else(self._path):
+            if only_over_traces and _holds_something_else(self._path):
                 advice = "remove it, or name another file"
                 raise TraceFileError(f"{self._given} is there already and is no trace: {advice}")
         except OSError as error:

@@ -74,7 +74,12 @@ class Watch:
 def text_of(value: object) -> str:
     """A value as a hint has it; a few characters for what is no tensor."""
     if isinstance(value, torch.Tensor):
-        short = {torch.float32: "f32", torch.int64: "i64", torch.bool: "bool"}
+        short = {
+            torch.float32: "f32",
+            torch.float16: "f16",
+            torch.int64: "i64",
+            torch.bool: "bool",
+        }
         dtype = short.get(value.dtype, str(value.dtype))
         return f"{dtype}[{','.join(map(str, value.shape))}]"
     if isinstance(value, tuple):
