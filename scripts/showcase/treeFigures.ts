@@ -149,7 +149,7 @@ export async function treeFigures(server: Server, browser: Browser): Promise<Tre
     for (let layer = 0; layer < TIMES; layer += 1) {
       const label = `layers.${layer}`;
       expanded.push(await timed(page, [3, 1], () => trace.expand(label)));
-      await trace.expand(label); // closes it again
+      await trace.collapse(label);
       await eventually(
         "the layer is closed",
         () => trace.rows(),
