@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable
-from functools import cached_property
 from types import CodeType, TracebackType
 from typing import Any, Final
 
@@ -50,28 +48,27 @@ class LastWord:
 
     def __init__(self) -> None:
         self._original: Any = None
+        self._stand_in: Any = None
 
     def prepare(self) -> None:
         """An error has begun its way out of the program, and no module call is around it."""
         current = getattr(sys, "excepthook", None)
-        if current is not None and current is not self.show:
-            self._original, sys.excepthook = current, self.show
+        if current is not None and current is not self._stand_in:
+            self._original, self._stand_in = current, self._in_place_of(current)
+            sys.excepthook = self._stand_in
 
     def forget(self) -> None:
         """Put back what was there, if nobody has put something else in its place."""
         original, self._original = self._original, None
-        if original is not None and getattr(sys, "excepthook", None) is self.show:
+        stand_in, self._stand_in = self._stand_in, None
+        if stand_in is not None and getattr(sys, "excepthook", None) is stand_in:
             sys.excepthook = original
 
-    # One object, which can be told from what others put there.
-    @cached_property
-    def show(self) -> Callable[..., Any]:
-        """What shows an error."""
-
+    def _in_place_of(self, original: Any) -> Any:
+        # It knows for itself what it stands in for: a program may have kept it for its own hook.
         def excepthook(
             kind: type[BaseException], error: BaseException, traceback: TracebackType | None
         ) -> Any:
-            original = self._original or sys.__excepthook__
             self.forget()
             try:
                 take_out_our_frames(error)

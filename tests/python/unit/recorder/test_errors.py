@@ -7,6 +7,7 @@ import sys
 import traceback
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import pytest
 import torch
@@ -219,3 +220,24 @@ def test_what_a_program_puts_there_meanwhile_stays() -> None:
     ours(IndexError, caught.value, None)  # which somebody may have kept
     assert sys.excepthook is show
     sys.excepthook = original
+
+
+def test_a_hook_of_the_program_that_calls_the_one_before_reaches_that() -> None:
+    called: list[str] = []
+    original = sys.excepthook
+    sys.excepthook = lambda *arguments: called.append("first")
+    with shapetrace.trace():
+        with pytest.raises(IndexError):
+            fail()
+        before = sys.excepthook
+
+        def own(*arguments: Any) -> None:
+            called.append("own")
+            before(*arguments)
+
+        sys.excepthook = own
+        with pytest.raises(IndexError) as caught:
+            fail()
+        sys.excepthook(IndexError, caught.value, caught.value.__traceback__)
+    sys.excepthook = original
+    assert called == ["own", "first"]
