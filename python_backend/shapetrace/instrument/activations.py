@@ -5,8 +5,10 @@ from __future__ import annotations
 import types
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.instrument.interface import Call, Interest, Listener
 
 FEW: Final = 64
@@ -40,6 +42,7 @@ class Following:
         self.returned: Callable[[Any, Any, int], None] = (
             listener.returned if interest.returns else nothing
         )
+        self._step_aside: Callable[[], None] | None = getattr(listener, "stepped_aside", None)
         self._stop: Callable[[Following], None] | None = stop
 
     @property
@@ -55,8 +58,22 @@ class Following:
         if stop is not None:
             stop(self)
 
+    def step_aside(self) -> None:
+        """Tell the listener, once, that it hears nothing while something compiled runs."""
+        step_aside, self._step_aside = self._step_aside, None
+        if step_aside is not None and self.is_active:
+            try:
+                step_aside()
+            except Exception as error:
+                self.fail(error)
+
     def fail(self, error: Exception) -> None:
-        """The listener has raised an error: stop, unless it only had no room on the stack."""
+        """The listener has raised an error: stop, unless it only had no room on the stack.
+
+        An exception of the program's that came meanwhile is raised again: the hook passes it on.
+        """
+        if is_asynchronous(error):
+            raise error
         if isinstance(error, RecursionError):
             return
         self.error = error.with_traceback(None)
@@ -97,16 +114,28 @@ class Activations(dict[int, weakref.ref[Activation]]):
     another has had.
     """
 
-    __slots__ = ("_room",)
+    __slots__ = ("_generators", "_room")
 
     def __init__(self) -> None:
         super().__init__()
         self._room = FEW
+        self._generators: dict[int, weakref.ref[Any]] = {}
+        """Those whose frames are known here, by the id of the frame."""
 
     def of(self, frame: types.FrameType) -> Activation | None:
         """The call that runs in a frame, if anybody listens to it."""
         reference = self.get(id(frame))
         return None if reference is None else reference()
+
+    def hold_until_gone(self, key: int, activation: Activation, generator: Any) -> None:
+        """Let what runs in a generator's frame belong to a call, until the generator is gone."""
+        self[key] = weakref.ref(activation)
+        # Called without any code of ours: an exception that comes there would be lost.
+        self._generators[key] = weakref.ref(generator, partial(self.pop, key))
+        if len(self._generators) > self._room:
+            for number, reference in list(self._generators.items()):
+                if reference() is None:
+                    self._generators.pop(number, None)
 
     def make_room(self) -> None:
         """Forget calls that are over, if there are many."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from shapetrace._errors import CannotFollowError
 from shapetrace.instrument.activations import Following
+from shapetrace.instrument.codes import give_hooks, take_hooks
 from shapetrace.instrument.fitting import first_location, fits, wanted_by, with_objects
 from shapetrace.instrument.hooks import Plan
 from shapetrace.instrument.interface import Interest, Listener
@@ -65,12 +66,17 @@ class _Followed:
         if followings:
             inside = [each for each in self._origin.inside if each[1].is_active]
             inside += ((each.interest.nested, each) for each in followings)
-            self._function.__code__ = _rewritten(self._function, self.code, inside)
+            hooked = _rewritten(self._function, self.code, inside)
+            give_hooks(self._function, self.code, hooked, self._step_aside)
             _FOLLOWED[self._function] = self
         else:
-            self._function.__code__ = self._given
+            take_hooks(self._function, self._given)
             _FOLLOWED.pop(self._function, None)
         self._followings = followings
+
+    def _step_aside(self) -> None:
+        for following in self._followings:
+            following.step_aside()
 
 
 def _rewritten(

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from sys import _getframe
 from typing import Any, Final, TypeAlias
 
+from shapetrace._asynchronous import clean
+from shapetrace._exception_table import catching_everywhere
 from shapetrace.instrument.activations import FEW, Activation, Activations, Following, nothing
 from shapetrace.instrument.interface import Call
 
@@ -98,16 +100,21 @@ class Leaving(Gate):
     postponed: int | None = None
     """Where a `finally` comes before that: in how many of these it stands."""
 
+    @catching_everywhere
     def __or__(self, other: object) -> Gate:
-        frame = _getframe(1)
-        activation = self.plan.activations.of(frame)
-        if activation is not None:
-            line = frame.f_lineno or self.plan.line
-            if self.postponed is not None:
-                activation.pending = (None, line, self.postponed)
-            else:
-                _return(activation, None, line)
-        return self
+        try:
+            frame = _getframe(1)
+            activation = self.plan.activations.of(frame)
+            if activation is not None:
+                line = frame.f_lineno or self.plan.line
+                if self.postponed is not None:
+                    activation.pending = (None, line, self.postponed)
+                else:
+                    _return(activation, None, line)
+            return self
+        except BaseException as error:
+            clean(error)
+            raise
 
 
 class Finishing(Gate):
@@ -117,14 +124,19 @@ class Finishing(Gate):
     within = 0
     """In how many others it stands: what was to be returned before these began is not yet."""
 
+    @catching_everywhere
     def __or__(self, other: object) -> Gate:
-        activation = self.plan.activations.of(_getframe(1))
-        if activation is not None and activation.pending is not None:
-            value, line, within = activation.pending
-            if within >= self.within:
-                activation.pending = None
-                _return(activation, value, line)
-        return self
+        try:
+            activation = self.plan.activations.of(_getframe(1))
+            if activation is not None and activation.pending is not None:
+                value, line, within = activation.pending
+                if within >= self.within:
+                    activation.pending = None
+                    _return(activation, value, line)
+            return self
+        except BaseException as error:
+            clean(error)
+            raise
 
 
 class Forgetting(Gate):
@@ -135,21 +147,26 @@ class Forgetting(Gate):
     within: int | None = None
     """Where a return is dropped: one that was said in no fewer `finally` than these."""
 
+    @catching_everywhere
     def __or__(self, other: object) -> Gate:
-        activation = self.plan.activations.of(_getframe(1))
-        if activation is not None:
-            pending = activation.pending
-            if pending is not None and self.within is not None and pending[2] >= self.within:
-                activation.pending = None
-            activation.bound -= self.names
-            if self.names:
-                for following, state in activation.listening:
-                    try:
-                        if following.deleted is not None:
-                            following.deleted(state, self.names)
-                    except Exception as error:
-                        following.fail(error)
-        return self
+        try:
+            activation = self.plan.activations.of(_getframe(1))
+            if activation is not None:
+                pending = activation.pending
+                if pending is not None and self.within is not None and pending[2] >= self.within:
+                    activation.pending = None
+                activation.bound -= self.names
+                if self.names:
+                    for following, state in activation.listening:
+                        try:
+                            if following.deleted is not None:
+                                following.deleted(state, self.names)
+                        except Exception as error:
+                            following.fail(error)
+            return self
+        except BaseException as error:
+            clean(error)
+            raise
 
 
 class Bound(Gate):
@@ -157,9 +174,14 @@ class Bound(Gate):
 
     __slots__ = ()
 
+    @catching_everywhere
     def __contains__(self, name: object) -> bool:
-        activation = self.plan.activations.of(_getframe(1))
-        return activation is not None and name in activation.bound
+        try:
+            activation = self.plan.activations.of(_getframe(1))
+            return activation is not None and name in activation.bound
+        except BaseException as error:
+            clean(error)
+            raise
 
 
 class Site:
@@ -218,6 +240,7 @@ class Site:
 
     # What follows is written out at length: it runs for every call and nearly every statement.
 
+    @catching_everywhere
     def enter(self, *values: object) -> object:
         """A call has begun.
 
@@ -225,86 +248,112 @@ class Site:
         anybody is to be told of these. While torch makes a graph of what runs, our hooks are no
         part of that.
         """
-        compiler: Any = _MODULES.get("torch.compiler")
-        if compiler is not None:
-            try:
-                # What is_compiling() asks, but for scripted code, which has no hooks.
-                is_compiling = compiler._is_compiling_flag
-            except AttributeError:
-                is_compiling = _is_compiling(compiler)
-            if is_compiling:
+        try:
+            compiler: Any = _MODULES.get("torch.compiler")
+            if compiler is not None:
+                try:
+                    # What is_compiling() asks, but for scripted code, which has no hooks.
+                    is_compiling = compiler._is_compiling_flag
+                except AttributeError:
+                    is_compiling = _is_compiling(compiler)
+                if is_compiling:
+                    return UNHEARD
+            plan = self.plan
+            frame = _getframe(1)
+            first: Any = values[0]
+            if plan.leads_with_rest:
+                first = first[0] if first else None
+            listening: tuple[tuple[Following, object], ...] = ()
+            for following in plan.followings:
+                try:
+                    if following.entered_with is not None:
+                        state = following.entered_with(frame, values[1 : self.others])
+                    elif following.entered_by is not None:
+                        state = following.entered_by(first)
+                    else:
+                        state = following.entered(Call(plan.function, first, plan.line))
+                except Exception as error:
+                    following.fail(error)
+                    continue
+                if state is not None:
+                    listening += ((following, state),)
+            if not listening:
                 return UNHEARD
-        plan = self.plan
-        frame = _getframe(1)
-        first: Any = values[0]
-        if plan.leads_with_rest:
-            first = first[0] if first else None
-        listening: tuple[tuple[Following, object], ...] = ()
-        for following in plan.followings:
-            try:
-                if following.entered_with is not None:
-                    state = following.entered_with(frame, values[1 : self.others])
-                elif following.entered_by is not None:
-                    state = following.entered_by(first)
-                else:
-                    state = following.entered(Call(plan.function, first, plan.line))
-            except Exception as error:
-                following.fail(error)
-                continue
-            if state is not None:
-                listening += ((following, state),)
-        if not listening:
-            return UNHEARD
-        activation = Activation()
-        activation.listening = listening
-        activation.bound = self.tracks
-        activation.pending = None
-        activations = plan.activations
-        activations[id(frame)] = weakref.ref(activation)
-        if len(activations) > FEW:
-            activations.make_room()
-        if len(values) > self.others:
-            unaware = [each for each in listening if each[0].entered_with is None]
-            self._tell(unaware, values[self.others :])
-        return (activation,)
+            activation = Activation()
+            activation.listening = listening
+            activation.bound = self.tracks
+            activation.pending = None
+            activations = plan.activations
+            activations[id(frame)] = weakref.ref(activation)
+            if len(activations) > FEW:
+                activations.make_room()
+            if len(values) > self.others:
+                unaware = [each for each in listening if each[0].entered_with is None]
+                self._tell(unaware, values[self.others :])
+            return (activation,)
+        except BaseException as error:
+            clean(error)
+            raise
 
+    @catching_everywhere
     def look_at_one(self, value: object) -> object:
         """A variable was assigned, or may have changed; it is handed on."""
-        reference = self.find(id(_getframe(self.depth)))
-        if reference is not None and (activation := reference()) is not None:
-            if self.tracks:
-                activation.bound |= self.tracks
-            self._tell(activation.listening, (value,))
-        return value
+        try:
+            reference = self.find(id(_getframe(self.depth)))
+            if reference is not None and (activation := reference()) is not None:
+                if self.tracks:
+                    activation.bound |= self.tracks
+                self._tell(activation.listening, (value,))
+            return value
+        except BaseException as error:
+            clean(error)
+            raise
 
+    @catching_everywhere
     def look_inside(self, *values: object) -> object:
         """Variables of a comprehension were assigned, which has the function's names for them."""
-        reference = self.find(id(_getframe(self.depth)))
-        if reference is not None and (activation := reference()) is not None:
-            for following, state in activation.listening:
-                names = following.names
-                if following.merges:
-                    try:
-                        for (name, line, assigned), value in zip(self.marks, values, strict=True):
-                            if names is None or name in names:
-                                following.looked_at(state, name, value, line, assigned)
-                    except Exception as error:
-                        following.fail(error)
-        return self
+        try:
+            reference = self.find(id(_getframe(self.depth)))
+            if reference is not None and (activation := reference()) is not None:
+                for following, state in activation.listening:
+                    names = following.names
+                    if following.merges:
+                        try:
+                            for (name, line, assigned), value in zip(
+                                self.marks, values, strict=True
+                            ):
+                                if names is None or name in names:
+                                    following.looked_at(state, name, value, line, assigned)
+                        except Exception as error:
+                            following.fail(error)
+            return self
+        except BaseException as error:
+            clean(error)
+            raise
 
+    @catching_everywhere
     def look_at_all(self, *values: object) -> object:
         """Variables were assigned, or may have changed."""
-        reference = self.find(id(_getframe(self.depth)))
-        if reference is not None and (activation := reference()) is not None:
-            if self.tracks:
-                activation.bound |= self.tracks
-            self._tell(activation.listening, values)
-        return self
+        try:
+            reference = self.find(id(_getframe(self.depth)))
+            if reference is not None and (activation := reference()) is not None:
+                if self.tracks:
+                    activation.bound |= self.tracks
+                self._tell(activation.listening, values)
+            return self
+        except BaseException as error:
+            clean(error)
+            raise
 
+    @catching_everywhere
     def look_after_raise(self, *values: object) -> object:
         """A block was left by an exception: what has changed did so on the line that raised it."""
-        self.tell_after_raise(_getframe(1), values)
-        return self
+        try:
+            self.tell_after_raise(_getframe(1), values)
+            return self
+        except BaseException as error:
+            clean(error)
+            raise
 
     def tell_after_raise(self, frame: types.FrameType, values: tuple[object, ...]) -> None:
         """The same, for what runs in a frame."""
@@ -319,32 +368,41 @@ class Site:
                 activation.bound |= self.tracks
             self._tell(activation.listening, values, marks)
 
+    @catching_everywhere
     def return_(self, value: object, *values: object) -> object:
         """The function is about to return a value; the variables may have changed."""
-        reference = self.find(id(_getframe(1)))
-        if reference is not None and (activation := reference()) is not None:
-            if values:
-                self._tell(activation.listening, values)
-            if self.postponed is not None:
-                activation.pending = (value, self.line, self.postponed)
-            else:
-                for following, state in activation.listening:
-                    try:
-                        following.returned(state, value, self.line)
-                    except Exception as error:
-                        following.fail(error)
-        return value
+        try:
+            reference = self.find(id(_getframe(1)))
+            if reference is not None and (activation := reference()) is not None:
+                if values:
+                    self._tell(activation.listening, values)
+                if self.postponed is not None:
+                    activation.pending = (value, self.line, self.postponed)
+                else:
+                    for following, state in activation.listening:
+                        try:
+                            following.returned(state, value, self.line)
+                        except Exception as error:
+                            following.fail(error)
+            return value
+        except BaseException as error:
+            clean(error)
+            raise
 
+    @catching_everywhere
     def generate(self, generator: Any) -> object:
         """A generator expression was made: what it does belongs to the call that made it."""
-        activations = self.plan.activations
-        activation = activations.of(_getframe(self.depth))
-        key = id(getattr(generator, "gi_frame", None) or generator.ag_frame)
-        activations.pop(key, None)
-        if activation is not None:
-            activations[key] = weakref.ref(activation)
-            _GENERATORS[weakref.ref(generator, _drop)] = (activations, key)
-        return generator
+        try:
+            activations = self.plan.activations
+            activation = activations.of(_getframe(self.depth))
+            key = id(getattr(generator, "gi_frame", None) or generator.ag_frame)
+            activations.pop(key, None)
+            if activation is not None:
+                activations.hold_until_gone(key, activation, generator)
+            return generator
+        except BaseException as error:
+            clean(error)
+            raise
 
     def _tell(
         self,
@@ -375,14 +433,6 @@ def _return(activation: Activation, value: object, line: int) -> None:
             following.returned(state, value, line)
         except Exception as error:
             following.fail(error)
-
-
-_GENERATORS: Final[dict[weakref.ref[Any], tuple[Activations, int]]] = {}
-
-
-def _drop(reference: weakref.ref[Any]) -> None:
-    activations, key = _GENERATORS.pop(reference)
-    activations.pop(key, None)
 
 
 class _Silence:

@@ -15,13 +15,16 @@ from dataclasses import dataclass
 from sys import _getframe
 from typing import Final, NamedTuple, TypeAlias
 
+from shapetrace._asynchronous import clean
+from shapetrace._exception_table import catching_everywhere
+from shapetrace._syntax import parsed
 from shapetrace.instrument.activations import Following
 from shapetrace.instrument.fitting import first_location, fits, wanted_by, with_objects
 from shapetrace.instrument.hooks import Leaving, Plan, Site
 from shapetrace.instrument.interface import Interest, Listener
 from shapetrace.instrument.nodes import NOWHERE, Location
 from shapetrace.instrument.rewriting import Rewriting
-from shapetrace.instrument.source import Definition, compiled, first_line, parsed
+from shapetrace.instrument.source import Definition, compiled, first_line
 
 MODULE: Final = "<module>"
 """What the code of a module is called."""
@@ -286,15 +289,25 @@ class GlobalSite(Site):
         """The hook after variables were assigned, or may have changed."""
         return self.look_at_namespace
 
+    @catching_everywhere
     def look_at_namespace(self) -> object:
         """Variables were assigned, or may have changed."""
-        return self.look_at_all(*self._values_in(_getframe(1)))
+        try:
+            return self.look_at_all(*self._values_in(_getframe(1)))
+        except BaseException as error:
+            clean(error)
+            raise
 
+    @catching_everywhere
     def look_at_namespace_after_raise(self) -> object:
         """A block was left by an exception."""
-        frame = _getframe(1)
-        self.tell_after_raise(frame, tuple(self._values_in(frame)))
-        return self
+        try:
+            frame = _getframe(1)
+            self.tell_after_raise(frame, tuple(self._values_in(frame)))
+            return self
+        except BaseException as error:
+            clean(error)
+            raise
 
     def _values_in(self, frame: types.FrameType) -> list[object]:
         missing, find = self.plan.gate, frame.f_globals.get

@@ -6,22 +6,18 @@ import __future__
 import ast
 import itertools
 import linecache
-import re
 import types
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CannotFollowError
+from shapetrace._syntax import parsed, silently
 
 Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _Scope: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-_Result = TypeVar("_Result")
-
-_UNNAMED: Final = "<what shapetrace follows>"
-_NO_WARNINGS: Final = ("ignore", None, Warning, re.compile(re.escape(_UNNAMED)), 0)
 
 _FUTURE: Final = sum(
     {getattr(__future__, name).compiler_flag for name in __future__.all_feature_names}
@@ -54,7 +50,9 @@ def source_of(function: types.FunctionType, code: types.CodeType) -> Source:
         raise CannotFollowError(f"cannot follow {name}: the source of {filename} is not there")
     try:
         segments = list(_segments(text, code.co_firstlineno))
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError) as error:
+        if is_asynchronous(error):
+            raise
         raise CannotFollowError(_changed(name, filename)) from None
     flags = code.co_flags & _FUTURE
     for segment in segments:
@@ -62,7 +60,9 @@ def source_of(function: types.FunctionType, code: types.CodeType) -> Source:
             source = Source(_pruned(scopes, _imports(text)), _definition(scopes), filename, flags)
             try:
                 found = find_code(source.compiled(), lambda each: bool(each == code))
-            except (SyntaxError, ValueError):
+            except (SyntaxError, ValueError) as error:
+                if is_asynchronous(error):
+                    raise
                 continue
             if found is not None:
                 return source
@@ -71,13 +71,8 @@ def source_of(function: types.FunctionType, code: types.CodeType) -> Source:
 
 def compiled(module: ast.Module, filename: str, flags: int) -> types.CodeType:
     """The code of a tree, without a warning. Of the flags, those of `__future__` count."""
-    code = _silently(lambda name: compile(module, name, "exec", flags & _FUTURE, dont_inherit=True))
+    code = silently(lambda name: compile(module, name, "exec", flags & _FUTURE, dont_inherit=True))
     return _named(code, filename)
-
-
-def parsed(text: str) -> ast.Module:
-    """The tree of a module, without a warning."""
-    return _silently(lambda name: ast.parse(text, name))
 
 
 def find_code(
@@ -173,20 +168,6 @@ def _definition(scopes: list[_Scope]) -> Definition:
     last = scopes[-1]
     assert not isinstance(last, ast.ClassDef)
     return last
-
-
-def _silently(action: Callable[[str], _Result]) -> _Result:
-    """What an action of the compiler returns, given a name for the file that nobody is warned of.
-
-    Neither `catch_warnings` nor `filterwarnings`: both make all warnings that are shown only once
-    appear anew, in all threads. A filter put in place by hand concerns this name only.
-    """
-    # A list, though its type says that it cannot be changed.
-    warnings.filters.insert(0, _NO_WARNINGS)  # type: ignore[attr-defined]
-    try:
-        return action(_UNNAMED)
-    finally:
-        warnings.filters.remove(_NO_WARNINGS)  # type: ignore[attr-defined]
 
 
 def _named(code: types.CodeType, filename: str) -> types.CodeType:

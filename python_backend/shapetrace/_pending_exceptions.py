@@ -1,0 +1,67 @@
+"""Raising an exception a moment later, where Python would lose it now.
+
+What is raised in ``__del__``, or in the callback of a weak reference, is printed and dropped. An
+exception of the program's that comes just then is raised as soon as that is over.
+"""
+
+from __future__ import annotations
+
+import _thread
+import threading
+import weakref
+from functools import partial
+from typing import Any, Final
+
+from shapetrace._asynchronous import clean
+
+_waiting: Final[set[_Pending]] = set()
+"""Those whose turn has not come: the interpreter knows them by their address only."""
+
+
+class _Holder:
+    __slots__ = ("__weakref__",)
+
+
+class _Pending:
+    """Raises an exception when C asks whether it is true, which runs no frame but that one."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __bool__(self) -> bool:
+        _waiting.discard(self)
+        try:
+            raise self.error
+        except BaseException as error:
+            clean(error)
+            raise
+
+
+def raise_later(error: BaseException) -> object:
+    """Have the thread raise an exception when the calling function is over.
+
+        later = raise_later(error)
+        del later  # the last thing that the function does
+
+    Python looks for what is to be raised after each call, so nothing may be called after that. In
+    the main thread the exception itself is raised. In others it is one of its class, as
+    ``PyThreadState_SetAsyncExc`` can have no other, and it was the only way in which one can have
+    come there.
+    """
+    import ctypes
+
+    call: Any
+    if _thread.get_ident() == threading.main_thread().ident:
+        pending = _Pending(error)
+        _waiting.add(pending)
+        is_true = ctypes.cast(ctypes.pythonapi.PyObject_IsTrue, ctypes.c_void_p)
+        call = map(ctypes.pythonapi.Py_AddPendingCall, [is_true], [ctypes.c_void_p(id(pending))])
+    else:
+        call = map(
+            ctypes.pythonapi.PyThreadState_SetAsyncExc,
+            [ctypes.c_ulong(_thread.get_ident())],
+            [ctypes.py_object(type(error))],
+        )
+    holder = _Holder()
+    # A tuple lets go of its last item first, and then this takes the one item there is.
+    return weakref.ref(holder, partial(next, call)), holder

@@ -1,0 +1,85 @@
+"""Which code a followed function has: with hooks, or its own while something compiled runs.
+
+TorchDynamo guards on the code of functions that it inlines, and keeps what it compiled with the
+code that it compiled. So in regions that torch.compile made every function has its own, whether it
+was compiled before or is compiled there, and nothing is heard of it.
+"""
+
+from __future__ import annotations
+
+import types
+import weakref
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from shapetrace._dynamo import Bystander, stand_by
+
+
+class _Codes(NamedTuple):
+    own: types.CodeType
+    hooked: types.CodeType
+    say: Callable[[], None] | None
+    """Tells whoever follows the function that it is not followed in a region."""
+
+
+class _Given(Bystander):
+    """The functions that have been given code with hooks."""
+
+    def __init__(self) -> None:
+        self.codes: Final[weakref.WeakKeyDictionary[types.FunctionType, _Codes]] = (
+            weakref.WeakKeyDictionary()
+        )
+        self.regions: Final[set[int]] = set()
+        """The threads that run something compiled."""
+        self.stop: Callable[[], None] | None = None
+
+    def enter(self, thread: int) -> None:
+        """The first one brings all functions their own code."""
+        self.regions.add(thread)
+        if len(self.regions) == 1:
+            for function, codes in list(self.codes.items()):
+                if function.__code__ is codes.hooked:
+                    function.__code__ = codes.own
+                if codes.say is not None:
+                    codes.say()
+
+    def leave(self, thread: int) -> None:
+        """The last one brings them their hooks."""
+        if thread in self.regions:
+            self.regions.remove(thread)
+            if not self.regions:
+                for function, codes in list(self.codes.items()):
+                    if function.__code__ is codes.own:
+                        function.__code__ = codes.hooked
+
+
+_GIVEN: Final = _Given()
+
+
+def give_hooks(
+    function: types.FunctionType,
+    own: types.CodeType,
+    hooked: types.CodeType,
+    say: Callable[[], None] | None = None,
+) -> None:
+    """Give a function code with hooks in place of its own, where nothing compiled runs."""
+    if _GIVEN.stop is None:
+        _GIVEN.stop = stand_by(_GIVEN)
+    _GIVEN.codes[function] = _Codes(own, hooked, say)
+    function.__code__ = own if _GIVEN.regions else hooked
+
+
+def take_hooks(function: types.FunctionType, code: types.CodeType) -> None:
+    """Give a function back what it had before."""
+    _GIVEN.codes.pop(function, None)
+    function.__code__ = code
+    if not _GIVEN.codes and _GIVEN.stop is not None:
+        stop, _GIVEN.stop = _GIVEN.stop, None
+        stop()
+        _GIVEN.regions.clear()
+
+
+def own_code_of(function: types.FunctionType) -> types.CodeType | None:
+    """The code without hooks of a function that was given some; None if it was not."""
+    codes = _GIVEN.codes.get(function)
+    return None if codes is None else codes.own
