@@ -1,29 +1,26 @@
-"""Regions of the program that are stepped around."""
+"""Compiled regions, which a recording steps around."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shapetrace._dynamo import in_region
+
 if TYPE_CHECKING:
-    from shapetrace.recorder.session import Recorder
     from shapetrace.recorder.thread_state import ThreadState
+    from shapetrace.recorder.watched_threads import WatchedThreads
 
 
-class Aside:
-    """A region that is stepped around. Not a generator: those touch the exceptions in it."""
+def stay_out_of_region(recorder: WatchedThreads, state: ThreadState) -> None:
+    """Step aside where this thread runs something that torch.compile made."""
+    if in_region() and not state.in_region:
+        state.outside_region = state.aside
+        state.in_region = True
+        recorder.step_aside(state)
 
-    def __init__(self, recorder: Recorder, state: ThreadState) -> None:
-        self._recorder = recorder
-        self._state = state
 
-    def __enter__(self) -> None:
-        try:
-            self._recorder.step_aside(self._state)
-        except Exception as fault:
-            self._recorder.fault(fault)
-
-    def __exit__(self, *error: object) -> None:
-        try:
-            self._recorder.step_back(self._state)
-        except Exception as fault:
-            self._recorder.fault(fault)
+def leave_region(recorder: WatchedThreads, state: ThreadState) -> None:
+    """What torch.compile made has returned."""
+    if state.in_region:
+        recorder.step_back(state, state.outside_region)
+        state.in_region = False

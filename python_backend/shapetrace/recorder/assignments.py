@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from types import CodeType
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from shapetrace.recorder.flow import Ahead, Effect, Flow, Ways
 from shapetrace.recorder.openings import Openings
@@ -27,7 +27,15 @@ from shapetrace.recorder.patterns import (
     returned_calls_in,
     returns_in,
 )
-from shapetrace.recorder.steps import BINDING, Kind, Listing
+from shapetrace.recorder.steps import (
+    BINDING,
+    Kind,
+    Listing,
+    Own,
+    is_comprehension,
+    is_module,
+    is_within,
+)
 
 BEFORE: Final = -1
 """Stands for no store at all: a value that there was where the ways begin. At the entry of a
@@ -97,29 +105,40 @@ class Assignments:
 
     def __init__(self, code: CodeType) -> None:
         listing = Listing(code)
-        hidden = {*code.co_cellvars, *code.co_freevars}
-        # A comprehension that runs in the same frame has variables of its own by these names.
-        hidden.update(step.value for step in listing.steps if step.kind is Kind.SET_ASIDE)
-        names: Iterable[str] = code.co_varnames
+        own = [each for each in listing.own if not each.is_cell]
+        shared, stored_inside = _shared_by(code)
+        hidden = {*shared, *code.co_freevars}
+        # Where it is not known which variable is meant by a name that a comprehension has, too.
+        known = {each.variable for each in own}
+        aside = (step.value for step in listing.steps if step.kind is Kind.SET_ASIDE)
+        hidden.update(each for each in aside if each not in known)
+        stored = dict.fromkeys(step.value for step in listing.steps if step.kind is Kind.STORE)
+        parameters = code.co_varnames[: _parameter_count(code)]
+        if not code.co_flags & inspect.CO_OPTIMIZED and not is_module(code):
+            hidden.update(stored.keys() - {each.variable for each in own})  # a class's body
         if is_module(code):
-            stored = (step.value for step in listing.steps if step.kind is Kind.STORE)
-            names = dict.fromkeys(stored)
             hidden.update(_stored_by_functions(code))
-        self.names: Final = tuple(name for name in names if name not in hidden)
-        """Names whose stores are all in this function's own code."""
-        self._places: Final = {name: place for place, name in enumerate(self.names)}
-        parameters = frozenset(code.co_varnames[: _parameter_count(code)])
+        ordered = stored if is_module(code) else (*code.co_varnames, *stored)
+        names = dict.fromkeys((*_innermost_first(own), *ordered))
+        visible = [name for name in names if name not in hidden]
+        self.names: Final = tuple(name for name in visible if name not in stored_inside)
+        """Variables whose stores are all in this function's own code; those of comprehensions come
+        first."""
+        self._own: Final = own
+        self._positions: Final = list(code.co_positions()) if own else []
+        visible += (name for name in code.co_cellvars if name in stored_inside - hidden)
+        self._places: Final = {name: place for place, name in enumerate(dict.fromkeys(visible))}
         self._code: Final = code
         self._offsets: Final = listing.offsets
         self._binding: Final = listing.binding
-        self._bits: Final = _Bits(listing, self.names, parameters)
+        self._bits: Final = _Bits(listing, self.names, frozenset(parameters))
         self._flow: Final = Flow(listing, self._bits.effects)
         self._returns: Final = dict(returns_in(listing))
         self._returned_calls: Final = frozenset(returned_calls_in(listing))
         self._repeating: Final[dict[int, bool]] = {}
         branches = list(branches_in(listing))
         keeping = self._names_that_keep_their_value(
-            listing, parameters, {each.name for each in branches}
+            listing, frozenset(parameters), {each.name for each in branches}
         )
         self._branches: Final = [each for each in branches if each.name in keeping]
         self._called: CalledNames | None = None
@@ -174,6 +193,22 @@ class Assignments:
         if self._called is None:
             self._called = CalledNames(self._code)
         return self._called.at(offset)
+
+    def visible(self, values: Any, offset: int) -> Any:
+        """The variables by what a frame that is at an instruction has by their names."""
+        if not self._own:
+            return values
+        found = dict(values)
+        line, end_line, column, end_column = self._positions[offset // 2]
+        if line is None or end_line is None or column is None or end_column is None:
+            return found
+        place = (line, end_line, column, end_column)
+        for each in reversed(self._own):  # the innermost comprehension first
+            if offset > each.offset and is_within(place, each.range):
+                value = found.pop(each.name, found)
+                if value is not found:
+                    found[each.variable] = value
+        return found
 
     def place_of(self, name: str) -> int:
         """The place of a variable among ``names``; -1 where it is not there."""
@@ -230,9 +265,28 @@ class Assignments:
         return Ending(reached[0], self._returns[reached[0]]) if len(reached) == 1 else None
 
 
-def is_module(code: CodeType) -> bool:
-    """Whether code is that of a module, all of whose variables are global ones."""
-    return code.co_name == "<module>" and not code.co_flags & inspect.CO_OPTIMIZED
+def _innermost_first(own: list[Own]) -> list[str]:
+    """The variables of comprehensions, of each in order, and those of inner ones first."""
+    first = {each.range: each.offset for each in reversed(own)}
+    return [each.variable for each in sorted(own, key=lambda each: -first[each.range])]
+
+
+def _shared_by(code: CodeType) -> tuple[set[str], set[str]]:
+    """The variables that functions inside of one have as well, and those comprehensions store to.
+
+    Until 3.12 comprehensions are functions, too, but none that outlives what it is written in.
+    """
+    shared: set[str] = set()
+    stored: set[str] = set()
+    for part in code.co_consts:
+        if isinstance(part, CodeType) and is_comprehension(part):
+            of_functions, of_comprehensions = _shared_by(part)
+            shared |= of_functions.intersection(part.co_freevars)
+            inside = {each.value for each in Listing(part).steps if each.kind is Kind.STORE}
+            stored |= (inside | of_comprehensions).intersection(part.co_freevars)
+        elif isinstance(part, CodeType):
+            shared.update(part.co_freevars)
+    return shared, stored
 
 
 def _stored_by_functions(code: CodeType) -> Iterator[str]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from torch._C import DisableTorchFunction
 from torch.nn import Module
@@ -20,10 +19,13 @@ from shapetrace.recorder.callsite import (
     HANDLER,
     HIDDEN,
     TORCH,
+    TORCH_MODULE,
     Activation,
     NotTheProgram,
     Site,
     api_caller,
+    beginning_of,
+    is_imported,
 )
 from shapetrace.recorder.describe import Raw, describe_value
 from shapetrace.recorder.frames import forget_locals, read_locals
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from shapetrace.recorder.evaluation import Evaluation
     from shapetrace.recorder.session import Recorder
 
+_Came = TypeVar("_Came")
+
 MOST_CALLEES = 512
 """Functions called from one place that are kept apart."""
 
@@ -44,6 +48,11 @@ def _nowhere() -> None:
 
 
 NOWHERE = _nowhere.__code__
+
+
+def _is_of_torch(chain: list[tuple[FrameType, int]]) -> bool:
+    """Whether no frame of the program's is among these."""
+    return all(kind in (TORCH, TORCH_MODULE) for _, kind in chain)
 
 
 class LiveCall:
@@ -114,6 +123,8 @@ class CallFinder:
                 known = self.live.get(id(outer))
                 if known is not None and known.code is outer.f_code:
                     site = known.sites.get(outer.f_lasti)
+                    if site is None:
+                        site = known.aliases.get(outer.f_lasti)
                     if site is not None and site.callees is not None:
                         activation = site.callees.get(id(frame.f_code))
                         if activation is not None and not activation.is_forward:
@@ -165,7 +176,8 @@ class CallFinder:
     def locate(self, frame: FrameType) -> Activation:
         """The activation of a running frame, walking out to the innermost one that is known.
 
-        Raises ``NotTheProgram`` where a debugger stands in between.
+        Raises ``NotTheProgram`` where a debugger stands in between, and for what only torch does
+        while it is imported.
         """
         chain: list[tuple[FrameType, int]] = []
         current: FrameType | None = frame
@@ -187,6 +199,8 @@ class CallFinder:
                 if self.evaluation is not None:
                     return self._descend(chain, None, None, self.evaluation)
             elif kind != HIDDEN:
+                if kind == TORCH_MODULE and is_imported(current) and _is_of_torch(chain):
+                    raise NotTheProgram
                 chain.append((current, kind))
             current = current.f_back
         if known is not None and current is not None:
@@ -253,21 +267,20 @@ class CallFinder:
 
     def _record(self, site: Site, module: Module) -> ModuleRecord:
         """The record of a module, which is asked about itself for it, by code of its own."""
-        with self._quietly():
-            return self.recorder.book.record(site, module)
+        return self.quietly(self.recorder.book.record, site, module)
 
-    @contextmanager
-    def _quietly(self) -> Iterator[None]:
-        mode = self.dispatch_mode
+    def quietly(self, function: Callable[..., _Came], *args: Any) -> _Came:
+        """Call a function that runs code of a module's own, which is not to be recorded."""
+        mode, aside = self.dispatch_mode, self.aside
         quiet = mode is not None and mode.quiet
-        self.aside += 1
         try:
+            self.aside = aside + 1
             if mode is not None:
                 mode.quiet = True
             with DisableTorchFunction():
-                yield
+                return function(*args)
         finally:
-            self.aside -= 1
+            self.aside = aside
             if mode is not None:
                 mode.quiet = quiet
 
@@ -289,8 +302,7 @@ class CallFinder:
                 present = [name for name in names if name in values]
                 with DisableTorchFunction():
                     inputs = tuple(describe_value(values[name]) for name in present)
-                variant = self._add_module(record, inputs, tuple(present), None)
-                variant.implicit = True
+                self._add_module(record, inputs, tuple(present), None, implicit=True)
                 if parent is None and record.parameters and self.evaluation is None:
                     self.recorder.passes_seen += 1
             return record.last
@@ -303,21 +315,34 @@ class CallFinder:
         inputs: tuple[Raw, ...],
         keywords: tuple[str, ...],
         names: tuple[str | None, ...] | None,
+        implicit: bool = False,
     ) -> ModuleVariant:
         intern = self.recorder.intern
         described = tuple(map(intern, inputs))
         variant = ModuleVariant(self.recorder.next_id(), record, described, keywords, names)
-        record.variants[described, keywords] = variant
-        record.last = variant
-        self.recorder.add_module(variant)
+        variant.implicit = implicit
+        listed = self.recorder.modules
+        try:
+            self.recorder.add_module(variant)
+            record.variants[described, keywords] = variant
+            record.last = variant
+        except BaseException:
+            if listed and listed[-1] is variant:
+                del listed[-1]  # What is in the list and nowhere else is never counted.
+            raise
         return variant
 
 
 def site_of(activation: Activation, offset: int) -> Site:
     """The site of an activation at an instruction."""
-    site = activation.sites.get(offset)
+    site = activation.site_at(offset)
     if site is None:
-        site = activation.sites[offset] = Site(activation, offset)
+        begins = beginning_of(activation.code, offset)
+        site = activation.sites.get(begins)
+        if site is None:
+            site = activation.sites[begins] = Site(activation, begins)
+        if begins != offset:
+            activation.aliases[offset] = site
     return site
 
 

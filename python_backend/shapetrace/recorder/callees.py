@@ -96,6 +96,9 @@ _VALUES: Final = (
     "BEFORE_WITH",
 )
 """Instructions at which a torch call may be what the expression stands for."""
+_CONSTANTS: Final = ("LOAD_CONST", "LOAD_SMALL_INT")
+_NO_PARTS: Final = frozenset({"CACHE", "PUSH_NULL"})
+"""What stands where an expression does that is another instruction's."""
 _TRUTH_TESTS: Final = ("POP_JUMP", "JUMP_IF", "UNARY_NOT", "TO_BOOL")
 
 
@@ -104,6 +107,8 @@ class Callees:
 
     def __init__(self) -> None:
         self._read: dict[int, dict[int, tuple[int, dis.Instruction]]] = {}
+        self._inlined: dict[int, list[dis.Positions | None]] = {}
+        """Where calls of ``all`` and the like stand that call nothing, as from 3.14 on."""
         self._listed: dict[int, tuple[CodeType, list[dis.Instruction]]] = {}
 
     def calls_back(self, code: CodeType, offset: int, function_name: str) -> bool:
@@ -114,7 +119,7 @@ class Callees:
         index, instruction = found
         name = instruction.opname
         if name.startswith(_TRUTH_TESTS):
-            return False
+            return instruction.positions in self._inlined[id(code)]
         if name == "CONTAINS_OP":
             return function_name != "__contains__"
         if not name.startswith((*_CALLS, *_VALUES)):
@@ -124,6 +129,13 @@ class Callees:
         callee = self._callee(self._listed[id(code)][1], index)
         return callee is not None and function_name not in (callee, f"__{callee}__")
 
+    def compares_and_asks(self, code: CodeType, offset: int) -> bool:
+        """Whether an instruction compares, and then asks whether what that gave is true."""
+        found = self._find(code, offset)
+        if found is None or found[1].opname != "COMPARE_OP":
+            return False
+        return found[1].argrepr.startswith("bool(")
+
     def begins_with_constant(self, code: CodeType, offset: int) -> bool:
         """Whether the left operand of the operator at an instruction is a constant."""
         found = self._find(code, offset)
@@ -131,7 +143,7 @@ class Callees:
             return False
         listed = self._listed[id(code)][1]
         first = self._first_part(listed, found[0])
-        return first is not None and listed[first].opname == "LOAD_CONST"
+        return first is not None and listed[first].opname in _CONSTANTS
 
     def _first_part(self, listed: list[dis.Instruction], index: int) -> int | None:
         """The instruction of the longest expression that begins where this one begins."""
@@ -176,8 +188,11 @@ class Callees:
     def _find(self, code: CodeType, offset: int) -> tuple[int, dis.Instruction] | None:
         known = self._read.get(id(code))
         if known is None:
-            listed = [each for each in dis.get_instructions(code) if each.opname != "CACHE"]
+            listed = [each for each in dis.get_instructions(code) if each.opname not in _NO_PARTS]
             self._listed[id(code)] = (code, listed)
+            self._inlined[id(code)] = [
+                each.positions for each in listed if each.opname == "LOAD_COMMON_CONSTANT"
+            ]
             known = self._read[id(code)] = {
                 each.offset: (index, each) for index, each in enumerate(listed)
             }

@@ -7,8 +7,10 @@ dictionary look-ups, and the stack above a module call is never walked twice.
 
 from __future__ import annotations
 
+import dis
 import os
 import runpy
+import sys
 import threading
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +19,7 @@ import torch
 from torch import overrides
 from torch.nn import Module
 
+from shapetrace._asynchronous import TRAMPOLINE_NAME
 from shapetrace.recorder.debuggers import Debugger
 
 if TYPE_CHECKING:
@@ -38,6 +41,8 @@ DEBUGGER: Final = 6
 """Code of a debugger; what it calls is none of the program's doing."""
 EVALUATION: Final = 7
 """What runs an expression in a frame that stands still, as if the program had it there."""
+TORCH_MODULE: Final = 8
+"""A module of torch's while it is imported, which torch may do in the middle of any call."""
 
 TORCH_DIRECTORY: Final = os.path.dirname(os.path.realpath(torch.__file__)) + os.sep
 OWN_DIRECTORY: Final = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
@@ -62,18 +67,26 @@ _HIDDEN_CODES: Final = frozenset(
         threading.Thread._bootstrap_inner.__code__,  # type: ignore[attr-defined]
     }
 )
-TRAMPOLINE_NAME: Final = "<shapetrace call>"
-"""The qualified name of a trampoline's code, which otherwise looks like the program's own."""
-
-_HIDDEN_FILES: Final = ("<frozen runpy>", "<frozen importlib._bootstrap>", runpy.__file__)
+_IMPORTING: Final = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
+_HIDDEN_FILES: Final = ("<frozen runpy>", *_IMPORTING, runpy.__file__)
 
 
+_CALLS_FROM_CACHES: Final = sys.version_info < (3, 13)
+_CACHE: Final = 0
+_SPECIALIZED: Final = frozenset(
+    dis.opmap[name]
+    for name in ("BINARY_SUBSCR", "FOR_ITER", "LOAD_ATTR", "SEND")
+    if _CALLS_FROM_CACHES
+)
 _MOST_CODES: Final = 1 << 14
 """Code objects whose kind is remembered."""
 
 
 class NotTheProgram(Exception):
-    """A call was made by a debugger: to show or to test a value, in a console, for a condition."""
+    """A call was made by a debugger: to show or to test a value, in a console, for a condition.
+
+    Or by torch, to fill the tables of a module that it imports.
+    """
 
 
 class CodeKinds:
@@ -124,6 +137,8 @@ class CodeKinds:
             return FORWARD
         if code.co_name == "__torch_function__":
             return HANDLER
+        if kind == TORCH and code.co_name == "<module>":
+            return TORCH_MODULE
         return kind
 
     def is_torch(self, code: CodeType) -> bool:
@@ -132,10 +147,35 @@ class CodeKinds:
         return self._directories.get(code.co_filename) == TORCH
 
 
+def is_imported(frame: FrameType) -> bool:
+    """Whether a module's frame is there because it is imported, and not run as a script."""
+    caller = frame.f_back
+    return caller is not None and caller.f_code.co_filename in _IMPORTING
+
+
+def beginning_of(code: CodeType, offset: int) -> int:
+    """Where an instruction begins that a frame is at, or what stands for it.
+
+    Up to 3.12 an instruction that the interpreter has specialized runs a function of the program's
+    from the end of its cache: properties, ``__getitem__``, the rounds of a generator. Until it is,
+    and where it is something else's turn, it does so from its beginning. Calls always do from the
+    end.
+    """
+    if not _CALLS_FROM_CACHES:
+        return offset
+    instructions = code.co_code
+    if not 0 <= offset < len(instructions):
+        return offset  # of another function, for what runs nowhere
+    begins = offset
+    while begins > 0 and instructions[begins] == _CACHE:
+        begins -= 2
+    return begins if instructions[begins] in _SPECIALIZED else offset
+
+
 class Activation:
     """A function as it runs for one caller."""
 
-    __slots__ = ("caller", "code", "in_torch", "is_forward", "module", "sites")
+    __slots__ = ("aliases", "caller", "code", "in_torch", "is_forward", "module", "sites")
 
     def __init__(
         self,
@@ -155,6 +195,12 @@ class Activation:
         self.in_torch = in_torch
         self.sites: dict[int, Site] = {}
         """By the offset of the instruction."""
+        self.aliases: dict[int, Site] = {}
+        """By other offsets at which a frame can be while it is at the instruction."""
+
+    def site_at(self, offset: int) -> Site | None:
+        """The site that a frame is at, if anything was called from there."""
+        return self.sites.get(offset) or self.aliases.get(offset)
 
 
 class Site:

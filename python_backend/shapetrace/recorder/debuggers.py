@@ -12,12 +12,12 @@ from typing import Any, Final
 RECORDER_METHODS: Final = (
     *("adopt_thread", "release_thread", "modes_again", "sort_modes"),
     *("begin_pass", "after_outermost", "wants_to_look"),
-    *("reason_to_step_aside", "cannot_follow", "fault"),
+    *("is_stepped_aside", "swallows"),
 )
 """What the frames of ours on the program's stack ask the recorder for."""
 STATE_METHODS: Final = (
     *("find", "trampoline_of", "draft", "with_output", "failed", "add_kernel"),
-    *("enter", "leave", "leave_failed"),
+    *("enter", "leave", "leave_failed", "unwind"),
 )
 """What they ask a thread's state for."""
 

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import name_of
 from shapetrace.recorder.targets import Path
 
@@ -64,7 +65,9 @@ def describe_tensor(tensor: Any) -> Raw:
                     None if tensor.is_contiguous() else tensor.stride(),
                     kind,
                 )
-        except Exception:
+        except BaseException as error:
+            if is_asynchronous(error):
+                raise
             return _describe_unusual(tensor)
     return _describe_unusual(tensor)
 
@@ -90,7 +93,9 @@ def _describe_unusual(tensor: Any) -> Raw:
             try:
                 if not asked.is_contiguous(tensor):
                     strides = tuple(map(_size, asked.stride(tensor)))
-            except Exception:
+            except BaseException as error:
+                if is_asynchronous(error):
+                    raise
                 strides = None  # nested, functorch and opaque tensors have none to tell
         placements = _attribute(asked, tensor, "placements")
         return (
@@ -109,7 +114,9 @@ def _attribute(kind: Any, tensor: Any, name: str) -> Any:
     """An attribute as a class has it, or None where there is none or the tensor refuses."""
     try:
         return getattr(kind, name).__get__(tensor)
-    except Exception:
+    except BaseException as error:
+        if is_asynchronous(error):
+            raise
         return None
 
 
@@ -119,14 +126,18 @@ def _size(value: Any) -> int | str:
         return value
     try:
         return str(value)
-    except Exception:
+    except BaseException as error:
+        if is_asynchronous(error):
+            raise
         return "?"
 
 
 def _placements_text(placements: Any) -> str:
     try:
         return ", ".join(str(placement) for placement in placements)
-    except Exception:
+    except BaseException as error:
+        if is_asynchronous(error):
+            raise
         return "?"
 
 
@@ -187,7 +198,9 @@ def _describe_attributes(value: Any, kind: Any, depth: int) -> Raw:
             values.append(
                 slot.__get__(value) if type(slot) is MemberDescriptorType else held[field.name]
             )
-        except (AttributeError, KeyError):
+        except (AttributeError, KeyError) as error:
+            if is_asynchronous(error):
+                raise
             continue  # not set
         present.append(field.name)
     return _describe_items(name_of(kind), tuple(present), values, len(values), depth)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import sys
+from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, Final
 from weakref import ref
@@ -15,6 +16,11 @@ OPTIMIZED: Final = 0x01
 
 _SNAPSHOT_STAYS: Final = sys.version_info < (3, 13)
 """Until 3.13 reading a frame's locals leaves a dictionary behind that keeps the values alive."""
+_MONITORING: Final[Any] = getattr(sys, "monitoring", None)
+"""How debuggers follow a program from 3.12 on."""
+_CELLS_CRASH: Final = (3, 13) <= sys.version_info < (3, 13, 3)
+"""Where reading a variable ends the process if a comprehension has one of the name and a function
+inside another one (python/cpython#128396)."""
 _FUNCTIONS: Final = frozenset({"locals", "vars", "dir", "eval", "exec"})
 """What a function that reads its own locals calls."""
 _ATTRIBUTES: Final = frozenset({"locals", "f_locals"})
@@ -22,16 +28,18 @@ _ATTRIBUTES: Final = frozenset({"locals", "f_locals"})
 _ENTRY: Final = dis.opmap["RESUME"]
 _MOST_KNOWN: Final = 1024
 
-_known_readers: Final[dict[int, tuple[ref[CodeType], bool]]] = {}
-"""Whether functions that have such names read their own locals: ``model.eval()`` is none that does.
-By identity, as hashing a code object takes long; the reference tells it from one that is gone."""
+_known_codes: Final[dict[int, tuple[ref[CodeType], bool]]] = {}
+"""Whether the locals of functions that may be so cannot be read: those that read their own, and
+not just have such names (``model.eval()``), or where it would end the process. By identity, as
+hashing a code object takes long; the reference tells it from one that is gone."""
 
 
 def frame_at(site: Site, frame: FrameType) -> FrameType | None:
     """The innermost frame around another that is at a site."""
     current = frame.f_back
     while current is not None:
-        if current.f_code is site.activation.code and current.f_lasti == site.offset:
+        activation = site.activation
+        if current.f_code is activation.code and activation.site_at(current.f_lasti) is site:
             return current
         current = current.f_back
     return None
@@ -48,18 +56,35 @@ def read_locals(frame: FrameType) -> Any:
 
 def is_readable(frame: FrameType) -> bool:
     """Whether the locals of a running function can be looked at without a trace."""
-    return not (_SNAPSHOT_STAYS and _reads_locals(frame.f_code))
+    code = frame.f_code
+    if _SNAPSHOT_STAYS:
+        may_be_reader = not (
+            _FUNCTIONS.isdisjoint(code.co_names) and _ATTRIBUTES.isdisjoint(code.co_names)
+        )
+        return not may_be_reader or not _is_known(code, _loads_own_locals)
+    if _CELLS_CRASH and (code.co_cellvars or code.co_freevars):
+        return not _is_known(code, _has_cells_set_aside)
+    return True
 
 
-def _reads_locals(code: CodeType) -> bool:
-    if _FUNCTIONS.isdisjoint(code.co_names) and _ATTRIBUTES.isdisjoint(code.co_names):
-        return False
-    known = _known_readers.get(id(code))
+def _is_known(code: CodeType, find_out: Callable[[CodeType], bool]) -> bool:
+    """What is so of a function's code, found out once."""
+    known = _known_codes.get(id(code))
     if known is None or known[0]() is not code:
-        if len(_known_readers) >= _MOST_KNOWN:
-            _known_readers.clear()
-        known = _known_readers[id(code)] = (ref(code), _loads_own_locals(code))
+        if len(_known_codes) >= _MOST_KNOWN:
+            _known_codes.clear()
+        known = _known_codes[id(code)] = (ref(code), find_out(code))
     return known[1]
+
+
+def _has_cells_set_aside(code: CodeType) -> bool:
+    """Whether a variable is a function's inside, and one of a comprehension, too."""
+    cells = {*code.co_cellvars, *code.co_freevars}
+    return any(
+        each.argval in cells
+        for each in dis.get_instructions(code)
+        if each.opname == "LOAD_FAST_AND_CLEAR"
+    )
 
 
 def _loads_own_locals(code: CodeType) -> bool:
@@ -76,8 +101,20 @@ def forget_locals(frame: FrameType, values: Any) -> None:
     if not _SNAPSHOT_STAYS or not frame.f_code.co_flags & OPTIMIZED or _may_be_traced(frame):
         return
     # Referred to by the frame, by our caller, here, and by the question itself.
-    if sys.getrefcount(values) <= 4:
+    if sys.getrefcount(values) > 4:
+        return
+    if not _is_followed_by_events():
         values.clear()
+        return
+    # What a debugger's user has put there is in this dictionary alone.
+    code = frame.f_code
+    for name in {*code.co_varnames, *code.co_cellvars, *code.co_freevars} & values.keys():
+        del values[name]
+
+
+def _is_followed_by_events() -> bool:
+    """Whether a debugger stops in frames that have no trace function, as it can from 3.12 on."""
+    return _MONITORING is not None and _MONITORING.get_tool(_MONITORING.DEBUGGER_ID) is not None
 
 
 def _may_be_traced(frame: FrameType) -> bool:

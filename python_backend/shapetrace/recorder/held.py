@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import Tensor
 
-from shapetrace.recorder.assignments import BEFORE, Assignments, is_module
+from shapetrace.recorder.assignments import BEFORE, Assignments
 from shapetrace.recorder.describe import describe_value, holds_tensor
 from shapetrace.recorder.frames import OPTIMIZED, forget_locals, is_readable, read_locals
 from shapetrace.recorder.origins import WaysHere, is_of_module, may_know, reached_at, unbound_by
 from shapetrace.recorder.plain_rows import Row, value_row
 from shapetrace.recorder.positions import Positions
+from shapetrace.recorder.steps import is_module, name_of
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
@@ -93,9 +94,11 @@ def _held_by_frame(
         return NOTHING_KNOWN
     values = read_locals(frame)
     try:
+        visible = assignments.visible(values, max(frame.f_lasti, 0))
         # Neither the program's modes nor its classes are to be asked.
         with torch._C.DisableTorchFunction():
-            variables = tuple(_variables(recorder, frame, assignments, values, is_waiting, taken))
+            variables = tuple(_variables(recorder, frame, assignments, visible, is_waiting, taken))
+        del visible
         names = assignments.names if is_module(code) else (*code.co_varnames, *code.co_cellvars)
         unbound: list[str] = []
         if may_know(frame):
@@ -139,21 +142,22 @@ def _variables(
             continue
         stores, is_fresh = ways.of(name, stores)
         # What is written once may be there twice, as the end of a ``try`` is.
-        places = dict.fromkeys(_place(positions, frame, store) for store in stores)
+        its_name = name_of(name)
+        places = dict.fromkeys(_place(positions, frame, its_name, store) for store in stores)
         if None in places or (BEFORE in stores and is_module(frame.f_code)):
             continue
         if not 0 < len(places) <= _MOST_STORES:
             continue
         told += 1
         its_places = tuple(filter(None, places))
-        yield Held(name, value_row(raw), its_places, is_fresh and len(places) == 1)
+        yield Held(its_name, value_row(raw), its_places, is_fresh and len(places) == 1)
 
 
-def _place(positions: Positions, frame: FrameType, store: int) -> Place | None:
+def _place(positions: Positions, frame: FrameType, name: str, store: int) -> Place | None:
     """Where a store stands; where the function begins for what it was called with."""
     if store == BEFORE:
         return (frame.f_code.co_firstlineno,)
-    line, end_line, column, end_column = positions.at(frame.f_code, store)
+    line, end_line, column, end_column = positions.of_store(frame.f_code, store, name)
     if end_line is None or column is None or end_column is None:
         return None
     return (line, column, end_line, end_column)

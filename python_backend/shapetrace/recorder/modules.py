@@ -11,6 +11,7 @@ import torch
 from torch.nn import Module
 from torch.nn.parameter import is_lazy
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.recorder.callsite import Site
 from shapetrace.recorder.fused import fused_path_check
 from shapetrace.recorder.records import ModuleRecord
@@ -250,7 +251,9 @@ def count_parameters(module: Module) -> int:
     for parameter in _parameters(module):
         try:
             shape = parameter.shape
-        except Exception:  # a lazy parameter has none yet
+        except BaseException as error:  # a lazy parameter has none yet
+            if is_asynchronous(error):
+                raise
             continue
         if all(type(size) is int for size in shape):  # a symbolic one must not be forced
             total += math.prod(shape)
@@ -264,9 +267,9 @@ def _detail(module: Module) -> str:
     try:
         text = module.extra_repr()
         return " ".join(str(text).split())[:200]
-    except KeyboardInterrupt:
-        raise
-    except BaseException:
+    except BaseException as error:
+        if is_asynchronous(error, ran_program=True):
+            raise
         return ""
 
 
@@ -274,7 +277,9 @@ def _forward_names(kind: type) -> tuple[str, ...]:
     """The names of the positional parameters of ``forward``, without self."""
     try:
         forward = inspect.unwrap(getattr(kind, "forward", None) or Module.forward)
-    except ValueError:  # wrapped in itself
+    except ValueError as error:  # wrapped in itself
+        if is_asynchronous(error):
+            raise
         return ()
     code = getattr(forward, "__code__", None)
     if code is None:

@@ -10,7 +10,8 @@ from torch import Tensor
 from shapetrace.recorder.arguments import tensors_of
 from shapetrace.recorder.callsite import Site
 from shapetrace.recorder.modules import find_parameter
-from shapetrace.recorder.variables import note_callers, note_locals
+from shapetrace.recorder.steps import is_comprehension
+from shapetrace.recorder.variables import names_around, note_callers, note_locals
 
 if TYPE_CHECKING:
     from shapetrace.recorder.thread_state import ThreadState
@@ -27,6 +28,8 @@ def input_names(
     local: dict[int, str] = {}
     if not site.activation.in_torch:
         local = note_locals(state, frame, site, tensors=tensors)
+        if is_comprehension(frame.f_code):
+            local = {**names_around(frame, state.recorder, tensors), **local}
     note_callers(state, frame, site)
     names = tuple(local.get(id(tensor)) or _parameter_name(state, tensor) for tensor in tensors)
     return state.recorder.intern(names) if any(names) else None

@@ -30,8 +30,9 @@ class RecorderOptions:
     """Look into modules for which torch would take a fused path, at the price of not taking it."""
     fingerprint: bool = False
     """Look at the values that calls return as well, and keep a few numbers of each."""
-    on_first_call: Callable[[], object] | None = None
-    """Called when there is something to tell, on the program's thread."""
+    on_change: Callable[[], object] | None = None
+    """Called whenever there is something new to tell, on the program's thread: once for each
+    variant, and not for calls that repeat one."""
     follows_forks: bool = False
     """Somebody sees to it that forked children are recorded too."""
     debugger: Debugger | None = None

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from types import CodeType
 from typing import Final, NamedTuple, TypeAlias
 
-from shapetrace.recorder.steps import Handler, Listing
+from shapetrace.recorder.steps import Handler, Listing, is_second_half
 
 _Ways: TypeAlias = dict[int, set[int]]
 """Where the program may go on after each instruction."""
@@ -235,7 +235,7 @@ def _way_to(ways: _Ways, start: int, end: int, heads: frozenset[int]) -> list[in
 
 def _is_end(code: CodeType, offset: int) -> bool:
     """Whether a function ends by an instruction, other than by an error of what it called."""
-    return dis.opname[code.co_code[offset]] in _ENDS
+    return not is_second_half(offset) and dis.opname[code.co_code[offset]] in _ENDS
 
 
 def _handlers_that_pass_on(code: CodeType, handlers: Iterable[int]) -> frozenset[int]:

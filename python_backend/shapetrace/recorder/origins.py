@@ -12,9 +12,10 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Final
 
-from shapetrace.recorder.assignments import BEFORE, Assignments, Reached, is_module
+from shapetrace.recorder.assignments import BEFORE, Assignments, Reached
 from shapetrace.recorder.flow import Ways
 from shapetrace.recorder.order import Order
+from shapetrace.recorder.steps import is_module
 
 _MOST_CHANGED: Final = 1000
 _NAMESPACES: Final = frozenset({"globals", "locals", "exec", "f_globals", "f_locals"})

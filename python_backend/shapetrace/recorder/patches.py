@@ -9,27 +9,24 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import Module
 
+from shapetrace._asynchronous import surely
+from shapetrace._dynamo import stand_by
 from shapetrace._errors import AlreadyTracingError
-from shapetrace.recorder.arrival import when_imported
 from shapetrace.recorder.callsite import BOUNDARY
-from shapetrace.recorder.compiled import (
-    follow_compiled_regions,
-    follow_exports,
-    step_around_tracing,
-)
+from shapetrace.recorder.compiled import CompiledRegions, step_around_tracing
 from shapetrace.recorder.stand_ins import (
     SymbolicSizes,
     make_inference_exit,
     make_set_default_device,
 )
-from shapetrace.recorder.watch_importlib_bootstrap import Running, make_module_call
+from shapetrace.recorder.watch_importlib_bootstrap import Running
+from shapetrace.recorder.watch_modules_importlib_bootstrap import make_module_call
 from shapetrace.recorder.watch_threads_importlib_bootstrap import make_engine_run, make_thread_main
 
 if TYPE_CHECKING:
@@ -41,18 +38,20 @@ class Patches(Running):
 
     def __init__(self) -> None:
         super().__init__()
+        self.owner: Recorder | None = None
+        """The recording that they were put in place for, also once it is over."""
         self.undo: list[Callable[[], None]] = []
         """How to put back what was there, last first."""
         self.module_call: Any = None
         self.original_call: Any = None
 
-    def show_original_call(self, *_: Any) -> None:
+    def show_original_call(self) -> None:
         """Put the module call that we stand in for back for a while."""
         if vars(Module)["__call__"] is self.module_call:
             # To a checker of types, a method that is put in another's place is a mistake.
             Module.__call__ = self.original_call  # type: ignore[method-assign]
 
-    def hide_original_call(self, *_: Any) -> None:
+    def hide_original_call(self) -> None:
         """Stand in for it again, if a recording is still running."""
         if self.recorder is not None and vars(Module)["__call__"] is self.original_call:
             # As above.
@@ -62,7 +61,6 @@ class Patches(Running):
         """Put a stand-in in the place of an attribute."""
         original = getattr(owner, name)
         own = name in vars(owner)
-        setattr(owner, name, stand_in)
 
         def undo() -> None:
             if vars(owner).get(name) is not stand_in:
@@ -73,6 +71,7 @@ class Patches(Running):
                 delattr(owner, name)
 
         self.undo.append(undo)
+        setattr(owner, name, stand_in)
 
 
 _patches = Patches()
@@ -90,11 +89,12 @@ def install(recorder: Recorder) -> None:
         )
     # A new one each time: what somebody kept of an earlier recording takes no part in this one.
     _patches = Patches()
-    _patches.recorder = recorder
+    _patches.owner = _patches.recorder = recorder
     try:
+        recorder.process.look()
         _install(recorder)
     except BaseException:
-        remove(recorder)
+        surely(remove, recorder)
         raise
 
 
@@ -123,11 +123,7 @@ def _install(recorder: Recorder) -> None:
     _patches.replace(torch, "set_default_device", set_default_device)
     if recorder.options.level == "aten":
         _patches.undo.append(_follow_inference_mode())
-    undo = _patches.undo
-    undo.append(
-        when_imported("torch._dynamo.eval_frame", partial(follow_compiled_regions, _patches))
-    )
-    undo.append(when_imported("torch.export._trace", partial(follow_exports, _patches)))
+    _patches.undo.append(stand_by(CompiledRegions(_patches)))
     step_around_tracing(_patches)
     if not _watches_forks and hasattr(os, "register_at_fork"):
         _watches_forks = True
@@ -154,19 +150,21 @@ def _follow_inference_mode() -> Callable[[], None]:
 
 
 def remove(recorder: Recorder) -> None:
-    """Put back what was there before."""
-    if _patches.recorder is not recorder:
+    """Put back what was there before. May be called again, where it was left halfway."""
+    if _patches.owner is not recorder:
         return
     _patches.recorder = None
+    recorder.process.look()
     recorder.last_word.forget()
     while _patches.undo:
-        _patches.undo.pop()()
+        _patches.undo[-1]()
+        del _patches.undo[-1]
 
 
 def _after_fork_in_child() -> None:
     recorder = _patches.recorder
     # It may be one that was started in this child, by somebody who was told of the fork earlier.
-    if recorder is not None and recorder.process_id != os.getpid():
+    if recorder is not None and recorder.process.id != os.getpid():
         recorder.stop_in_child()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import sys
 from bisect import bisect_right
 from collections.abc import Iterator
 from types import CodeType
@@ -14,6 +15,10 @@ from shapetrace.recorder.targets import Item, Path, follow
 
 _PLAIN: Final = frozenset({bool, int, float, str, type(None)})
 """Classes of values that always are true, or always false."""
+
+
+_NO_PARTS: Final = ("CACHE",) if sys.version_info >= (3, 13) else ("CACHE", "PUSH_NULL")
+"""What is no part of a call. From 3.13 on PUSH_NULL follows the callee, with its place."""
 
 
 class Copy(NamedTuple):
@@ -126,7 +131,7 @@ class CalledNames:
 
     def __init__(self, code: CodeType) -> None:
         self._instructions: Final = [
-            each for each in dis.get_instructions(code) if each.opname not in ("CACHE", "PUSH_NULL")
+            each for each in dis.get_instructions(code) if each.opname not in _NO_PARTS
         ]
         self._offsets: Final = [each.offset for each in self._instructions]
         self._found: Final[dict[int, Called | None]] = {}
@@ -153,13 +158,16 @@ class CalledNames:
         callee, longest = None, call.start
         for index, end in self._beginning_at[call.start]:
             if index < last and longest < end < call.end:
-                callee, longest = self._instructions[index], end
+                is_behind = self._instructions[index].opname == "PUSH_NULL"
+                callee, longest = self._instructions[index - is_behind], end
         if callee is None:
             return None
         if callee.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             return Called(callee.argval, is_global=True)
-        is_local = callee.opname.startswith("LOAD_FAST") or callee.opname == "LOAD_DEREF"
-        return Called(callee.argval, is_global=False) if is_local else None
+        is_local = "LOAD_FAST" in callee.opname or callee.opname == "LOAD_DEREF"
+        # Of two that are loaded by one instruction, what stands before a call is the second.
+        name = callee.argval[1] if type(callee.argval) is tuple else callee.argval
+        return Called(name, is_global=False) if is_local else None
 
 
 class _Range(NamedTuple):

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch._C import DisableTorchFunction
 
+from shapetrace._asynchronous import is_asynchronous
+
 
 def kept_randomness() -> Callable[[], None]:
     """Note the state of all generators that a program uses without naming one.
@@ -21,7 +23,9 @@ def kept_randomness() -> Callable[[], None]:
     for keep in (_keep_python, _keep_numpy, _keep_torch):
         try:
             undo.extend(keep())
-        except Exception:
+        except BaseException as error:
+            if is_asynchronous(error):
+                raise
             continue  # There is nothing to put back that could be relied on.
 
     def put_back() -> None:

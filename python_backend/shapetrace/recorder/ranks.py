@@ -6,6 +6,8 @@ import os
 import sys
 from typing import Any, Final
 
+from shapetrace._asynchronous import is_asynchronous
+
 _NAMES: Final = (
     ("RANK", "WORLD_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
@@ -15,18 +17,23 @@ _NAMES: Final = (
 """Environment variables of launchers, the surest first."""
 
 
-_known: tuple[int, int] | None = None
-"""What the process group said last; it may have been taken down since."""
+class ThisProcess:
+    """The process that this is, as one recording or one debug session knows it."""
 
+    def __init__(self) -> None:
+        self.id: Final = os.getpid()
+        self._known: tuple[int, int] | None = None
+        """What the process group said last; it may have been taken down since."""
 
-def rank_and_world_size() -> tuple[int | None, int | None]:
-    """What torch's process group says, once there is one, and until then the environment.
+    def look(self) -> tuple[int | None, int | None]:
+        """Ask torch's process group, if there is one; only where the program has imported it."""
+        self._known = _of_process_group() or self._known
+        return self.rank_and_world_size
 
-    torch is looked at only where the program has imported it.
-    """
-    global _known
-    _known = _of_process_group() or _known
-    return _known or _of_environment()
+    @property
+    def rank_and_world_size(self) -> tuple[int | None, int | None]:
+        """What the process group said, if there was one, and otherwise the environment."""
+        return self._known or _of_environment()
 
 
 def _of_process_group() -> tuple[int, int] | None:
@@ -34,8 +41,10 @@ def _of_process_group() -> tuple[int, int] | None:
     try:
         if distributed.is_available() and distributed.is_initialized():
             return int(distributed.get_rank()), int(distributed.get_world_size())
-    except Exception:
-        pass  # Not there, or the program is taking it down just now.
+    except BaseException as error:
+        if is_asynchronous(error):
+            raise
+        # Not there, or the program is taking it down just now.
     return None
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from torch import Tensor
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.recorder.callsite import Activation, Site
 from shapetrace.recorder.describe import CONTAINER, OTHER, Raw, describe_value, holds_tensor
 
@@ -293,7 +294,9 @@ def describe_error(error: BaseException) -> Raw:
             message = ", ".join(map(_without_values, arguments))
         else:
             message = str(error)
-    except BaseException:  # code of the program's, which nobody asked to run now
+    except BaseException as another:  # code of the program's, which nobody asked to run now
+        if is_asynchronous(another, ran_program=True):
+            raise
         message = ""
     return (ERROR, kind.__name__, message[:MOST_MESSAGE])
 

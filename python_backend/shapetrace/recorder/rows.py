@@ -13,7 +13,6 @@ import platform
 import sys
 from collections.abc import Iterator
 from itertools import chain
-from types import CodeType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import torch
@@ -27,10 +26,10 @@ from shapetrace.recorder.describe import (
     is_return_type,
     item_of,
 )
-from shapetrace.recorder.naming import form_of, label_of, public_name
+from shapetrace.recorder.naming import form_of, label_of, public_name, short_name
+from shapetrace.recorder.places import Places, function_name
 from shapetrace.recorder.plain_rows import Row, value_row
 from shapetrace.recorder.positions import Position, Positions
-from shapetrace.recorder.ranks import rank_and_world_size
 from shapetrace.recorder.records import (
     ERROR,
     KernelVariant,
@@ -80,15 +79,9 @@ class RowWriter:
         self._positions = Positions()
         self._worth = recorder.worth
         self._message: Message = {}
-        self._frames: dict[tuple[int, int], tuple[int, Position, str]] = {}
-        """Number, position and file, by code and offset."""
-        self._stacks: dict[int, int] = {}
+        self._places = Places(self._positions, self._add)
         self._values: dict[Any, int] = {}
         self._value_count = 0
-        self._files: set[str] = set()
-        self._unread_files: list[str] = []
-        self._kept: list[Any] = []
-        """What the identities that serve as keys belong to."""
         self._modules_read = self._ops_read = self._kernels_read = self._notes_read = 0
         self._open_modules: list[ModuleVariant] = []
         self._open_ops: list[OpVariant] = []
@@ -189,8 +182,8 @@ class RowWriter:
         """Add files that were met, up to so much text; the rest comes with the next message."""
         room = MOST_TEXT
         since = self._recorder.options.program_began_at or self._recorder.started_at
-        while self._unread_files and room > 0:
-            row = source_row(self._unread_files.pop(0), since)
+        while self._places.unread_files and room > 0:
+            row = source_row(self._places.unread_files.pop(0), since)
             room -= len(row[2] or "")
             self._add("sources", row)
 
@@ -248,43 +241,6 @@ class RowWriter:
             return True
         return module.id < self._recorder.modules[self._modules_read].id
 
-    # Places
-
-    def _frame(self, site: Site) -> tuple[int, Position, str]:
-        code = site.activation.code
-        key = (id(code), site.offset)
-        known = self._frames.get(key)
-        if known is None:
-            self._kept.append(code)
-            position = line, end_line, column, end_column = self._positions.at(code, site.offset)
-            known = self._frames[key] = (len(self._frames) + 1, position, self._file(code))
-            name = code.co_qualname
-            self._add("frames", (known[0], known[2], line, name, column, end_line, end_column))
-        return known
-
-    def _file(self, code: CodeType) -> str:
-        name = code.co_filename
-        path = name if name.startswith("<") else os.path.abspath(name)
-        if path not in self._files:
-            self._files.add(path)
-            self._unread_files.append(path)
-        return path
-
-    def _stack(self, site: Site | None) -> int:
-        """The number of the program's frames from the outermost one to this site; 0 for none."""
-        new: list[Site] = []
-        while site is not None and id(site) not in self._stacks:
-            new.append(site)
-            site = site.activation.caller
-        number = 0 if site is None else self._stacks[id(site)]
-        for site in reversed(new):
-            if not site.activation.in_torch:
-                below, number = number, len(self._stacks) + 1
-                self._add("stacks", (number, below, self._frame(site)[0]))
-            self._kept.append(site)
-            self._stacks[id(site)] = number
-        return number
-
     # Values
 
     def _value(self, raw: Raw) -> int:
@@ -331,8 +287,8 @@ class RowWriter:
             record.detail,
             variant.call,
             None if variant.implicit else variant.count,
-            None if place is None else self._frame(place)[0],
-            self._stack(site),
+            None if place is None else self._places.frame(place)[0],
+            self._places.stack(site),
             tuple(map(self._value, variant.inputs)),
             variant.names,
             _input_names(variant),
@@ -348,7 +304,8 @@ class RowWriter:
         code = site.activation.code
         operator = None
         if not site.activation.in_torch:
-            operator = self._positions.operator(code, site.offset)
+            name = short_name(variant.function)
+            operator = self._positions.operator(code, site.offset, name)
         constant_first = operator is not None and self._worth.callees.begins_with_constant(
             code, site.offset
         )
@@ -362,9 +319,9 @@ class RowWriter:
             label_of(variant.function, variant.arguments, operator),
             form_of(variant.function, variant.arguments, operator, constant_first),
             None if module is None else module.id,
-            self._frame(user_site(site) or site)[0],
+            self._places.frame(user_site(site) or site)[0],
             direct,
-            self._stack(site),
+            self._places.stack(site),
             tuple(map(self._value, variant.inputs)),
             variant.names,
             *self._outputs(variant.output),
@@ -384,9 +341,9 @@ class RowWriter:
             label_of(variant.function, variant.arguments, None),
             form_of(variant.function, variant.arguments, None),
             None if module is None else module.id,
-            self._frame(user_site(site) or site)[0],
+            self._places.frame(user_site(site) or site)[0],
             False,
-            self._stack(site),
+            self._places.stack(site),
             tuple(map(self._value, variant.inputs)),
             None,
             *self._outputs(variant.output),
@@ -402,7 +359,7 @@ class RowWriter:
         code = note.activation.code
         position: Position = (code.co_firstlineno, None, None, None)
         if note.offset is not None:
-            position = self._positions.at(code, note.offset)
+            position = self._positions.of_store(code, note.offset, note.name)
         self._variable(note.activation, note.name, position, note.raw, note.offset is None, None)
 
     def _assigned(
@@ -415,7 +372,7 @@ class RowWriter:
         for name, offset, path in self._worth.targets.of(activation.code, site.offset):
             raw = item_of(output, path)
             if raw is not None and holds_tensor(raw):
-                position = self._positions.at(activation.code, offset)
+                position = self._positions.of_store(activation.code, offset, name)
                 key = (call.id, name, offset) if is_wide else None
                 self._variable(activation, name, position, raw, False, key)
 
@@ -430,7 +387,7 @@ class RowWriter:
     ) -> None:
         """Write a value of a variable, once, or anew where it is one that is ``changing``."""
         line, end_line, column, end_column = position
-        file = self._file(activation.code)
+        file = self._places.file(activation.code)
         module = None if activation.module is None else activation.module.id
         value = self._value(raw)
         key = changing or (file, line, column, name, module, value)
@@ -439,7 +396,8 @@ class RowWriter:
             return
         if number is None:
             number = self._variables[key] = len(self._variables) + 1
-        place = (file, line, column, end_line, end_column, activation.code.co_qualname)
+        function = function_name(activation.code)
+        place = (file, line, column, end_line, end_column, function)
         kind = "parameter" if is_parameter else "assignment"
         self._add("variables", (number, name, *place, module, value, kind))
 
@@ -452,14 +410,18 @@ class RowWriter:
         return notes
 
     def _has_run_changed(self, told: Message) -> bool:
-        rank, world_size = rank_and_world_size()
-        now = self._recorder.passes_seen, rank, world_size
+        now = self._recorder.passes_seen, *self._rank_and_world_size()
         return now != (told["passes"], told["rank"], told["world_size"])
+
+    def _rank_and_world_size(self) -> tuple[int | None, int | None]:
+        """Those of the recording, whatever has become of the process since it ended."""
+        process = self._recorder.process
+        return process.look() if self._recorder.active else process.rank_and_world_size
 
     def _describe_run(self) -> None:
         recorder = self._recorder
         started = datetime.datetime.fromtimestamp(recorder.started_at, datetime.UTC)
-        rank, world_size = rank_and_world_size()
+        rank, world_size = self._rank_and_world_size()
         self._run = self._message["run"] = {
             "argv": list(map(str, sys.argv)),
             "python": platform.python_version(),

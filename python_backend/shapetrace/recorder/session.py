@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn import Module
 
+from shapetrace._asynchronous import is_asynchronous, surely
 from shapetrace.events.model import Trace
 from shapetrace.recorder import patches
-from shapetrace.recorder.asides import Aside
 from shapetrace.recorder.assignments import Assignments
 from shapetrace.recorder.call_finder import LiveCall
 from shapetrace.recorder.callsite import Activation, CodeKinds, NotTheProgram, Site
@@ -27,37 +27,30 @@ from shapetrace.recorder.joining import can_join, running_forwards
 from shapetrace.recorder.kinds import quiet_functions
 from shapetrace.recorder.modules import ModuleBook, is_compiled, owns_parameters
 from shapetrace.recorder.options import RecorderOptions
+from shapetrace.recorder.ranks import ThisProcess
 from shapetrace.recorder.records import KernelVariant, ModuleVariant, OpVariant, VariableNote
-from shapetrace.recorder.rest import Rest, signature_of
+from shapetrace.recorder.rest import signature_of
 from shapetrace.recorder.snapshot import take_snapshot
-from shapetrace.recorder.stacks import (
-    enter_dispatch_mode,
-    enter_function_mode,
-    leave_dispatch_mode,
-    leave_function_mode,
-)
 from shapetrace.recorder.stand_ins import remove_left_over_modes
-from shapetrace.recorder.thread_state import ThreadState, thread_name
+from shapetrace.recorder.thread_state import ThreadState
 from shapetrace.recorder.tracebacks import LastWord
 from shapetrace.recorder.trampolines import Trampolines
 from shapetrace.recorder.turns import Turns
 from shapetrace.recorder.watch_importlib_bootstrap import (
-    DispatchMode,
-    FunctionMode,
     PassingMode,
     call_plainly,
 )
+from shapetrace.recorder.watched_threads import WatchedThreads
 from shapetrace.recorder.worth import Worth
 
 if TYPE_CHECKING:
     from shapetrace.recorder.values.fingerprints import Fingerprints
 
 MOST_INTERNED = 1 << 16
-MOST_VARIABLE_SHAPES = 16
-"""Different values of one variable at one place that are kept."""
+MOST_VARIABLE_SHAPES = 16  # different values of one variable at one place that are kept
 
 
-class Recorder:
+class Recorder(WatchedThreads):
     """Records what one program does with torch from ``start`` to ``stop``."""
 
     def __init__(
@@ -66,7 +59,7 @@ class Recorder:
         model: Module | None = None,
         on_complete: Callable[[], None] | None = None,
     ) -> None:
-        self.options = options
+        super().__init__(options)
         self.kinds = CodeKinds(options.debugger)
         self.boundary: CodeType | None = None
         """The code of our module call."""
@@ -74,10 +67,7 @@ class Recorder:
         self.quiet = quiet_functions()
         self.book = ModuleBook(model)
         self.worth = Worth()
-        self.rest = Rest(options.settle_after)
         self.turns = Turns()
-        self.states: dict[int, ThreadState] = {}
-        """By the identity of the thread."""
         self.ops: list[OpVariant] = []
         self.kernels: list[KernelVariant] = []
         self.modules: list[ModuleVariant] = []
@@ -88,11 +78,9 @@ class Recorder:
         """Frames of forwards that ran when the recording began, and of which code."""
         self.passes_seen = 0
         self.started_at = time.time()
-        self.active = False
-        self.complete = False
+        self.active = self.complete = False
         self._on_complete = on_complete
-        self._on_first_call = options.on_first_call
-        self._idle: list[ThreadState] = []
+        self._on_change = options.on_change
         self._numbers = itertools.count(1)
         self.last_word = LastWord()
         self._interned: dict[Any, Any] = {}
@@ -102,13 +90,12 @@ class Recorder:
         self._changes = 0
         self._changes_before_pass = 0
         self._faults = 0
-        self.process_id = os.getpid()
+        self.process = ThisProcess()
         self._pass_signature: Any = None
         self._counts_before_last_pass: list[tuple[OpVariant | ModuleVariant, int]] = []
         self._lock = threading.Lock()
         self.fingerprints: Fingerprints | None = None
         """What calls returned, where that is asked for."""
-        self._state_class = ThreadState
         if options.fingerprint:
             self._look_at_values()
         hide_methods(self, RECORDER_METHODS, options.unseen)
@@ -125,9 +112,9 @@ class Recorder:
 
     def start(self, frame: FrameType | None = None) -> None:
         """Begin to record on this thread, and on others as they are started or call modules."""
-        if not self._begin():
-            return
         try:
+            if not self._begin():
+                return
             state = self.adopt_thread(None)
             state.stays = True
             if frame is not None:
@@ -165,12 +152,12 @@ class Recorder:
 
     def stop(self) -> None:
         """End the recording and leave nothing behind. May be called again, and on any thread."""
+        surely(self._stop)
+
+    def _stop(self) -> None:
         with self._lock:
-            was_active, self.active = self.active, False
+            self.active = False
             patches.remove(self)
-        if not was_active:
-            remove_left_over_modes()
-            return
         own = self.states.get(get_ident())
         for state in [*self.states.values(), *self._idle]:
             if state is own:
@@ -206,86 +193,6 @@ class Recorder:
         seen = sum(variant.count for variant in list(self.ops))
         return seen, self.passes_seen
 
-    # Threads
-
-    def adopt_thread(
-        self, state: ThreadState | None, started: threading.Thread | None = None
-    ) -> ThreadState:
-        """Put the modes on this thread's stacks; it may be one that was just ``started``."""
-        if started is not None:
-            self.states.pop(get_ident(), None)  # of a thread before it with the same identity
-        elif state is None:
-            state = self.states.get(get_ident())
-        if state is None:
-            name = thread_name(started)
-            try:
-                # Reusing a finished thread's state keeps short-lived threads from adding up.
-                state = self._idle.pop()
-            except IndexError:
-                state = self._state_class(self, name)
-            state.thread = name
-            self.states[get_ident()] = state
-        if not state.entered:
-            self.leave_modes(state)  # where an interrupt came while they were being entered
-            state.function_mode = FunctionMode(state)
-            enter_function_mode(state.function_mode)
-            if self.options.level == "aten":
-                state.dispatch_mode = DispatchMode(state)
-                enter_dispatch_mode(state.dispatch_mode)
-            remove_left_over_modes()
-            state.entered = True
-        return state
-
-    def release_thread(self, state: ThreadState, over: bool = False) -> None:
-        """Take the modes off this thread again, unless it is one that stays watched."""
-        if self.active and not over and state.stays and not self.rest.asleep:
-            return
-        self.leave_modes(state)
-        if not state.stays or over:
-            self.states.pop(get_ident(), None)
-            state.stack.clear()
-            state.live.clear()
-            if self.active and len(self._idle) < 64:
-                state.stays = False
-                self._idle.append(state)
-
-    def leave_modes(self, state: ThreadState) -> None:
-        """Take the modes off this thread's stacks."""
-        if state.function_mode is not None:
-            leave_function_mode(state.function_mode)
-            # In the middle of a call, or of a backward pass, torch will put it back on the stack.
-            state.function_mode.__class__ = PassingMode
-        if state.dispatch_mode is not None:
-            state.dispatch_mode.retire()
-        state.function_mode = state.dispatch_mode = None
-        state.entered = False
-
-    def sort_modes(self) -> None:
-        """Put our mode where it belongs on this thread's stack, after others have moved there."""
-        state = self.states.get(get_ident())
-        if state is not None and leave_function_mode(state.function_mode):
-            enter_function_mode(state.function_mode)
-
-    def modes_again(self) -> Callable[[], None] | None:
-        """Put the modes back on where a call of torch's took them off; returns how to undo it."""
-        state = self.states.get(get_ident())
-        if state is None or not state.entered or state.aside:
-            return None
-        mode = state.function_mode
-        if leave_function_mode(mode):
-            enter_function_mode(mode)
-            return None
-
-        def undo() -> None:
-            leave_function_mode(mode)
-
-        try:
-            enter_function_mode(mode)
-        except BaseException:
-            undo()
-            raise
-        return undo
-
     # Passes
 
     def begin_pass(
@@ -293,6 +200,9 @@ class Recorder:
     ) -> bool:
         """Called before an outermost module call; False when the recording has just ended."""
         state.in_pass = self._is_a_pass(state)
+        bottom = torch._C._len_torch_function_stack() and torch._C._get_function_stack_at(0)
+        if bottom is not state.function_mode:
+            self.find_lost_modes(state, sys._getframe(2))
         passes = self.options.passes
         if (
             passes is not None
@@ -332,10 +242,17 @@ class Recorder:
             return
         if variant.parent is not None:
             return  # of a module whose forward was called directly
+        # Once for a call, also where this is left halfway and called again.
+        state.in_pass = False
         self.passes_seen += 1
-        new = self._changes != self._changes_before_pass
-        if self.rest.after_pass(new, self._pass_signature, self.passes_seen):
-            self.leave_modes(state)
+        try:
+            new = self._changes != self._changes_before_pass
+            if self.rest.after_pass(new, self._pass_signature, self.passes_seen):
+                self.leave_modes(state)
+        finally:
+            surely(self._finish_after_pass, call, failed)
+
+    def _finish_after_pass(self, call: LiveCall, failed: bool) -> None:
         passes = self.options.passes
         if passes is None or self.passes_seen < passes:
             return
@@ -373,44 +290,33 @@ class Recorder:
 
     def _finish(self, silent: bool = False) -> None:
         self.complete = True
+        if silent:
+            self._on_complete = None
+        surely(self._end)
+
+    def _end(self) -> None:
         self.stop()
-        if self._on_complete is not None and not silent:
-            self._on_complete()
+        tell, self._on_complete = self._on_complete, None
+        if tell is not None:
+            tell()
 
     # Stepping aside
 
-    def reason_to_step_aside(
+    def is_stepped_aside(
         self, state: ThreadState, call: LiveCall, module: Module, args: Any, kwargs: Any
-    ) -> Aside | None:
-        """How to run a module call that watching would change; None for all others."""
-        if is_compiled(module):
-            return self._aside(state, call, "torch.compile region")
+    ) -> bool:
+        """Whether watching would change a module call."""
+        reason = None
         fused = call.variant.record.fused
-        if fused is not None and not self.options.expand_fused and fused(module, args, kwargs):
-            return self._aside(state, call, "fused fast path")
-        return None
-
-    def _aside(self, state: ThreadState, call: LiveCall, reason: str) -> Aside:
-        record = call.variant.record
-        call.variant.note = reason
-        self.note(reason, record.path or record.class_name)
-        return Aside(self, state)
-
-    def step_aside(self, state: ThreadState) -> None:
-        """Take the function mode off for a while."""
-        state.aside += 1
-        if state.aside == 1:
-            leave_function_mode(state.function_mode)
-            if state.dispatch_mode is not None:
-                leave_dispatch_mode(state.dispatch_mode)
-
-    def step_back(self, state: ThreadState) -> None:
-        """Put the function mode on again."""
-        state.aside -= 1
-        if state.aside == 0 and state.entered and self.active:
-            enter_function_mode(state.function_mode)
-            if state.dispatch_mode is not None:
-                enter_dispatch_mode(state.dispatch_mode)
+        if is_compiled(module):
+            reason = "torch.compile region"
+        elif fused is not None and not self.options.expand_fused and fused(module, args, kwargs):
+            reason = "fused fast path"
+        if reason is not None:
+            record = call.variant.record
+            call.variant.note = reason
+            self.note(reason, record.path or record.class_name)
+        return reason is not None
 
     # What was seen
 
@@ -421,9 +327,8 @@ class Recorder:
     def changed(self) -> None:
         """Note that something new was seen."""
         self._changes += 1
-        tell, self._on_first_call = self._on_first_call, None
-        if tell is not None:
-            tell()
+        if self._on_change is not None:
+            self._on_change()
 
     def add_op(self, variant: OpVariant) -> None:
         """Keep a new op variant."""
@@ -433,7 +338,7 @@ class Recorder:
     def add_kernel(self, variant: KernelVariant) -> None:
         """Keep a new kernel variant."""
         self.kernels.append(variant)
-        self._changes += 1
+        self.changed()
 
     def add_module(self, variant: ModuleVariant) -> None:
         """Keep a new module variant."""
@@ -481,10 +386,16 @@ class Recorder:
         except TypeError:  # symbolic sizes cannot be hashed
             return value
 
-    def cannot_follow(self, error: Exception, state: ThreadState) -> Aside | None:
-        """How to run a module call that could not be entered."""
-        self.fault(error)
-        return Aside(self, state) if isinstance(error, NotTheProgram) else None
+    def swallows(self, error: BaseException) -> bool:
+        """Note a fault of ours; False for an exception of the program's own, which is to go on."""
+        if is_asynchronous(error):
+            return False
+        try:
+            if not isinstance(error, RecursionError):
+                self.fault(error)
+        except RecursionError:
+            pass  # no room to note it, nor would there be for the call itself
+        return True
 
     def fault(self, error: BaseException) -> None:
         """Note a fault of ours. The program must not notice."""
@@ -493,7 +404,9 @@ class Recorder:
         self._faults += 1
         try:
             text = f"{type(error).__name__}: {error}"[:300]
-        except Exception:
+        except BaseException as another:
+            if is_asynchronous(another):
+                raise
             text = type(error).__name__
         self.note("fault in Shapetrace", text)
         if os.environ.get("SHAPETRACE_DEBUG"):

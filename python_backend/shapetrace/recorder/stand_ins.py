@@ -10,9 +10,17 @@ from typing import Any
 
 import torch
 
+from shapetrace._asynchronous import surely
+from shapetrace._exception_table import catching_everywhere
 from shapetrace.recorder import watch_importlib_bootstrap
 from shapetrace.recorder.stacks import dispatch_modes, function_modes, leave_function_mode
-from shapetrace.recorder.watch_importlib_bootstrap import DispatchMode, PassingMode, Running
+from shapetrace.recorder.tracebacks import clean
+from shapetrace.recorder.watch_importlib_bootstrap import (
+    DispatchMode,
+    PassingMode,
+    Running,
+    put_back,
+)
 
 
 def remove_left_over_modes() -> None:
@@ -38,30 +46,45 @@ class SymbolicSizes:
     def make_enter(self, original: Any) -> Any:
         """A stand-in for ``FakeTensorMode.__enter__``."""
 
+        @catching_everywhere
         def __enter__(mode: Any) -> Any:  # noqa: N807 (a method)
-            if getattr(mode, "shape_env", None) is not None:
-                self._count(1)
-            return original(mode)
+            try:
+                modes = self._modes
+                try:
+                    if getattr(mode, "shape_env", None) is not None:
+                        self._set(modes + 1)
+                    return original(mode)
+                except BaseException:
+                    surely(self._set, modes)
+                    raise
+            except BaseException as error:
+                clean(error)
+                raise
 
         return __enter__
 
     def make_exit(self, original: Any) -> Any:
         """A stand-in for ``FakeTensorMode.__exit__``."""
 
+        @catching_everywhere
         def __exit__(mode: Any, *error: Any) -> Any:  # noqa: N807 (a method)
-            if getattr(mode, "shape_env", None) is not None:
-                self._count(-1)
-            return original(mode, *error)
+            try:
+                if getattr(mode, "shape_env", None) is not None:
+                    surely(self._set, self._modes - 1)
+                return original(mode, *error)
+            except BaseException as another:
+                clean(another)
+                raise
 
         return __exit__
 
-    def _count(self, change: int) -> None:
-        self._modes = max(self._modes + change, 0)
+    def _set(self, modes: int) -> None:
+        self._modes = max(modes, 0)
         watch_importlib_bootstrap._STRIDED = None if self._modes else torch.strided
 
     def forget(self) -> None:
         """Start anew, with the next recording."""
-        self._count(-self._modes)
+        self._set(0)
 
 
 def make_set_default_device(original: Any, running: Running) -> Any:
@@ -71,11 +94,16 @@ def make_set_default_device(original: Any, running: Running) -> Any:
     the end of the ``with`` block takes off what is on top.
     """
 
+    @catching_everywhere
     def set_default_device(device: Any) -> None:
-        original(device)
-        recorder = running.recorder
-        if recorder is not None:
-            recorder.sort_modes()
+        try:
+            original(device)
+            recorder = running.recorder
+            if recorder is not None:
+                put_back(recorder, recorder.sort_modes)
+        except BaseException as error:
+            clean(error)
+            raise
 
     return set_default_device
 
@@ -83,10 +111,16 @@ def make_set_default_device(original: Any, running: Running) -> Any:
 def make_inference_exit(original: Any, put_back: Callable[[], None]) -> Any:
     """A stand-in for ``torch.inference_mode.__exit__`` that takes off what had to wait for it."""
 
+    @catching_everywhere
     def __exit__(context: Any, *error: Any) -> Any:  # noqa: N807 (a method)
-        result = original(context, *error)
-        remove_left_over_modes()
-        put_back()
-        return result
+        try:
+            try:
+                return original(context, *error)
+            finally:
+                surely(remove_left_over_modes)
+                put_back()
+        except BaseException as another:
+            clean(another)
+            raise
 
     return __exit__

@@ -99,6 +99,8 @@ class _Search:
 
         Of some places, by their offsets, it is not known.
         """
+        at = None if here is None else activation.site_at(here)
+        here = here if at is None else at.offset
         noted = [] if self.marks is None else self.marks.get(activation, [])
         marks = self.marks if noted is not None else None
         sites = [
@@ -382,7 +384,7 @@ def _follow(
         module = call.variant
         callees = module.callees
     elif base is not None and bottom is not None:
-        site = base.sites.get(bottom.f_lasti)
+        site = base.site_at(bottom.f_lasti)
         callees = None if site is None else site.callees
     elif state is not None:
         callees = state.bottom
@@ -393,7 +395,7 @@ def _follow(
                 module, callees = implicit, implicit.callees
         is_first = False
         activation = None if callees is None else callees.get(id(frame.f_code))
-        site = None if activation is None else activation.sites.get(frame.f_lasti)
+        site = None if activation is None else activation.site_at(frame.f_lasti)
         callees = None if site is None else site.callees
     return _Way(call, module, activation)
 

@@ -2,17 +2,22 @@
 
 From 3.13 on one instruction may do two loads or stores, and 3.14 has loads that borrow and a
 subscript that is a binary operator: here each is a step of its own, and what moves no value in a
-way that matters is one step of another kind.
+way that matters is one step of another kind. The second of two has an odd offset, where no
+instruction begins.
 """
 
 from __future__ import annotations
 
 import dis
+import inspect
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from enum import Enum, auto
 from types import CodeType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
+
+Range: TypeAlias = tuple[int, int, int, int]
+"""Line, end line, column, end column."""
 
 
 class Kind(Enum):
@@ -67,7 +72,7 @@ _BETWEEN_STORES: Final = frozenset(
 
 
 class Step(NamedTuple):
-    """One step, with the offset of the instruction that it is part of."""
+    """One step, with the offset of its instruction, or of the second half of one."""
 
     kind: Kind
     offset: int
@@ -80,6 +85,8 @@ _STEPS: Final = {
     "LOAD_FAST_CHECK": (Kind.LOAD,),
     "LOAD_FAST_BORROW": (Kind.LOAD,),
     "LOAD_NAME": (Kind.LOAD,),
+    "LOAD_DEREF": (Kind.LOAD,),
+    "LOAD_CLOSURE": (Kind.LOAD,),
     "LOAD_FAST_LOAD_FAST": (Kind.LOAD, Kind.LOAD),
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW": (Kind.LOAD, Kind.LOAD),
     "STORE_FAST": (Kind.STORE,),
@@ -91,6 +98,7 @@ _STEPS: Final = {
     "STORE_FAST_MAYBE_NULL": (Kind.STORE,),
     "DELETE_FAST": (Kind.DELETE,),
     "DELETE_NAME": (Kind.DELETE,),
+    "DELETE_DEREF": (Kind.DELETE,),
     "LOAD_FAST_AND_CLEAR": (Kind.SET_ASIDE,),
     "LOAD_CONST": (Kind.CONSTANT,),
     "LOAD_SMALL_INT": (Kind.CONSTANT,),
@@ -142,6 +150,9 @@ _TESTS: Final = {
 """The end of a conditional jump's name: whether it asks for None, and on which answer it jumps."""
 
 
+_COMPREHENSIONS: Final = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})
+
+
 class Test(NamedTuple):
     """What a branch asks of the top, and where the program goes on when it is so."""
 
@@ -159,12 +170,51 @@ class Handler(NamedTuple):
     target: int
 
 
+class Own(NamedTuple):
+    """A variable of a comprehension that runs in the frame of the function around it."""
+
+    variable: str
+    """What stands for it among the function's variables."""
+    name: str
+    offset: int
+    """Where the function's own variable of this name is set aside for it."""
+    range: Range
+    """Of the comprehension."""
+    is_cell: bool
+    """Whether functions in the comprehension have it as well."""
+
+
+def name_of(variable: str) -> str:
+    """The name of a variable, which for that of a comprehension has something behind it."""
+    return variable.partition(" ")[0]
+
+
+def is_comprehension(code: CodeType) -> bool:
+    """Whether code is that of a comprehension with a frame of its own, as all have on 3.11."""
+    return code.co_name in _COMPREHENSIONS
+
+
+def is_module(code: CodeType) -> bool:
+    """Whether code is that of a module, all of whose variables are global ones."""
+    return code.co_name == "<module>" and not code.co_flags & inspect.CO_OPTIMIZED
+
+
+def second_half(offset: int) -> int:
+    """The offset of the second of the two steps that an instruction does."""
+    return offset + 1
+
+
+def is_second_half(offset: int) -> bool:
+    """Whether an offset is that of the second step of an instruction."""
+    return offset % 2 == 1
+
+
 class Listing:
     """A function's instructions in order, and the ways between them."""
 
     def __init__(self, code: CodeType) -> None:
         instructions = [each for each in dis.get_instructions(code) if each.opname not in _PARTS]
-        self.offsets: Final = [each.offset for each in instructions]
+        self.offsets: Final[list[int]] = []
         self.steps: Final[list[Step]] = []
         self.following: Final[dict[int, tuple[int, ...]]] = {}
         """Where the program can go on after an instruction that did not fail."""
@@ -177,15 +227,24 @@ class Listing:
         self.handlers: Final = [Handler(each.start, each.end, each.target) for each in entries]
         self.joins.update(handler.target for handler in self.handlers)
         for index, instruction in enumerate(instructions):
-            self._first_steps.append(len(self.steps))
-            self.steps.extend(_steps_of(instruction))
+            offset = instruction.offset
+            steps = list(_steps_of(instruction))
+            for half in dict.fromkeys(step.offset for step in steps):
+                if half != offset:
+                    self.following[offset] = (half,)
+                offset = half
+                self.offsets.append(half)
+                self._first_steps.append(len(self.steps))
+                self.steps.extend(step for step in steps if step.offset == half)
             following = []
             if instruction.opname not in _NO_FALL_THROUGH and index + 1 < len(instructions):
                 following.append(instructions[index + 1].offset)
             if instruction.opcode in _JUMPS:
                 following.append(instruction.argval)
                 self.joins.add(instruction.argval)
-            self.following[instruction.offset] = tuple(following)
+            self.following[offset] = tuple(following)
+        self.own: Final = _rename_own_variables(self.steps, instructions)
+        """The variables of comprehensions that run in this function's frame."""
         self.binding: Final = frozenset(each.offset for each in self.steps if each.kind in BINDING)
         """Instructions that store to a name or delete it."""
         self._drop_overwritten()
@@ -225,7 +284,8 @@ def _steps_of(instruction: dis.Instruction) -> Iterator[Step]:
     offset, value = instruction.offset, instruction.argval
     kinds = _STEPS.get(instruction.opname, (Kind.OTHER,))
     if len(kinds) == 2:
-        yield from (Step(kind, offset, name) for kind, name in zip(kinds, value, strict=True))
+        yield Step(kinds[0], offset, value[0])
+        yield Step(kinds[1], second_half(offset), value[1])
     elif instruction.opname == "BINARY_OP" and instruction.argrepr == "[]":
         yield Step(Kind.ITEM, offset)
     elif kinds[0] is Kind.UNPACK_STARRED:
@@ -240,3 +300,61 @@ def _steps_of(instruction: dis.Instruction) -> Iterator[Step]:
         yield Step(Kind.RETURN, offset)
     else:
         yield Step(kinds[0], offset, value)
+
+
+def _rename_own_variables(
+    steps: list[Step], instructions: list[dis.Instruction]
+) -> tuple[Own, ...]:
+    """Tell the variables of comprehensions in a function's frame from its own of the same names.
+
+    A comprehension uses what lies within its range. What it has set aside it puts back by stores
+    that have all of its range.
+    """
+    aside = [step for step in steps if step.kind is Kind.SET_ASIDE]
+    if not aside:
+        return ()
+    ranges = {each.offset: range_of(each.positions) for each in instructions}
+    making = (each for each in instructions if each.opname == "MAKE_CELL")
+    cells = {(each.argval, range_of(each.positions)) for each in making}
+    found = []
+    for step in aside:
+        place = ranges[step.offset]
+        if place is not None:
+            variable = f"{step.value} {step.offset}"
+            found.append(
+                Own(variable, step.value, step.offset, place, (step.value, place) in cells)
+            )
+    by_name: dict[str, list[Own]] = {}
+    for own in found:
+        by_name.setdefault(own.name, []).insert(0, own)  # the innermost is the last that begins
+    for index, step in enumerate(steps):
+        place = ranges[step.offset & ~1]
+        if type(step.value) is not str or place is None:
+            continue
+        for own in by_name.get(step.value, ()):
+            if step.kind is Kind.SET_ASIDE and step.offset == own.offset:
+                steps[index] = Step(Kind.SET_ASIDE, step.offset, own.variable)
+            elif step.offset <= own.offset or not is_within(place, own.range):
+                continue
+            elif step.kind is Kind.STORE and place == own.range:
+                steps[index] = Step(Kind.POP, step.offset)
+            elif step.kind in (Kind.LOAD, Kind.STORE, Kind.DELETE):
+                steps[index] = Step(step.kind, step.offset, own.variable)
+            else:
+                continue
+            break
+    return tuple(found)
+
+
+def range_of(position: Any) -> Range | None:
+    """A position as a range, where it is known to the column."""
+    match position:
+        case (int(line), int(end_line), int(column), int(end_column)):
+            return (line, end_line, column, end_column)
+    return None
+
+
+def is_within(inner: Range, outer: Range) -> bool:
+    """Whether a range lies in another one, or is the same."""
+    begins = (outer[0], outer[2]) <= (inner[0], inner[2])
+    return begins and (inner[1], inner[3]) <= (outer[1], outer[3])

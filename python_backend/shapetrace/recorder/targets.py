@@ -11,7 +11,7 @@ from collections.abc import Container
 from types import CodeType
 from typing import NamedTuple, TypeAlias
 
-from shapetrace.recorder.steps import Kind, Listing, Step
+from shapetrace.recorder.steps import Kind, Listing, Step, name_of
 
 
 class Item(NamedTuple):
@@ -50,7 +50,8 @@ class Targets:
         if known is None:
             known = self._listings[id(code)] = (code, Listing(code))
         listing = known[1]
-        return follow(listing, listing.first_step_after(offset))
+        found = follow(listing, listing.first_step_after(offset))
+        return [each._replace(name=name_of(each.name)) for each in found]
 
 
 def follow(listing: Listing, index: int, stop_at: Container[int] = ()) -> list[Target]:

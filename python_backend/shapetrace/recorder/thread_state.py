@@ -13,6 +13,7 @@ from torch import Tensor
 from torch._C import DisableTorchFunction
 from torch.nn import Module
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.recorder.arguments import argument_texts
 from shapetrace.recorder.call_finder import CallFinder, LiveCall, site_of
 from shapetrace.recorder.callsite import Activation, NotTheProgram, Site
@@ -60,8 +61,10 @@ class ThreadState(CallFinder):
         """Whether the modes belong on this thread's stacks now."""
         self.stays = False
         """Whether the thread is watched as long as it runs, not only during module calls."""
-        self.compiled_by: int | None = None
-        """What entered the region made by torch.compile that is running."""
+        self.in_region = False
+        """Whether something runs that torch.compile made, and the modes are off for it."""
+        self.outside_region = 0
+        """How many regions we stepped around were running then."""
         self.in_pass = False
         """Whether the outermost call that is running is a forward pass."""
         self.resting = 0
@@ -121,9 +124,10 @@ class ThreadState(CallFinder):
         site.asks_for_truth |= name == "__bool__"
         if self.passed_on == (id(frame), frame.f_lasti):
             variant.rarely().passed_on = True
+        # In this order: what is in the list alone is never counted, and shown nowhere.
+        self.recorder.add_op(variant)
         if variants is not None:
             variants[function, described] = variant
-        self.recorder.add_op(variant)
         return variant
 
     def note_reshaped(self, tensor: Any) -> None:
@@ -143,8 +147,8 @@ class ThreadState(CallFinder):
                 self.recorder.next_id(), site, function, inputs, texts, None, self.thread
             )
             variant.rarely().wide = True
-            site.variants[key] = variant
             self.recorder.add_op(variant)
+            site.variants[key] = variant
         else:
             widened = widen_all(variant.inputs, inputs)
             if widened is not variant.inputs:
@@ -196,8 +200,8 @@ class ThreadState(CallFinder):
         rare = another.rarely()
         rare.passed_on = variant.passed_on
         rare.next = variant.next or variant
-        variant.rarely().next = another
         self.recorder.add_op(another)
+        variant.rarely().next = another
         return another
 
     def look_at(self, variant: OpVariant, result: Any, args: Any, kwargs: Any) -> None:
@@ -230,7 +234,7 @@ class ThreadState(CallFinder):
             kernel = self._count_kernel(parent, parent.site, function, texts, inputs, output)
             self.running.append((kernel, inputs, output, looks))
             return
-        frame = sys._getframe(2)
+        frame = self.visible(sys._getframe(1))
         activation = self.locate(frame)
         site = site_of(activation, frame.f_lasti)
         self.keep_looks(self._count_kernel(None, site, function, texts, inputs, output), looks)
@@ -278,7 +282,7 @@ class ThreadState(CallFinder):
                 known = kernels.get(key)
         if known is None:
             intern = self.recorder.intern
-            known = kernels[key] = KernelVariant(
+            known = KernelVariant(
                 self.recorder.next_id(),
                 parent,
                 site,
@@ -288,6 +292,7 @@ class ThreadState(CallFinder):
                 intern(output),
             )
             self.recorder.add_kernel(known)
+            kernels[key] = known
         elif key[1] is None:
             known.inputs = widen_all(known.inputs, inputs)
             known.output = widen(known.output, output)
@@ -346,7 +351,7 @@ class ThreadState(CallFinder):
         Others belong to the same step, as a discriminator does, or a decoder that is called apart.
         """
         activation = self.locate(frame)
-        site = activation.sites.get(frame.f_lasti)
+        site = activation.site_at(frame.f_lasti)
         if activation.module is not None or site is None or site.modules is None:
             return False
         record = site.modules.get(id(module))
@@ -398,8 +403,8 @@ class ThreadState(CallFinder):
         if variant is None:
             variant = ModuleVariant(self.recorder.next_id(), record, inputs, keywords, None)
             variant.wide = True
-            record.wide = variant
             self.recorder.add_module(variant)
+            record.wide = variant
         else:
             variant.inputs = widen_all(variant.inputs, inputs)
         return variant
@@ -419,8 +424,7 @@ class ThreadState(CallFinder):
                     with DisableTorchFunction():
                         note_returned(self, call, result)
                     if variant.record.unfinished and call.module is not None:
-                        with self._quietly():
-                            self.recorder.book.finish(variant.record, call.module)
+                        self.quietly(self.recorder.book.finish, variant.record, call.module)
                 else:
                     variant.output = widen(variant.output, output)
         finally:
@@ -432,31 +436,33 @@ class ThreadState(CallFinder):
                     call.frame = None
                 call.module = call.looks = call.marks = None
                 variant.idle = call
-            else:
-                self.drop(call)
+            elif any(each is call for each in stack):
+                while stack[-1] is not call:
+                    self._drop_innermost()
+                self._drop_innermost()
 
     def leave_failed(self, call: LiveCall, error: BaseException) -> None:
-        """Note that a module call raised."""
+        """Note that a module call raised; it is forgotten by ``unwind``."""
         variant = call.variant
-        try:
-            ending = describe_error(error)
-            if ending[0] is not ERROR:
-                if variant.output is None:
-                    variant.output = ending
-            elif variant.error is None:
-                variant.error = ending[1:]
-                self.recorder.changed()
-        finally:
-            self.drop(call)
+        ending = describe_error(error)
+        if ending[0] is not ERROR:
+            if variant.output is None:
+                variant.output = ending
+        elif variant.error is None:
+            variant.error = ending[1:]
+            self.recorder.changed()
 
-    def drop(self, call: LiveCall) -> None:
-        """Forget a module call that is over, and any within it that never ended."""
-        while self.stack:
-            over = self.stack.pop()
-            if over.frame is not None:
-                self.live.pop(over.frame, None)
-            if over is call:
-                break
+    def unwind(self, outer: LiveCall | None) -> None:
+        """Forget the module calls within another one, or all: they are over."""
+        if outer is None or any(each is outer for each in self.stack):
+            while self.stack and self.stack[-1] is not outer:
+                self._drop_innermost()
+
+    def _drop_innermost(self) -> None:
+        over = self.stack[-1]
+        if over.frame is not None:
+            self.live.pop(over.frame, None)
+        del self.stack[-1]
 
 
 def _lasting(function: Any) -> Any:
@@ -465,7 +471,9 @@ def _lasting(function: Any) -> Any:
         function = function.__func__
     try:
         hash(function)
-    except Exception:
+    except BaseException as error:
+        if is_asynchronous(error):
+            raise
         return type(function)
     return function
 

@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 from types import CodeType, TracebackType
 from typing import Any, Final
 
 from torch._ops import OpOverload
 
-from shapetrace.recorder.callsite import HANDLE_TORCH_FUNCTION, OWN_DIRECTORY, TRAMPOLINE_NAME
+from shapetrace._asynchronous import drop_our_faults, is_ours, linked, related
+from shapetrace.recorder.callsite import HANDLE_TORCH_FUNCTION
 
 _OPERATOR_CALL: Final = OpOverload.__call__.__code__
 
 
 _BASE: Final[Any] = BaseException
-_GROUP: Final[Any] = BaseExceptionGroup
-
-
-def is_ours(code: CodeType) -> bool:
-    """Whether a frame with this code is one of ours."""
-    return code.co_qualname == TRAMPOLINE_NAME or code.co_filename.startswith(OWN_DIRECTORY)
 
 
 def take_out_our_frames(error: BaseException) -> None:
     """Clean the traceback of an exception, of those it came from, and of those it groups."""
-    seen: set[int] = set()
-    waiting: list[BaseException | None] = [error]
-    while waiting:
-        each = waiting.pop()
-        if each is None or id(each) in seen:
-            continue
-        seen.add(id(each))
+    for each in related(error):
         clean(each)
-        # By the base class's own means: a class of the program's may answer with code of its own.
-        waiting += (_BASE.__cause__.__get__(each), _BASE.__context__.__get__(each))
-        if issubclass(type(each), BaseExceptionGroup):
-            waiting += _GROUP.exceptions.__get__(each)
 
 
 class LastWord:
@@ -82,6 +66,7 @@ class LastWord:
 def clean(error: BaseException) -> None:
     """Clean the traceback of one exception, whose class may not let its attributes be set."""
     traceback = without_our_frames(_BASE.__traceback__.__get__(error))
+    drop_our_faults(error)
     BaseException.with_traceback(error, traceback)
 
 
@@ -106,14 +91,7 @@ def without_our_frames(traceback: TracebackType | None) -> TracebackType | None:
                 _drop_first_run(kept, code)
             kept.append(entry)
         entry = entry.tb_next
-    if not kept:
-        return None
-    for previous, following in itertools.pairwise(kept):
-        if previous.tb_next is not following:
-            previous.tb_next = following
-    if kept[-1].tb_next is not None:
-        kept[-1].tb_next = None
-    return kept[0]
+    return linked(kept)
 
 
 def _drop_first_run(kept: list[TracebackType], code: CodeType) -> None:

@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from torch.nn import functional
 
-from shapetrace.recorder.callsite import TRAMPOLINE_NAME, Site
+from shapetrace._asynchronous import TRAMPOLINE_NAME
+from shapetrace.recorder.callsite import Site
 
 _TEMPLATE: Final = (lambda function, args, kwargs: function(*args, **kwargs)).__code__
 

@@ -17,17 +17,19 @@ from torch import Tensor
 from torch.nn import Module
 from torch.nn.modules import module as torch_modules
 
-from shapetrace.recorder.assignments import BEFORE, Assignments, Reached, is_module
+from shapetrace.recorder.assignments import BEFORE, Assignments, Reached
 from shapetrace.recorder.callsite import Activation, Site
 from shapetrace.recorder.describe import MOST_DEPTH, MOST_ITEMS, describe_value, holds_tensor
 from shapetrace.recorder.flow import Ways
-from shapetrace.recorder.frames import OPTIMIZED, forget_locals, frame_at, read_locals
+from shapetrace.recorder.frames import forget_locals, frame_at, read_locals
 from shapetrace.recorder.once import forward_code, runs_once
+from shapetrace.recorder.steps import is_comprehension, is_module, name_of
 from shapetrace.recorder.targets import Path
 from shapetrace.recorder.told import Told
 
 if TYPE_CHECKING:
     from shapetrace.recorder.call_finder import LiveCall
+    from shapetrace.recorder.session import Recorder
     from shapetrace.recorder.thread_state import ThreadState
 
 _UNKNOWN: Final = object()
@@ -71,21 +73,22 @@ def note_locals(
 ) -> Names:
     """Note the tensors that a function's locals hold, at the stores that put them there.
 
-    And those that a module's variables hold; a class's body is passed over. Where the function
+    And those that a module's variables hold; of a class's body, those of comprehensions. Where the
+    function
     ``is_calling``, something of the program's own runs that it has called. What is returned are the
     names of those among ``tensors`` that have one.
     """
     is_of_module = is_module(frame.f_code)
-    if not frame.f_code.co_flags & OPTIMIZED and not is_of_module:
-        return {}
     assignments = state.recorder.assignments_of(frame.f_code)
     if is_of_module and len(assignments.names) > _MOST_NAMES:
         return {}
     values = _values_of(frame, assignments)
     try:
         # There must not be another name for the values here: then they would not be let go of.
-        _look_at(state, frame, site, values, is_calling)
-        return _names_of(tensors, assignments, values) if tensors else {}
+        _look_at(state, frame, site, assignments.visible(values, site.offset), is_calling)
+        if not tensors:
+            return {}
+        return _names_of(tensors, assignments, assignments.visible(values, site.offset))
     finally:
         forget_locals(frame, values)
 
@@ -93,9 +96,9 @@ def note_locals(
 def _values_of(frame: FrameType, assignments: Assignments) -> Any:
     if not is_module(frame.f_code):
         return read_locals(frame)
-    values = read_locals(frame)
+    values = {**frame.f_globals, **read_locals(frame)}
     # Other threads may store to them meanwhile.
-    return {name: values[name] for name in assignments.names if name in values}
+    return {name: values[name] for name in map(name_of, assignments.names) if name in values}
 
 
 def _names_of(tensors: Sequence[Tensor], assignments: Assignments, values: Any) -> Names:
@@ -105,7 +108,24 @@ def _names_of(tensors: Sequence[Tensor], assignments: Assignments, values: Any) 
     holding = compress(values, map(wanted.__contains__, map(id, values.values())))
     places = {assignments.place_of(name): name for name in holding}
     places.pop(-1, None)
-    return {id(values[places[place]]): places[place] for place in sorted(places, reverse=True)}
+    found = [places[place] for place in sorted(places, reverse=True)]
+    return {id(values[name]): name_of(name) for name in found}
+
+
+def names_around(frame: FrameType, recorder: Recorder, tensors: Sequence[Tensor]) -> Names:
+    """What the function around a comprehension that has a frame of its own calls some tensors."""
+    names: Names = {}
+    outer: FrameType | None = frame
+    while outer is not None and is_comprehension(outer.f_code):
+        outer = outer.f_back
+        if outer is not None:
+            assignments = recorder.assignments_of(outer.f_code)
+            values = _values_of(outer, assignments)
+            try:
+                names = {**_names_of(tensors, assignments, values), **names}
+            finally:
+                forget_locals(outer, values)
+    return names
 
 
 def note_callers(state: ThreadState, frame: FrameType, site: Site) -> None:
@@ -298,7 +318,8 @@ def _note(
         return
     raw = describe_value(value)
     if holds_tensor(raw):
-        state.recorder.note_variable(activation, name, None if store == BEFORE else store, raw)
+        offset = None if store == BEFORE else store
+        state.recorder.note_variable(activation, name_of(name), offset, raw)
 
 
 def _item(value: Any, path: Path) -> Any:

@@ -6,47 +6,53 @@ must for the import system. Here that keeps every warning and log record at the 
 meant.
 
 Each frame takes itself out of the traceback of an exception that goes through it: a bare ``raise``
-does not add the frame that raises, so it is enough to drop the entries there are.
+does not add the frame that raises, so it is enough to drop the entries there are. And each catches
+what is raised at any of its instructions, as a signal handler of the program's may be called there.
 
 - the function mode sees a call as the program wrote it,
 - the dispatch mode sees the kernels below it,
-- the module call stands in for ``nn.Module.__call__``,
+- in ``watch_modules_importlib_bootstrap``, the module call stands in for ``nn.Module.__call__``,
 - in ``watch_threads_importlib_bootstrap``, the thread and engine wrappers put the modes on threads
   and into backward passes.
 
 Nothing here may raise of its own: whatever goes wrong in a recording is noted, and the program goes
-on.
+on. What the program has had raised meanwhile passes on, and leaves all as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from inspect import unwrap
 from sys import _getframe
-from threading import get_ident
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
-from torch import Tensor, compiler
-from torch.compiler import is_dynamo_compiling
-from torch.nn import Module, Parameter
+from torch import Tensor
+from torch.nn import Parameter
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import catching_everywhere
 from shapetrace.recorder.arguments import collect
 from shapetrace.recorder.call_finder import site_of
-from shapetrace.recorder.callsite import CHOOSE, HANDLE_TORCH_FUNCTION, OWN_DIRECTORY, api_caller
+from shapetrace.recorder.callsite import (
+    CHOOSE,
+    HANDLE_TORCH_FUNCTION,
+    OWN_DIRECTORY,
+    api_caller,
+)
 from shapetrace.recorder.describe import CPU, describe_tensor, describe_value, device_of_plain
 from shapetrace.recorder.kinds import GETTER_TYPE, TENSOR_DATA, TENSOR_GETTERS
 from shapetrace.recorder.records import describe_error
 from shapetrace.recorder.stacks import (
     enter_function_mode,
+    has_function_mode,
     leave_dispatch_mode,
     leave_function_mode,
 )
 from shapetrace.recorder.thread_state import ThreadState
-from shapetrace.recorder.tracebacks import clean, take_out_our_frames
+from shapetrace.recorder.tracebacks import clean
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
@@ -64,11 +70,27 @@ class Running:
         self.recorder: Recorder | None = None
 
 
+@catching_everywhere
+def put_back(recorder: Recorder, action: Any, *arguments: Any) -> None:
+    """Do what leaves things as they were, whatever the program has had raised meanwhile."""
+    try:
+        action(*arguments)
+    except BaseException as error:
+        if not recorder.swallows(error):
+            action(*arguments)
+            raise
+
+
 class PassingMode(TorchFunctionMode):
     """What a function mode turns into when it may no longer be taken from its thread's stack."""
 
+    @catching_everywhere
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return func(*args, **(kwargs or _NO_KEYWORDS))
+        try:
+            return func(*args, **(kwargs or _NO_KEYWORDS))
+        except BaseException as error:
+            clean(error)
+            raise
 
 
 class FunctionMode(TorchFunctionMode):
@@ -83,144 +105,150 @@ class FunctionMode(TorchFunctionMode):
         """Whether nothing more is recorded of a call than the call itself."""
 
     # Long and flat on purpose: a call of a helper here costs every op of every program.
+    @catching_everywhere
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        function = func
-        if type(func) is GETTER_TYPE:
-            # A getter's bound __get__ is made anew for each read; the attribute itself is not.
-            function = func.__self__
-            try:
-                passes_on = function.__name__ not in TENSOR_GETTERS or func.__name__ != "__get__"
-            except AttributeError:
-                passes_on = True  # a property, which has no name before 3.13
-            if passes_on:
-                if function is TENSOR_DATA:  # reading it does not get here
-                    self.state.note_reshaped(args[0])
+        try:
+            function = func
+            if type(func) is GETTER_TYPE:
+                # A getter's bound __get__ is made anew for each read; the attribute itself is not.
+                function = func.__self__
                 try:
+                    passes_on = (
+                        function.__name__ not in TENSOR_GETTERS or func.__name__ != "__get__"
+                    )
+                except AttributeError:
+                    passes_on = True  # a property, which has no name before 3.13
+                if passes_on:
+                    if function is TENSOR_DATA:  # reading it does not get here
+                        self.state.note_reshaped(args[0])
                     return func(*args)
-                except BaseException as error:
-                    clean(error)
-                    raise
-        else:
-            try:
-                is_quiet = func in self.quiet
-            except Exception:
-                is_quiet = False  # a callable of the program's own that cannot be hashed
-            if is_quiet:
-                return _pass_on_quietly(self.state, func, args, kwargs or _NO_KEYWORDS)
-        variant = None
-        site: Any = None
-        trampoline = call_plainly
-        try:
-            frame = _getframe(1)
-            if frame.f_code is HANDLE_TORCH_FUNCTION:
-                # Not None: a function of torch's asked for this, and somebody called that.
-                body: Any = frame.f_back
-                outer: Any = body.f_back
-                if body.f_code is getattr(func, "__code__", None) and outer.f_code is not CHOOSE:
-                    frame = outer
-                else:
-                    frame = api_caller(body, func)
-            activation = self.live.get(id(frame))
-            if activation is None or activation.code is not frame.f_code:
-                frame, activation = self.state.find(frame, func)
-            site = activation.sites.get(frame.f_lasti)
-            if site is None:
-                site = site_of(activation, frame.f_lasti)
-            known = site.trampoline
-            if known is None:
-                known = self.state.trampoline_of(site, frame, func)
-            trampoline = known
-            described = []
-            for value in args:
-                kind = type(value)
-                if kind is Tensor or kind is Parameter:
-                    if value.layout is _STRIDED:
-                        try:
-                            described.append(
-                                (
-                                    value.shape,
-                                    value.dtype,
-                                    CPU if value.is_cpu else device_of_plain(value),
-                                    value.requires_grad,
-                                    None if value.is_contiguous() else value.stride(),
-                                    kind,
-                                )
-                            )
-                        except Exception:
-                            described.append(describe_tensor(value))
-                    else:
-                        described.append(describe_tensor(value))
-                elif kind is tuple or kind is list:
-                    for item in value:
-                        if type(item) is not int:
-                            collect(value, described)
-                            break
-                elif kind not in _PLAIN:
-                    collect(value, described)
-            if kwargs:
-                for value in kwargs.values():
-                    if type(value) not in _PLAIN:
-                        collect(value, described)
-            inputs = tuple(described)
-            variant = site.last
-            if variant is None or variant.function is not function or variant.inputs != inputs:
-                variant = self.state.draft(frame, site, function, args, kwargs, inputs)
-            # No frame is to be held here during the call; the types have no room for that.
-            frame = body = outer = None  # type: ignore[assignment]
-        except RecursionError:
-            pass  # no room to note it; the call itself will raise it
-        except Exception as fault:
-            self.state.recorder.fault(fault)
-        except BaseException as error:
-            clean(error)  # an interrupt that came while our own code was running
-            raise
-        try:
-            if self.only_calls:
-                result = trampoline(func, args, kwargs or _NO_KEYWORDS)
             else:
-                result = _run_and_look(self.state, variant, trampoline, func, args, kwargs)
+                try:
+                    is_quiet = func in self.quiet
+                except BaseException as error:
+                    if is_asynchronous(error):
+                        raise
+                    is_quiet = False  # a callable of the program's own that cannot be hashed
+                if is_quiet:
+                    return _pass_on_quietly(self.state, func, args, kwargs or _NO_KEYWORDS)
+            variant = None
+            site: Any = None
+            trampoline = call_plainly
+            try:
+                frame = _getframe(1)
+                if frame.f_code is HANDLE_TORCH_FUNCTION:
+                    # Not None: a function of torch's asked for this, and somebody called that.
+                    body: Any = frame.f_back
+                    outer: Any = body.f_back
+                    if (
+                        body.f_code is getattr(func, "__code__", None)
+                        and outer.f_code is not CHOOSE
+                    ):
+                        frame = outer
+                    else:
+                        frame = api_caller(body, func)
+                activation = self.live.get(id(frame))
+                if activation is None or activation.code is not frame.f_code:
+                    frame, activation = self.state.find(frame, func)
+                site = activation.sites.get(frame.f_lasti)
+                if site is None:
+                    site = site_of(activation, frame.f_lasti)
+                known = site.trampoline
+                if known is None:
+                    known = self.state.trampoline_of(site, frame, func)
+                trampoline = known
+                described = []
+                for value in args:
+                    kind = type(value)
+                    if kind is Tensor or kind is Parameter:
+                        if value.layout is _STRIDED:
+                            try:
+                                described.append(
+                                    (
+                                        value.shape,
+                                        value.dtype,
+                                        CPU if value.is_cpu else device_of_plain(value),
+                                        value.requires_grad,
+                                        None if value.is_contiguous() else value.stride(),
+                                        kind,
+                                    )
+                                )
+                            except BaseException as error:
+                                if is_asynchronous(error):
+                                    raise
+                                described.append(describe_tensor(value))
+                        else:
+                            described.append(describe_tensor(value))
+                    elif kind is tuple or kind is list:
+                        for item in value:
+                            if type(item) is not int:
+                                collect(value, described)
+                                break
+                    elif kind not in _PLAIN:
+                        collect(value, described)
+                if kwargs:
+                    for value in kwargs.values():
+                        if type(value) not in _PLAIN:
+                            collect(value, described)
+                inputs = tuple(described)
+                variant = site.last
+                if variant is None or variant.function is not function or variant.inputs != inputs:
+                    variant = self.state.draft(frame, site, function, args, kwargs, inputs)
+                # No frame is to be held here during the call; the types have no room for that.
+                frame = body = outer = None  # type: ignore[assignment]
+            except BaseException as error:
+                if not self.state.recorder.swallows(error):
+                    raise
+            try:
+                if self.only_calls:
+                    result = trampoline(func, args, kwargs or _NO_KEYWORDS)
+                else:
+                    result = _run_and_look(self.state, variant, trampoline, func, args, kwargs)
+            except BaseException as error:
+                try:
+                    if variant is not None:
+                        _note_failure(self.state, variant, error, args, kwargs)
+                except RecursionError:
+                    pass  # no room
+                raise
+            if variant is None:
+                return result
+            try:
+                kind = type(result)
+                if kind is Tensor and result.layout is _STRIDED:
+                    try:
+                        output: Any = (
+                            result.shape,
+                            result.dtype,
+                            CPU if result.is_cpu else device_of_plain(result),
+                            result.requires_grad,
+                            None if result.is_contiguous() else result.stride(),
+                            kind,
+                        )
+                    except BaseException as error:
+                        if is_asynchronous(error):
+                            raise
+                        output = describe_tensor(result)
+                elif function is not func and not isinstance(result, Tensor):
+                    return result  # the gradient there is none of
+                else:
+                    output = describe_value(result)
+                if variant.output != output:
+                    variant = self.state.with_output(variant, output, args, kwargs)
+                variant.count += 1
+                site.last = variant
+            except BaseException as error:
+                if not self.state.recorder.swallows(error):
+                    raise
+            return result
         except BaseException as error:
             try:
-                if variant is not None:
-                    _note_failure(self.state, variant, error, args, kwargs)
                 clean(error)
                 if not self.state.stack:
                     self.state.recorder.last_word.prepare()
-            except Exception:
-                pass  # no room on the stack, say; a module call further out cleans up
+            except RecursionError:
+                pass  # no room; a module call further out cleans up
             raise
-        if variant is None:
-            return result
-        try:
-            kind = type(result)
-            if kind is Tensor and result.layout is _STRIDED:
-                try:
-                    output: Any = (
-                        result.shape,
-                        result.dtype,
-                        CPU if result.is_cpu else device_of_plain(result),
-                        result.requires_grad,
-                        None if result.is_contiguous() else result.stride(),
-                        kind,
-                    )
-                except Exception:
-                    output = describe_tensor(result)
-            elif function is not func and not isinstance(result, Tensor):
-                return result  # the gradient there is none of
-            else:
-                output = describe_value(result)
-            if variant.output != output:
-                variant = self.state.with_output(variant, output, args, kwargs)
-            variant.count += 1
-            site.last = variant
-        except RecursionError:
-            pass
-        except Exception as fault:
-            self.state.recorder.fault(fault)
-        except BaseException as error:
-            clean(error)
-            raise
-        return result
 
 
 def _run_and_look(
@@ -234,10 +262,9 @@ def _run_and_look(
     if state.looks and variant is not None:
         try:
             state.look_at(variant, result, args, kwargs)
-        except RecursionError:
-            pass
-        except Exception as fault:
-            state.recorder.fault(fault)
+        except BaseException as error:
+            if not state.recorder.swallows(error):
+                raise
     return result
 
 
@@ -245,9 +272,9 @@ def _run_with_kernels(
     state: ThreadState, variant: Any, trampoline: Any, function: Any, args: Any, kwargs: Any
 ) -> Any:
     """Make a call whose kernels are recorded for it."""
-    outer, state.current = state.current, variant
-    running, state.running = state.running, []
+    outer, running = state.current, state.running
     try:
+        state.current, state.running = variant, []
         return trampoline(function, args, kwargs or _NO_KEYWORDS)
     finally:
         state.current = outer
@@ -266,8 +293,9 @@ def _note_failure(
         failed = state.failed(variant, error, args, kwargs)
         failed.count += 1
         failed.site.last = failed
-    except Exception as fault:
-        state.recorder.fault(fault)
+    except BaseException as fault:
+        if not state.recorder.swallows(fault):
+            raise
 
 
 def _pass_on_quietly(state: ThreadState, function: Any, args: Any, kwargs: Any) -> Any:
@@ -278,9 +306,6 @@ def _pass_on_quietly(state: ThreadState, function: Any, args: Any, kwargs: Any) 
         if mode is not None:
             mode.quiet = True
         return function(*args, **kwargs)
-    except BaseException as error:
-        clean(error)
-        raise
     finally:
         if mode is not None:
             mode.quiet = outer
@@ -312,44 +337,60 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self._since_inference or not torch.is_inference_mode_enabled():
             leave_dispatch_mode(self)
 
+    @catching_everywhere
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        keywords = kwargs or _NO_KEYWORDS
-        if self.quiet or _asked_by_us(_getframe(1).f_code):
-            return func(*args, **keywords)
-        function_mode = self.state.function_mode
-        # It is on in backward passes only, and is not to see the calls made here.
-        was_on = leave_function_mode(function_mode)
+        try:
+            keywords = kwargs or _NO_KEYWORDS
+            if self.quiet or _asked_by_us(_getframe(1).f_code):
+                return func(*args, **keywords)
+            # It is on in backward passes only, and is not to see the calls made here.
+            function_mode = self.state.function_mode
+            was_on = has_function_mode(function_mode)
+            if not was_on:
+                return self._record(func, args, keywords)
+            try:
+                leave_function_mode(function_mode)
+                return self._record(func, args, keywords)
+            finally:
+                if self.state.entered:
+                    put_back(self.state.recorder, enter_function_mode, function_mode)
+        except BaseException as error:
+            clean(error)
+            raise
+
+    def _record(self, func: Any, args: Any, keywords: Any) -> Any:
+        """Run an operator, and note that it ran."""
         inputs: Any = None
         try:
-            try:
-                described: list[Any] = []
-                collect(args, described)
-                collect(keywords, described)
-                inputs = tuple(described)
-            except Exception as fault:
-                self.state.recorder.fault(fault)
-            try:
-                result = func(*args, **keywords)
-            except BaseException as error:
-                try:
-                    if inputs is not None:
-                        failed = describe_error(error)
-                        self.state.add_kernel(func, args, keywords, inputs, failed)
-                except Exception as fault:
-                    self.state.recorder.fault(fault)
-                clean(error)
+            described: list[Any] = []
+            collect(args, described)
+            collect(keywords, described)
+            inputs = tuple(described)
+        except BaseException as error:
+            if not self.state.recorder.swallows(error):
                 raise
-            try:
-                if inputs is not None:
-                    state = self.state
-                    looks = state.look_at_kernel(func, result) if state.looks else None
-                    state.add_kernel(func, args, keywords, inputs, describe_value(result), looks)
-            except Exception as fault:
-                self.state.recorder.fault(fault)
-            return result
-        finally:
-            if was_on and self.state.entered:
-                enter_function_mode(function_mode)
+        try:
+            result = func(*args, **keywords)
+        except BaseException as error:
+            if inputs is not None:
+                self._note(func, args, keywords, inputs, describe_error, error)
+            raise
+        if inputs is not None:
+            self._note(func, args, keywords, inputs, describe_value, result)
+        return result
+
+    def _note(
+        self, func: Any, args: Any, keywords: Any, inputs: Any, describe: Any, came: Any
+    ) -> None:
+        state = self.state
+        try:
+            looks = None
+            if state.looks and describe is describe_value:
+                looks = state.look_at_kernel(func, came)
+            state.add_kernel(func, args, keywords, inputs, describe(came), looks)
+        except BaseException as error:
+            if not state.recorder.swallows(error):
+                raise
 
 
 # torch wraps the handler in two frames that keep Dynamo out; it is never on while ours is here.
@@ -358,119 +399,3 @@ DispatchMode.__torch_dispatch__ = unwrap(DispatchMode.__torch_dispatch__)  # typ
 
 def _asked_by_us(code: CodeType) -> bool:
     return code.co_filename.startswith(OWN_DIRECTORY) and code is not call_plainly.__code__
-
-
-def make_module_call(original: Callable[..., Any], running: Running) -> Any:
-    """A stand-in for ``nn.Module.__call__`` that tells the recorder of each call."""
-
-    def __call__(module: Module, /, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 (a method)
-        if is_dynamo_compiling() or compiler._is_compiling_flag:
-            return original(module, *args, **kwargs)
-        recorder = running.recorder
-        if recorder is None:
-            return _call_unwatched(original, module, args, kwargs)
-        state = recorder.states.get(get_ident())
-        if state is None or not state.entered:
-            if state is None or not state.resting:
-                return _call_from_outside(recorder, state, __call__, original, module, args, kwargs)
-            try:
-                return original(module, *args, **kwargs)
-            except BaseException as error:
-                clean(error)
-                raise
-        if state.aside:
-            return _call_unwatched(original, module, args, kwargs)
-        call = None
-        aside = None
-        try:
-            if state.stack or recorder.begin_pass(state, module, args, kwargs):
-                call = state.enter(module, args, kwargs, _getframe(1))
-                if call.special or module._compiled_call_impl is not None:
-                    aside = recorder.reason_to_step_aside(state, call, module, args, kwargs)
-        except RecursionError:
-            pass
-        except Exception as fault:
-            aside = recorder.cannot_follow(fault, state)
-        except BaseException as error:
-            clean(error)
-            raise
-        try:
-            if aside is None:
-                result = original(module, *args, **kwargs)
-            else:
-                with aside:
-                    result = original(module, *args, **kwargs)
-        except BaseException as error:
-            try:
-                _leave_failed(recorder, state, call, error)
-                take_out_our_frames(error)
-            except Exception:
-                pass  # no room on the stack, say; a module call further out cleans up
-            raise
-        if call is not None:
-            try:
-                state.leave(call, result)
-                if not state.stack:
-                    recorder.after_outermost(state, call)
-            except Exception as fault:
-                recorder.fault(fault)
-            except BaseException as error:
-                clean(error)
-                raise
-        return result
-
-    __call__.__qualname__ = "Module.__call__"
-    __call__.__module__ = original.__module__
-    return __call__
-
-
-def _call_unwatched(original: Any, module: Any, args: Any, kwargs: Any) -> Any:
-    try:
-        return original(module, *args, **kwargs)
-    except BaseException as error:
-        take_out_our_frames(error)
-        raise
-
-
-def _call_from_outside(
-    recorder: Recorder,
-    state: ThreadState | None,
-    watched: Any,
-    original: Any,
-    module: Any,
-    args: Any,
-    kwargs: Any,
-) -> Any:
-    """An outermost module call on a thread whose modes are off: a new thread, or one at rest."""
-    looking = False
-    try:
-        looking = recorder.wants_to_look(state, module, args, kwargs)
-        if looking:
-            state = recorder.adopt_thread(state)
-    except Exception as fault:
-        recorder.fault(fault)
-    if state is None:
-        return _call_unwatched(original, module, args, kwargs)
-    if not looking:
-        state.resting += 1
-    try:
-        return watched(module, *args, **kwargs) if looking else original(module, *args, **kwargs)
-    except BaseException as error:
-        take_out_our_frames(error)
-        raise
-    finally:
-        if looking:
-            recorder.release_thread(state)
-        else:
-            state.resting -= 1
-
-
-def _leave_failed(recorder: Recorder, state: ThreadState, call: Any, error: BaseException) -> None:
-    if call is None:
-        return
-    try:
-        state.leave_failed(call, error)
-        if not state.stack:
-            recorder.after_outermost(state, call, failed=True)
-    except Exception as fault:
-        recorder.fault(fault)

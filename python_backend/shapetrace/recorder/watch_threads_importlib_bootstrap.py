@@ -10,29 +10,36 @@ import sys
 import threading
 from typing import Any
 
+from shapetrace._exception_table import catching_everywhere
 from shapetrace.recorder.tracebacks import clean, take_out_our_frames
-from shapetrace.recorder.watch_importlib_bootstrap import Running
+from shapetrace.recorder.watch_importlib_bootstrap import Running, put_back
 
 
 def make_thread_main(original: Any, running: Running) -> Any:
     """A stand-in for ``Thread._bootstrap_inner`` that has the thread watched from its start."""
 
+    @catching_everywhere
     def _bootstrap_inner(thread: threading.Thread) -> None:
-        recorder = running.recorder
-        if recorder is None or getattr(thread, "pydev_do_not_trace", False):
-            original(thread)
-            return
-        state = None
         try:
-            state = recorder.adopt_thread(None, started=thread)
-        except Exception as fault:
-            recorder.fault(fault)
-        _have_errors_cleaned(thread)
-        try:
-            original(thread)
-        finally:
-            if state is not None:
-                recorder.release_thread(state, over=True)
+            recorder = running.recorder
+            if recorder is None or getattr(thread, "pydev_do_not_trace", False):
+                original(thread)
+                return
+            state = None
+            try:
+                try:
+                    state = recorder.adopt_thread(None, started=thread)
+                except BaseException as error:
+                    if not recorder.swallows(error):
+                        raise
+                _have_errors_cleaned(thread)
+                original(thread)
+            finally:
+                if state is not None:
+                    put_back(recorder, recorder.release_thread, state, True)
+        except BaseException as error:
+            clean(error)
+            raise
 
     return _bootstrap_inner
 
@@ -46,13 +53,14 @@ def _have_errors_cleaned(thread: threading.Thread) -> None:
 
     def invoke_excepthook(*arguments: Any) -> None:
         error = sys.exc_info()[1]
-        if error is not None:
-            try:
+        try:
+            if error is not None:
                 take_out_our_frames(error)
-            except Exception:
-                pass  # no room on the stack, say
-        del error
-        show(*arguments)
+        except RecursionError:
+            pass  # no room
+        finally:
+            del error
+            show(*arguments)
 
     internals._invoke_excepthook = invoke_excepthook
 
@@ -64,23 +72,23 @@ def make_engine_run(original: Any, running: Running) -> Any:
     hooks, custom backwards and checkpoints run there.
     """
 
+    @catching_everywhere
     def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
-        recorder = running.recorder
-        again = None
         try:
-            again = None if recorder is None else recorder.modes_again()
-        except Exception as fault:
-            recorder.fault(fault)  # type: ignore[union-attr]  # there is one: it failed
-        except BaseException as error:
-            clean(error)
-            raise
-        try:
-            return original(*args, **kwargs)
+            recorder = running.recorder
+            again = None
+            try:
+                try:
+                    again = None if recorder is None else recorder.modes_again()
+                except BaseException as error:
+                    if recorder is None or not recorder.swallows(error):
+                        raise
+                return original(*args, **kwargs)
+            finally:
+                if recorder is not None and again is not None:
+                    put_back(recorder, again)
         except BaseException as error:
             take_out_our_frames(error)
             raise
-        finally:
-            if again is not None:
-                again()
 
     return _engine_run_backward

@@ -31,9 +31,15 @@ class Worth:
         name = ""
         if isinstance(call, OpVariant):
             name = short_name(call.function)
-            if call.passed_on or (site.asks_for_truth and name != "__bool__"):
+            if call.passed_on or (name != "__bool__" and self._only_asks(site)):
                 return False
         return not self.callees.calls_back(site.activation.code, site.offset, name)
+
+    def _only_asks(self, site: Site) -> bool:
+        """Whether something that was called at a place asked whether a tensor is true."""
+        return site.asks_for_truth and not self.callees.compares_and_asks(
+            site.activation.code, site.offset
+        )
 
     def is_told(self, activation: Activation, store: int) -> bool:
         """Whether recorded calls tell what a store stores, so that it need not be remembered."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import dis
+import linecache
 import os
 import sys
 from collections import Counter
@@ -10,7 +13,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import islice
 from types import CodeType, FrameType, MethodWrapperType
-from typing import Any
+from typing import Any, TypeAlias
 from unittest import mock
 
 import torch
@@ -292,9 +295,55 @@ def is_program(frame: FrameType) -> bool:
     return not os.path.realpath(frame.f_code.co_filename).startswith(NOT_THE_PROGRAM)
 
 
-def position(
-    code: CodeType, instruction: int
-) -> tuple[int | None, int | None, int | None, int | None]:
+Place: TypeAlias = tuple[int | None, int | None, int | None, int | None]
+
+
+def position(code: CodeType, instruction: int) -> Place:
     """Return line, end line, column and end column of the instruction at a byte offset."""
-    line, end_line, column, end_column = next(islice(code.co_positions(), instruction // 2, None))
-    return line, end_line, column, end_column
+    place = next(islice(code.co_positions(), instruction // 2, None))
+    if sys.version_info < (3, 13) and dis.opname[code.co_code[instruction]] in ITERATING:
+        return _iterated(code, instruction, place)
+    if sys.version_info < (3, 12) and "_IF_" in dis.opname[code.co_code[instruction]]:
+        # Python 3.11 may have the jump where another part of the condition stands. What it asks
+        # about was put on the stack just before.
+        asked = next(islice(code.co_positions(), instruction // 2 - 1, None))
+        if None not in (*asked, *place) and not _is_within(asked, place):
+            return asked
+    return place
+
+
+def _is_within(inner: Any, outer: Any) -> bool:
+    line, end_line, column, end_column = outer
+    begins_later = (line, column) <= (inner[0], inner[2])
+    return begins_later and (inner[1], inner[3]) <= (end_line, end_column)
+
+
+ITERATING = ("GET_ITER", "FOR_ITER")
+
+
+def _iterated(code: CodeType, instruction: int, loop: Place) -> Place:
+    """What is iterated over: until 3.13 the bytecode tells where the whole loop stands."""
+    name = code.co_code[instruction]
+    places = list(code.co_positions())
+    alike = [
+        offset
+        for offset in range(0, len(code.co_code), 2)
+        if code.co_code[offset] == name and places[offset // 2] == loop
+    ]
+    number = alike.index(instruction)
+    if dis.opname[name] == "GET_ITER" and code.co_name.startswith("<"):
+        number += any(
+            dis.opname[code.co_code[offset]] == "FOR_ITER" and places[offset // 2] == loop
+            for offset in range(0, alike[0], 2)
+        )
+    linecache.checkcache(code.co_filename)
+    text = "".join(linecache.getlines(code.co_filename))
+    for node in ast.walk(ast.parse(text)):
+        iterables = getattr(node, "generators", [node] if isinstance(node, ast.For) else [])
+        if iterables and _place_of(node) == loop:
+            return _place_of(iterables[number].iter)
+    return loop
+
+
+def _place_of(node: Any) -> Place:
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from threading import Lock
 from typing import Any, Final
 
 import torch
 
+from shapetrace._asynchronous import is_asynchronous
+from shapetrace.recorder.turn import Turn
 from shapetrace.recorder.values.inside import tensors_in
 from shapetrace.recorder.values.keeping import FEWEST_CALLS, MOST_CALLS, Calls, Row
 from shapetrace.recorder.values.looking import Awaited, Raw, look, unknown
@@ -29,7 +30,7 @@ class Fingerprints:
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[int, _Looks, _Looks]] = deque()
-        self._sorting = Lock()
+        self._sorting = Turn()
         self._calls: dict[int, Calls] = {}
         """By the identity of the variant."""
         self._kept = 0
@@ -56,23 +57,22 @@ class Fingerprints:
 
     def remake_lock(self) -> None:
         """In a process that was just forked: who held it is not here."""
-        self._sorting = Lock()
+        self._sorting = Turn()
 
     def sort(self, wait: bool = True) -> None:
         """Put the calls that wait in their places, in their order."""
-        if not self._sorting.acquire(blocking=wait):
-            return
-        try:
-            if _is_capturing():
-                return  # nobody may wait for a device now
-            batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
-            looks = [each for call in batch for part in call[1:] for each in part]
-            arrived = iter(unseen(_arrived, looks))
-            for identity, *parts in batch:
-                outputs, inputs = ([next(arrived) for _ in part] for part in parts)
-                self._keep(identity, outputs, inputs)
-        finally:
-            self._sorting.release()
+        self._sorting.take(self._sort, wait)
+
+    def _sort(self) -> None:
+        if _is_capturing():
+            return  # nobody may wait for a device now
+        batch = list(self._waiting)
+        looks = [each for call in batch for part in call[1:] for each in part]
+        arrived = iter(unseen(_arrived, looks))
+        for identity, *parts in batch:
+            outputs, inputs = ([next(arrived) for _ in part] for part in parts)
+            self._keep(identity, outputs, inputs)
+            del self._waiting[0]  # Only now: an exception of the program's may come before.
 
     def _keep(self, identity: int, outputs: list[Raw], inputs: list[Raw]) -> None:
         calls = self._calls.get(identity)
@@ -108,6 +108,8 @@ def _arrived(looks: _Looks) -> list[Raw]:
         try:
             values.update(_read(group))
         except RuntimeError as error:  # it has failed, or is out of reach in a fork
+            if is_asynchronous(error):
+                raise
             reason = f"its device does not answer: {type(error).__name__}"
             values.update((id(each), unknown(each.dtype, each.count, reason)) for each in group)
     return [values[id(each)] if isinstance(each, Awaited) else each for each in looks]

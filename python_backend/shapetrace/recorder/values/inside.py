@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from torch import Tensor
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.recorder.describe import MOST_DEPTH, MOST_ITEMS, in_class
 
 _NO_ITEMS: Final = frozenset({int, float, bool, str, type(None), complex, bytes})
@@ -50,5 +51,7 @@ def _fields(value: Any, kind: Any) -> Iterable[Any]:
         slot = in_class(kind, field.name)
         try:
             yield slot.__get__(value) if type(slot) is MemberDescriptorType else held[field.name]
-        except (AttributeError, KeyError):
+        except (AttributeError, KeyError) as error:
+            if is_asynchronous(error):
+                raise
             continue  # not set

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import torch
 from torch import Tensor
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.recorder.values.moments import Moments, has_forked, in_order, pieces
 from shapetrace.recorder.values.places import samples_of, samples_on_device, spread
 from shapetrace.recorder.values.readable import NotReadError, dtype_of, readable
@@ -71,7 +72,7 @@ class Awaited:
 
 
 def look(tensor: Any) -> Raw | Awaited:
-    """A tensor's fingerprint; to be called where all is unseen. Raises nothing."""
+    """A tensor's fingerprint; to be called where all is unseen. Raises no fault of ours."""
     dtype, count = "unknown", 0
     try:
         dtype = dtype_of(tensor)
@@ -80,7 +81,9 @@ def look(tensor: Any) -> Raw | Awaited:
         return _look(plain, dtype)
     except NotReadError as reason:
         return unknown(dtype, count, str(reason))
-    except Exception as error:
+    except BaseException as error:
+        if is_asynchronous(error):
+            raise
         return unknown(dtype, count, f"torch does not compute with it: {type(error).__name__}")
 
 
@@ -195,7 +198,9 @@ def _sum(rows: list[float]) -> float:
     """The sum as exactly as it can be told, so that it does not matter how the rows were read."""
     try:
         return math.fsum(rows)
-    except (OverflowError, ValueError):
+    except (OverflowError, ValueError) as error:
+        if is_asynchronous(error):
+            raise
         return math.inf
 
 

@@ -122,10 +122,9 @@ class LookingState(ThreadState):
     def _look(self, value: Any) -> Any:
         try:
             return self.fingerprints.look(value)
-        except RecursionError:
-            return []
-        except Exception as fault:
-            self.recorder.fault(fault)
+        except BaseException as error:
+            if not self.recorder.swallows(error):
+                raise
             return []
 
     def _inputs_of(self, call: LiveCall) -> Any:

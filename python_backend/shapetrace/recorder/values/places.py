@@ -15,6 +15,8 @@ the count would."""
 
 _MOST_KNOWN: Final = 4096
 
+_BITS: Final = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
 _known: dict[tuple[int, ...], tuple[Tensor, ...]] = {}
 """By shape, where the samples are, dimension by dimension."""
 
@@ -45,7 +47,7 @@ def samples_of(tensor: Any) -> list[Any]:
         indices = _indices(places_of(count), shape)
         if len(_known) < _MOST_KNOWN:
             _known[shape] = indices
-    samples: list[Any] = tensor[indices].tolist()
+    samples: list[Any] = _at(tensor, indices).tolist()
     return samples
 
 
@@ -68,7 +70,15 @@ def spread(tensor: Tensor, count: int) -> Tensor:
     """So many numbers that are spread over a tensor that has many more."""
     step = tensor.numel() // count | 1
     places = torch.arange(0, tensor.numel(), step, device=tensor.device)
-    return tensor[_indices(places, tuple(tensor.shape))]
+    return _at(tensor, _indices(places, tuple(tensor.shape)))
+
+
+def _at(tensor: Tensor, indices: tuple[Tensor, ...]) -> Tensor:
+    """The numbers at some places; as bits where torch, as before 2.9, does not index the dtype."""
+    try:
+        return tensor[indices]
+    except NotImplementedError:
+        return tensor.view(_BITS[tensor.element_size()])[indices].view(tensor.dtype)
 
 
 def _indices(places: Any, shape: tuple[int, ...]) -> tuple[Tensor, ...]:

@@ -15,12 +15,15 @@ from torch import Tensor
 from torch._C import DisableTorchFunction
 from torch.nn import Parameter
 
+from shapetrace._memory import lost_memory_of
+
 Result = TypeVar("Result")
 
 _internals: Final[Any] = torch._C
 _PLAIN: Final = frozenset({Tensor, Parameter})
 _BASE: Final[Any] = torch._C.TensorBase
 _STRIDED: Final = torch.strided
+_lost_memory: Final = lost_memory_of(torch)
 _transforming: Final[Any] = getattr(
     getattr(torch._C, "_functorch", None), "peek_interpreter_stack", lambda: None
 )
@@ -61,21 +64,10 @@ def readable(tensor: Any) -> Tensor:
         raise NotReadError("quantized")
     if _internals._get_tracing_state() is not None:
         raise NotReadError("while torch.jit traces")
-    if not _is_allocated(tensor):
-        raise NotReadError("its memory was given back")
+    if lost := _lost_memory(tensor):
+        raise NotReadError(lost)
     plain: Tensor = tensor
     return plain
-
-
-def _is_allocated(tensor: Any) -> bool:
-    """Whether all of a tensor lies in its storage, which may have been freed under it."""
-    shape = tensor.shape
-    if 0 in shape:
-        return True
-    pairs = zip(shape, tensor.stride(), strict=True)
-    last = tensor.storage_offset() + sum((size - 1) * stride for size, stride in pairs)
-    held: int = tensor.untyped_storage().nbytes()
-    return bool((last + 1) * tensor.element_size() <= held)
 
 
 def _refuse_device(tensor: Any) -> None:

@@ -83,7 +83,7 @@ EXAMPLES = {
         for row in x:
             z = row * 2
         ----
-        line 1 => Tensor.unbind f32[3] f32[3] inside
+        x => Tensor.unbind f32[3] f32[3] inside
         row * 2 => Tensor.mul f32[3] ×2
     """,
     "for over an expression": """

@@ -21,6 +21,7 @@ from shapetrace.recorder import (
     trampolines,
     variables,
     watch_importlib_bootstrap,
+    watched_threads,
 )
 from tests.support.recorder import LEVELS, bits_of, faults_of, names_of
 
@@ -50,7 +51,7 @@ BREAKABLE: list[tuple[Any, str]] = [
     (thread_state.ThreadState, "enter"),
     (thread_state.ThreadState, "leave"),
     (thread_state.ThreadState, "leave_failed"),
-    (thread_state.ThreadState, "drop"),
+    (thread_state.ThreadState, "unwind"),
     (names, "note_locals"),
     (names, "note_callers"),
     (variables, "describe_value"),
@@ -67,7 +68,7 @@ BREAKABLE: list[tuple[Any, str]] = [
     (rest.Rest, "wants_to_look"),
     (session.Recorder, "begin_pass"),
     (session.Recorder, "after_outermost"),
-    (session.Recorder, "reason_to_step_aside"),
+    (session.Recorder, "is_stepped_aside"),
     (session.Recorder, "intern"),
     (session.Recorder, "add_op"),
     (session.Recorder, "add_module"),
@@ -175,7 +176,7 @@ def test_interrupt_in_our_code_is_the_programs(
     assert recording.modules
 
 
-@pytest.mark.parametrize("name", ["step_aside", "step_back", "reason_to_step_aside"])
+@pytest.mark.parametrize("name", ["step_aside", "step_back", "is_stepped_aside"])
 def test_fault_while_stepping_around(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
@@ -201,7 +202,9 @@ def test_fault_in_the_snapshot_does_not_end_the_program(monkeypatch: pytest.Monk
 
 def test_fault_at_the_start_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(session, "enter_function_mode", break_with(ZeroDivisionError("injected")))
+        patch.setattr(
+            watched_threads, "enter_function_mode", break_with(ZeroDivisionError("injected"))
+        )
         with pytest.raises(ZeroDivisionError):
             shapetrace.trace().start()
     with monkeypatch.context() as patch:

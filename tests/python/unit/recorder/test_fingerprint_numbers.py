@@ -321,7 +321,8 @@ def test_of_a_distributed_tensor_it_is_the_shard_that_is_here(single_process_gro
 
     whole = numbers_of((4, 6), torch.float32)
     spread = distribute_tensor(whole, DeviceMesh("cpu", [0]), [Shard(0)])
-    assert made(spread) == made(whole)
+    # Before torch 2.9, a group that talks to nobody leaves what it scatters as it was.
+    assert made(spread) == made(spread.to_local())
 
 
 def test_within_a_function_transform_nothing_is_read() -> None:

@@ -7,6 +7,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -15,10 +16,12 @@ import pytest
 import torch
 from torch import nn
 
+import shapetrace
 from shapetrace.process.main_thread import soon_on_main_thread
 from shapetrace.recorder import ranks
 from shapetrace.recorder.options import RecorderOptions
 from shapetrace.recorder.session import Recorder
+from tests.support.process_groups import process_group
 from tests.support.recorder import names_of, paths_of
 from tests.support.session_server import BACKEND
 
@@ -177,12 +180,34 @@ def frame_in_torch() -> FrameType:
 def test_a_rank_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS"):
         monkeypatch.delenv(name, raising=False)
-    assert ranks.rank_and_world_size() == (None, None)
+    assert ranks.ThisProcess().rank_and_world_size == (None, None)
     monkeypatch.setenv("SLURM_PROCID", "0")
     monkeypatch.setenv("SLURM_NTASKS", "1")
-    assert ranks.rank_and_world_size() == (None, None)  # as in a shell on a cluster
+    assert ranks.ThisProcess().rank_and_world_size == (None, None)  # as in a shell on a cluster
     monkeypatch.setenv("SLURM_NTASKS", "4")
-    assert ranks.rank_and_world_size() == (0, 4)
+    assert ranks.ThisProcess().rank_and_world_size == (0, 4)
     monkeypatch.setenv("RANK", "3")
     monkeypatch.setenv("WORLD_SIZE", "8")
-    assert ranks.rank_and_world_size() == (3, 8)
+    assert ranks.ThisProcess().rank_and_world_size == (3, 8)
+
+
+def test_a_recording_has_the_rank_of_its_own_process_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    with process_group(world_size=4), shapetrace.trace() as inside:
+        torch.ones(2) * 2
+    with shapetrace.trace() as after:
+        torch.ones(2) * 2
+    with process_group(world_size=2):
+        with shapetrace.trace() as another:
+            torch.ones(2) * 2
+        # Asked for only now, each is what it was.
+        runs = [each.trace.run for each in (inside, after, another)]
+    assert [(run.rank, run.world_size) for run in runs] == [(0, 4), (None, None), (0, 2)]
+
+
+def test_a_process_group_that_is_taken_down_is_remembered() -> None:
+    with ExitStack() as group:
+        group.enter_context(process_group(world_size=3))
+        with shapetrace.trace() as recording:
+            group.close()
+    assert (recording.trace.run.rank, recording.trace.run.world_size) == (0, 3)

@@ -31,6 +31,65 @@ def test_repeated_calls_count(harmless: Harmless) -> None:
     assert trace.run.passes == 5
 
 
+def test_an_instruction_is_one_place_whether_the_interpreter_has_specialized_it(
+    traced: Traced,
+) -> None:
+    """``parts[0]`` is such a place up to 3.12, a property or a generator in 3.12 alone."""
+    trace = traced(
+        """
+        import asyncio
+
+        class Parts:
+            def __init__(self):
+                self.x = torch.ones(2, 3)
+            @property
+            def twice(self):
+                return self.x * 2
+            def __getitem__(self, index):
+                return self.x + index
+            def __iter__(self):
+                for number in range(30):
+                    yield self.x - number
+
+        async def part(parts):
+            await asyncio.sleep(0)
+            return parts.x / 3
+
+        async def whole(parts):
+            for _ in range(30):
+                await part(parts)
+
+        def passed_on(parts):
+            yield from parts
+
+        def alternating(kinds):
+            for each in kinds:
+                for part in each:
+                    pass
+
+        def main():
+            parts = Parts()
+            for _ in range(30):
+                parts.twice, parts[0]
+            for part in parts:
+                pass
+            for part in passed_on(parts):
+                pass
+            alternating([[1, 2, 3], parts, (4, 5, 6), parts] * 3)
+            asyncio.run(whole(parts))
+        """
+    )
+    assert sorted((op.label, op.count) for op in trace.ops) == [
+        ("*", 30),
+        ("+", 30),
+        ("-", 30),
+        ("-", 30),
+        ("-", 180),
+        ("/", 30),
+        ("ones(2, 3)", 1),
+    ]
+
+
 def test_other_inputs_are_another_call_of_the_module(harmless: Harmless) -> None:
     trace = harmless(
         """

@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import shapetrace
 from tests.support.recorder import LEVELS, Harmless, Traced, faults_of, outline, unindented
 
+TORCH = tuple(map(int, torch.__version__.split(".")[:2]))
 Context: TypeAlias = AbstractContextManager[Any]
 
 
@@ -146,6 +147,8 @@ def test_context_entered_inside_and_left_after(
 
 def test_two_contexts_at_once(context: Callable[[], Context], recording: Any) -> None:
     outside = facts()
+    if context is DefaultDevice and (2, 5) <= TORCH <= (2, 8):
+        pytest.skip("torch 2.5 to 2.8 itself: the default device takes off another device's mode")
     with torch.device("cpu"), context(), Doubling():
         inside = facts()
     with torch.device("cpu"), context(), recording, Doubling():

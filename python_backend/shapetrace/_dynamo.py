@@ -1,0 +1,405 @@
+"""What TorchDynamo must not see: our frames, what stands in for torch's own, and code with hooks.
+
+Dynamo compiles each Python frame that begins while its frame evaluation is on in a thread, and
+guards on what it found. So a frame of ours would be compiled as well, and what was compiled with a
+stand-in of ours in place would be compiled again without it. Whoever has put something of ours
+where Dynamo looks is a bystander, and is told
+
+- of each *region*: what a thread runs from the call of something compiled until that returns,
+- when torch compiles or exports, on whichever thread: the program's own is to be back meanwhile.
+
+Our files are among those that Dynamo skips as long as there is a bystander, as torch's are.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from threading import get_ident
+from types import CodeType, FrameType, FunctionType, MethodType
+from typing import Any, Final
+
+from shapetrace._asynchronous import clean, surely
+from shapetrace._exception_table import catching_everywhere, hear_of_codes
+from shapetrace.recorder.arrival import when_imported
+
+_OWN_FILES: Final = os.path.dirname(__file__) + os.sep
+_OWN_DIRECTORY: Final = _OWN_FILES.replace(os.sep, "/")
+_EVALUATION: Final = "torch._dynamo.eval_frame"
+_EXPORTING: Final = "torch.export._trace"
+TO_SEE_IT_ALL: Final = "TORCH_COMPILE_DISABLE=1 in the environment has nothing compiled"
+"""What to do where something was stepped around."""
+_WRAPPERS: Final = ("compile_wrapper", "_fn")
+"""What Dynamo calls the functions that it puts in the place of compiled ones."""
+
+
+class Bystander:
+    """Somebody who has put something of ours where Dynamo looks. None of this may raise."""
+
+    def enter(self, thread: int) -> None:
+        """A thread begins to run something compiled."""
+
+    def leave(self, thread: int) -> None:
+        """It has returned."""
+
+    def show(self) -> None:
+        """Put back what the program has, until told to hide it again."""
+
+    def hide(self) -> None:
+        """Put ours in its place again."""
+
+    def original(self, value: object) -> object:
+        """What a value stands in for; itself if it is not one of ours."""
+        return value
+
+
+_LOCK: Final = threading.RLock()
+_bystanders: Final[list[Bystander]] = []
+_owners: Final[dict[int, int]] = {}
+"""The threads that are in a region, and what will end that: a call, or a context."""
+_undo: Final[list[Callable[[], None]]] = []
+_skipped: Final[set[str]] = set()
+"""Modules of ours whose code Dynamo has been told to skip."""
+_showing = 0
+"""How many want to see what the program has."""
+_begun = 0
+"""How many regions there have been."""
+
+
+def in_region() -> bool:
+    """Whether this thread runs something compiled."""
+    return get_ident() in _owners
+
+
+def regions_begun() -> int:
+    """How often something compiled was called while anybody was told of it."""
+    return _begun
+
+
+def stand_by(bystander: Bystander) -> Callable[[], None]:
+    """Tell somebody of what Dynamo does from now on; returns how to stop that."""
+    with _LOCK:
+        _bystanders.append(bystander)
+        if len(_bystanders) == 1:
+            _undo.append(when_imported(_EVALUATION, _follow_regions))
+            _undo.append(when_imported(_EXPORTING, _follow_exports))
+        elif _EVALUATION in sys.modules:
+            _skip_our_code(sys.modules[_EVALUATION])
+        for thread in list(_owners):
+            bystander.enter(thread)
+        if _showing:
+            bystander.show()
+    return functools.partial(_go, bystander)
+
+
+def show_originals(*_: object) -> None:
+    """Have everybody put back what the program has, until `hide_originals`."""
+    global _showing
+    with _LOCK:
+        _showing += 1
+        if _showing == 1:
+            for each in list(_bystanders):
+                each.show()
+
+
+def hide_originals(*_: object) -> None:
+    """As often as they were shown: have ours in their place again."""
+    global _showing
+    with _LOCK:
+        if _showing == 0:
+            return  # it began before anybody was there
+        _showing -= 1
+        if _showing == 0:
+            for each in reversed(_bystanders):
+                each.hide()
+
+
+def _go(bystander: Bystander) -> None:
+    global _showing
+    with _LOCK:
+        if bystander not in _bystanders:
+            return
+        _bystanders.remove(bystander)
+        if not _bystanders:
+            while _undo:
+                _undo.pop()()
+            _owners.clear()
+            _showing = 0
+
+
+def _follow_regions() -> None:
+    """Dynamo has been imported."""
+    with _LOCK:
+        evaluation: Any = sys.modules.get(_EVALUATION)
+        if evaluation is None or not _bystanders:
+            return
+        _forget_stand_ins()
+        _skip_our_code(evaluation)
+        _skip_our_files()
+        _follow_compilations()
+        if hasattr(evaluation, "_maybe_set_eval_frame"):
+            _replace(evaluation, "_maybe_set_eval_frame", _make_set)
+            if hasattr(evaluation, "set_eval_frame"):
+                _replace(evaluation, "set_eval_frame", _make_begin)
+        elif hasattr(evaluation, "set_eval_frame"):  # torch 2.5 and before
+            _replace(evaluation, "set_eval_frame", _make_set)
+        for name in ("_TorchDynamoContext", "DisableContext"):
+            if "__call__" in vars(getattr(evaluation, name, object)):
+                _replace(getattr(evaluation, name), "__call__", _make_compile)
+        for thread, frame in sys._current_frames().items():
+            owner = _outermost_wrapper(frame, evaluation.__file__)
+            if owner is not None:
+                _enter(thread, owner)
+
+
+def _make_begin(original: Any) -> Any:
+    @catching_everywhere
+    def set_eval_frame(callback: Any) -> Any:
+        # A compiled function begins with this, before it notes which dispatch keys are on.
+        try:
+            thread = get_ident()
+            if callback is None and thread not in _owners:
+                frame = sys._getframe(1)
+                if frame.f_code.co_name == "compile_wrapper":
+                    return _set_in_region(original, callback, thread, id(frame))
+            return original(callback)
+        except BaseException as error:
+            clean(error)
+            raise
+
+    return set_eval_frame
+
+
+def _make_set(original: Any) -> Any:
+    @catching_everywhere
+    def set_eval_frame(callback: Any) -> Any:
+        try:
+            thread = get_ident()
+            owner = _owners.get(thread)
+            if callback is not None:
+                if owner is None:
+                    return _set_in_region(original, callback, thread, _owner_of(sys._getframe(1)))
+            elif owner is not None and owner == _owner_of(sys._getframe(1)):
+                try:
+                    return original(callback)
+                finally:
+                    surely(_leave, thread)
+            return original(callback)
+        except BaseException as error:
+            clean(error)
+            raise
+
+    return set_eval_frame
+
+
+def _set_in_region(original: Any, callback: Any, thread: int, owner: int) -> Any:
+    """Begin a region; there is none where the program has had something raised meanwhile."""
+    try:
+        _enter(thread, owner)
+        return original(callback)
+    except BaseException:
+        surely(_leave, thread)
+        raise
+
+
+def _make_compile(original: Any) -> Any:
+    @functools.wraps(original)
+    def __call__(self: Any, fn: Any) -> Any:  # noqa: N807 (a method)
+        # What is compiled outlives us: no stand-in of ours is to be in it.
+        return original(self, without_stand_ins(fn))
+
+    return __call__
+
+
+def without_stand_ins(function: Any) -> Any:
+    """A function or method as it is without us."""
+    if isinstance(function, MethodType):
+        found = without_stand_ins(function.__func__)
+        return function if found is function.__func__ else MethodType(found, function.__self__)
+    known = None
+    while known is not function:
+        known = function
+        for each in reversed(_bystanders):
+            function = each.original(function)
+    return function
+
+
+def _owner_of(frame: FrameType) -> int:
+    """What turns frame evaluation on and off again: a call, or a context that is entered and left.
+
+    Others turn it off and on in between, which must not look like the end.
+    """
+    if frame.f_code.co_name in ("__enter__", "__exit__"):
+        return id(frame.f_locals.get("self"))
+    return id(frame)
+
+
+def _outermost_wrapper(frame: FrameType | None, file: str | None) -> int | None:
+    """The call of something compiled that a thread is in already."""
+    found = None
+    while frame is not None:
+        code = frame.f_code
+        is_wrapper = code.co_name in _WRAPPERS and code.co_filename == file
+        # Those that turn Dynamo off have no callback.
+        if is_wrapper and frame.f_locals.get("callback") is not None:
+            found = id(frame)
+        frame = frame.f_back
+    return found
+
+
+def _enter(thread: int, owner: int) -> None:
+    global _begun
+    _begun += 1
+    _owners[thread] = owner
+    for each in list(_bystanders):
+        each.enter(thread)
+
+
+def _leave(thread: int) -> None:
+    _owners.pop(thread, None)
+    for each in reversed(_bystanders):
+        each.leave(thread)
+
+
+def _follow_compilations() -> None:
+    """Show what the program has while Dynamo compiles.
+
+    It inlines module calls and guards on what it finds.
+    """
+    handler: Any = getattr(sys.modules.get("torch._dynamo.callback"), "callback_handler", None)
+    if handler is None:
+        return
+
+    def register() -> None:
+        handler.register_start_callback(show_originals)
+        handler.register_end_callback(hide_originals)
+
+    def clear() -> None:
+        # Which torch._dynamo.reset() does.
+        type(handler).clear(handler)
+        if _bystanders:
+            register()
+
+    def forget() -> None:
+        for callbacks, callback in (
+            (handler.start_callbacks, show_originals),
+            (handler.end_callbacks, hide_originals),
+        ):
+            if callback in callbacks:
+                callbacks.remove(callback)
+
+    register()
+    _undo.append(forget)
+    _replace(handler, "clear", lambda _: clear)
+
+
+def _follow_exports() -> None:
+    """Show what the program has while it is exported by way of Dynamo.
+
+    The graph names the line that each of its operators comes from.
+    """
+
+    def make(original: Any) -> Any:
+        def _strict_export(*args: Any, **kwargs: Any) -> Any:
+            show_originals()
+            try:
+                return original(*args, **kwargs)
+            finally:
+                hide_originals()
+
+        return _strict_export
+
+    exporting: Any = sys.modules.get(_EXPORTING)
+    with _LOCK:
+        if _bystanders and hasattr(exporting, "_strict_export"):
+            _replace(exporting, "_strict_export", make)
+
+
+def _forget_stand_ins() -> None:
+    """Imported while ours were in place, Dynamo took them for torch's own."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("torch._dynamo."):
+            for key, value in list(vars(module).items()):
+                if key.startswith("unpatched_"):
+                    setattr(module, key, without_stand_ins(value))
+
+
+def _skip_our_code(evaluation: Any) -> None:
+    """Have our frames run as they are, without Dynamo being asked."""
+    skip = getattr(evaluation, "skip_code", None)
+    if skip is None:
+        return
+    hear_of_codes(skip)
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "shapetrace" and name not in _skipped:
+            if not getattr(getattr(module, "__spec__", None), "_initializing", False):
+                _skipped.add(name)
+            for code in _codes_in(list(vars(module).values()), name):
+                skip(code)
+
+
+def _codes_in(values: Iterable[Any], module: str) -> Iterator[CodeType]:
+    for value in values:
+        if isinstance(value, staticmethod | classmethod):
+            value = value.__func__
+        if isinstance(value, property):
+            yield from _codes_in((value.fget, value.fset, value.fdel), module)
+        elif isinstance(value, FunctionType):
+            yield from _nested_codes(value.__code__)
+        elif isinstance(value, type) and value.__module__ == module:
+            yield from _codes_in(list(vars(value).values()), module)
+
+
+def _nested_codes(code: CodeType) -> Iterator[CodeType]:
+    if not code.co_filename.startswith(_OWN_FILES):
+        return  # what a decorator of another's put around it
+    yield code
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _nested_codes(part)
+
+
+def _skip_our_files() -> None:
+    """The same for code of ours that comes later: Dynamo asks this of each file that it meets."""
+    rules: Any = sys.modules.get("torch._dynamo.trace_rules")
+    if not hasattr(rules, "SKIP_DIRS") or not hasattr(rules, "_recompile_re"):
+        return
+    rules.SKIP_DIRS.append(_OWN_DIRECTORY)
+    rules._recompile_re()
+
+    def undo() -> None:
+        if _OWN_DIRECTORY in rules.SKIP_DIRS:
+            rules.SKIP_DIRS.remove(_OWN_DIRECTORY)
+            rules._recompile_re()
+
+    _undo.append(undo)
+
+
+def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    original, own = getattr(owner, name), name in vars(owner)
+    stand_in = make(original)
+    setattr(owner, name, stand_in)
+
+    def undo() -> None:
+        if vars(owner).get(name) is not stand_in:
+            return  # somebody put a patch on top, and ours only passes calls on from now on
+        if own:
+            setattr(owner, name, original)
+        else:
+            delattr(owner, name)
+
+    _undo.append(undo)
+
+
+def _after_fork_in_child() -> None:
+    own = _owners.get(get_ident())
+    _owners.clear()
+    if own is not None:
+        _owners[get_ident()] = own
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,36 @@
+"""What comes to a recording, as events, while it goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from shapetrace.events.rows import RowReader
+from shapetrace.events.update import Update
+from shapetrace.recorder.rows import RowWriter
+from shapetrace.recorder.turn import Turn
+
+if TYPE_CHECKING:
+    from shapetrace.recorder.session import Recorder
+
+
+class News:
+    """What is new in a recording since it was asked before."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._writer = RowWriter(recorder)
+        self._reader = RowReader()
+        self._asking = Turn()
+
+    def take(self, final: bool = False) -> list[Update]:
+        """What has come; nothing where another thread, or this one further out, is asking.
+
+        Calls that have not returned wait, where this is not the ``final`` time.
+        """
+        updates: list[Update] = []
+
+        def read() -> None:
+            while (message := self._writer.write(final)) is not None:
+                updates.append(self._reader.read(message))
+
+        self._asking.take(read, wait=False)
+        return updates

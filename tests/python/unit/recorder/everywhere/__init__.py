@@ -1,0 +1,1 @@
+"""Programs, and what a trace says of them on every Python."""
