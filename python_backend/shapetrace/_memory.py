@@ -1,16 +1,30 @@
-"""Whether the memory that a NumPy array shows is surely there.
+"""Whether the memory of a tensor or a NumPy array is there, and can be read.
 
-An array keeps what it was made of, and not always that one's memory: a closed SharedMemory, a
-closed memmap or an emptied bytearray leaves arrays behind that end the process of whoever reads
-them, as the program does not.
+Reading what is not there ends the process, and the program itself may never have read it:
+
+- An array keeps what it was made of, and not always that one's memory: a closed SharedMemory, a
+  closed memmap or an emptied bytearray leaves arrays behind, and tensors made of them.
+- The storage of a tensor may have been freed or made smaller under it, as by FSDP.
+- A mapped file may have been cut.
+
+Nobody can keep a file from being cut, or a storage from being freed without the interpreter's lock,
+at the very moment when it is read.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
 import sys
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import cache
+from types import MemberDescriptorType
+from typing import Any, Final
 
-from shapetrace._classes import is_kind, name_of
+from shapetrace._classes import classes_of, is_kind, name_of
+
+GIVEN_BACK: Final = "its memory was given back"
+GONE: Final = "its memory was another's, and is gone"
 
 
 def owns_memory(array: Any, arrays: Any) -> bool:
@@ -46,10 +60,25 @@ def may_be_read(array: Any, arrays: Any) -> bool:
     base = array
     while is_kind(type(base), arrays):
         base = _made_of(base, arrays)
-    if name_of(type(base)) == "PyCapsule":
-        return True  # Nothing in Python can empty it: arrays of DLPack and of libraries in C++.
     mapping = getattr(sys.modules.get("mmap"), "mmap", None)
-    return mapping is not None and type(base) is mapping and not base.closed
+    # Capsules are those of DLPack and of libraries in C++.
+    if name_of(type(base)) == "PyCapsule" or (
+        mapping is not None and type(base) is mapping and not base.closed
+    ):
+        return is_mapped(*_extent(array, arrays))
+    return False
+
+
+def _extent(array: Any, arrays: Any) -> tuple[int, int]:
+    """Where the memory of an array begins, and how many bytes of it the array reaches."""
+    address: int = arrays.__array_interface__.__get__(array)["data"][0]
+    shape, strides = arrays.shape.__get__(array), arrays.strides.__get__(array)
+    if 0 in shape:
+        return address, 0
+    steps = [(size - 1) * stride for size, stride in zip(shape, strides, strict=True)]
+    before = sum(step for step in steps if step < 0)
+    after = sum(step for step in steps if step > 0)
+    return address + before, after - before + arrays.dtype.__get__(array).itemsize
 
 
 def _made_of(array: Any, arrays: Any) -> Any:
@@ -73,3 +102,147 @@ def _is_exported(view: memoryview) -> bool:
         return view.nbytes >= 0
     except ValueError:  # released
         return False
+
+
+def is_mapped(address: int, length: int) -> bool:
+    """Whether the process can read so many bytes, as the kernel says, who reads two of them.
+
+    True where there is no asking: on Windows.
+    """
+    if length <= 0:
+        return True
+    if not address:
+        return False
+    synchronize = _msync()
+    if synchronize is None:
+        return True
+    first = address - address % _PAGE
+    if synchronize(first, address + length - first, _ASYNCHRONOUSLY):
+        return False  # Something in between is mapped nowhere.
+    try:
+        reader, writer = os.pipe()
+    except OSError:
+        return False
+    try:
+        # Of a mapped file that was cut it is the end that is missing.
+        for place in (address, address + length - 1):
+            os.write(writer, (ctypes.c_char * 1).from_address(place))
+    except OSError:
+        return False
+    finally:
+        os.close(reader)
+        os.close(writer)
+    return True
+
+
+_ASYNCHRONOUSLY: Final = 1
+"""``MS_ASYNC``, which has the kernel look at what is mapped and do nothing else."""
+_PAGE: Final = getattr(os, "sysconf", lambda name: 4096)("SC_PAGESIZE")
+
+
+@cache
+def _msync() -> Callable[[int, int, int], int] | None:
+    if sys.platform == "win32":
+        return None
+    function = ctypes.PyDLL(None).msync
+    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    function.restype = ctypes.c_int
+    return function
+
+
+@cache
+def lost_memory_of(torch: Any) -> Callable[[Any], str | None]:
+    """A function that says why the numbers of a tensor cannot be read; None where they can be.
+
+    It is called where no mode and no class of the program's hears of it. Whether the tensor has
+    numbers at all, which one on the device meta has not, is for the caller to know.
+    """
+    base: Any = torch._C.TensorBase
+    plain = torch.Tensor
+    storage_of, is_contiguous = base.untyped_storage, base.is_contiguous
+    size_of, is_cpu = base.nbytes.__get__, base.is_cpu.__get__
+    # Not data_ptr(), which makes a lazily cloned tensor copy its data.
+    address_of = getattr(torch._C, "_data_address", None) or _address_of_storage(torch)
+
+    def lost_memory(tensor: Any) -> str | None:
+        kind = type(tensor)
+        if kind is not plain and kind.__torch_dispatch__ is not plain.__torch_dispatch__:
+            return _first_lost(_tensors_held_by(tensor, plain), lost_memory)
+        try:
+            storage = storage_of(tensor)
+        except (RuntimeError, ValueError):
+            return _first_lost(_parts_of(tensor, torch), lost_memory)
+        size = size_of(tensor)
+        if not size:
+            return None
+        start = base.storage_offset(tensor) * base.element_size(tensor)
+        if not is_contiguous(tensor):
+            size = _reach(tensor, base)
+        if start + size > storage.nbytes():
+            return GIVEN_BACK
+        if not is_cpu(tensor):
+            return None
+        address = address_of(tensor)
+        if not address:
+            return None if base._is_zerotensor(tensor) else GIVEN_BACK
+        if storage.resizable() or is_mapped(address + start, size):
+            return None
+        return GONE
+
+    return lost_memory
+
+
+def _address_of_storage(torch: Any) -> Callable[[Any], int]:
+    """As ``torch._C._data_address``, which older versions of torch have not."""
+    base, is_lazy = torch._C.TensorBase, torch._C._is_cow_tensor
+
+    def address_of(tensor: Any) -> int:
+        # A lazy copy shows memory that is there as long as it is.
+        return 1 if is_lazy(tensor) else int(base.untyped_storage(tensor).data_ptr())
+
+    return address_of
+
+
+def _reach(tensor: Any, base: Any) -> int:
+    """How many bytes lie between the first and the last that a strided tensor shows."""
+    pairs = zip(base.shape.__get__(tensor), base.stride(tensor), strict=True)
+    last = sum((size - 1) * stride for size, stride in pairs)
+    reach: int = (last + 1) * base.element_size(tensor)
+    return reach
+
+
+def _first_lost(tensors: Iterator[Any], lost_memory: Callable[[Any], str | None]) -> str | None:
+    return next(filter(None, map(lost_memory, tensors)), None)
+
+
+_SPARSE_PARTS: Final = {
+    "torch.sparse_coo": ("_indices", "_values"),
+    "torch.sparse_csr": ("crow_indices", "col_indices", "values"),
+    "torch.sparse_bsr": ("crow_indices", "col_indices", "values"),
+    "torch.sparse_csc": ("ccol_indices", "row_indices", "values"),
+    "torch.sparse_bsc": ("ccol_indices", "row_indices", "values"),
+}
+
+
+def _parts_of(tensor: Any, torch: Any) -> Iterator[Any]:
+    """The tensors that a sparse one consists of; others without a storage show none of it."""
+    base = torch._C.TensorBase
+    for name in _SPARSE_PARTS.get(str(base.layout.__get__(tensor)), ()):
+        yield getattr(base, name)(tensor)
+
+
+def _tensors_held_by(tensor: Any, plain: type) -> Iterator[Any]:
+    """What a tensor of a class with code of its own computes with: the tensors that it holds."""
+    held = [*object.__getattribute__(tensor, "__dict__").values()]
+    for kind in classes_of(type(tensor)):
+        slots = vars(kind).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            slot = vars(kind).get(name)
+            if type(slot) is MemberDescriptorType:
+                try:
+                    held.append(slot.__get__(tensor))
+                except AttributeError:
+                    continue  # not set
+    for value in held:
+        if is_kind(type(value), plain) and value is not tensor:
+            yield value

@@ -288,13 +288,20 @@ def _of_storage(storage: Any, torch: Torch) -> Iterator[Entry]:
     dtype = None if untyped is storage else vars(storage).get("dtype")
     if dtype is not None:
         yield Entry("dtype", Text(str(dtype)), ".dtype")
-    if device.type == "cpu" and type(size) is int:
+    if device.type == "cpu" and type(size) is int and _is_there(untyped, torch):
         shown = min(size, 16)
         with torch.unseen():
             texts = [f"{untyped[index]:02x}" for index in range(shown)]
         if size > shown:
             texts.append("…")
         yield Entry("first bytes", Text(" ".join(texts)), None)
+
+
+def _is_there(storage: Any, torch: Torch) -> bool:
+    """Whether the memory of a storage can be read, which may be another's."""
+    with torch.unseen():
+        whole = torch.torch.empty(0, dtype=torch.torch.uint8).set_(storage)
+        return torch.lost_memory(whole) is None
 
 
 def _places_text(places: list[str], folder: str) -> str:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from shapetrace._classes import classes_of, is_kind
+from shapetrace._memory import lost_memory_of
 
 __all__ = ["Torch", "array_type", "classes_of", "is_kind", "loaded_torch"]
 
@@ -36,6 +37,7 @@ class Torch:
         self.leaves = frozenset({self.tensor, self.module, *self.storages})
         self.as_is: Any = torch._C.DisableTorchFunction
         """Entered to look at a tensor without any function mode or subclass being asked."""
+        self.lost_memory = lost_memory_of(torch)
 
     def unseen(self) -> ExitStack:
         """Entered to compute something that no mode, subclass, graph or autocast is to notice."""

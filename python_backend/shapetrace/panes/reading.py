@@ -49,23 +49,11 @@ def reason_not_to_read(tensor: Any, torch: Torch) -> str | None:
                 return f"not read: {'nested' if base.is_nested.__get__(tensor) else layout}"
             if base.is_quantized.__get__(tensor):
                 return "not read: quantized"
-            if not _is_allocated(tensor, base):
-                return "not read: its storage is smaller than it"
+            if lost := torch.lost_memory(tensor):
+                return f"not read: {lost}"
         except Exception as error:
             return f"not read: {type(error).__name__}"
     return None
-
-
-def _is_allocated(tensor: Any, base: Any) -> bool:
-    """Whether all of a tensor lies in its storage, which may have been freed under it."""
-    shape, strides = base.shape.__get__(tensor), base.stride(tensor)
-    if 0 in shape:
-        return True
-    last = base.storage_offset(tensor) + sum(
-        (size - 1) * stride for size, stride in zip(shape, strides, strict=True)
-    )
-    held: int = base.untyped_storage(tensor).nbytes()
-    return bool((last + 1) * base.element_size(tensor) <= held)
 
 
 def statistics_text(tensor: Any, torch: Torch) -> str:
@@ -102,7 +90,8 @@ def values_text(tensor: Any, torch: Torch) -> str | None:
             first = _first(whole)
             if first.dtype.is_floating_point and first.element_size() < 4:
                 first = first.to(torch.torch.float32)
-            values = [number_text(value) for value in first.tolist()]
+            # A copy, as a tensor that stands for zeros has no memory to read them from.
+            values = [number_text(value) for value in first.clone().tolist()]
             more = ["…"] if first.numel() < whole.numel() else []
             return ", ".join([*values, *more])
     except Exception:
