@@ -17,8 +17,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
-from shapetrace.capture.copies import unseen_among
+from shapetrace._asynchronous import is_asynchronous
+from shapetrace.capture.copies import lost_memory, unseen_among
 from shapetrace.capture.results import ResultEntry
 
 Callback = Callable[..., Any]
@@ -87,7 +89,7 @@ def _stack(name: str, values: list[Any]) -> None:
             f"{shown}. Use stack_padded_tensors."
         )
         return
-    values[:] = [_stacked(values, values[0].shape)]
+    _stack_to("stack_tensors", name, values, values[0].shape)
 
 
 def stack_padded_tensors(
@@ -112,7 +114,20 @@ def _stack_padded(name: str, values: list[Any]) -> None:
         return
     rank = max(value.dim() for value in values)
     shapes = [(1,) * (rank - value.dim()) + tuple(value.shape) for value in values]
-    values[:] = [_stacked(values, [max(sizes) for sizes in zip(*shapes, strict=True)])]
+    largest = [max(sizes) for sizes in zip(*shapes, strict=True)]
+    _stack_to("stack_padded_tensors", name, values, largest)
+
+
+def _stack_to(callback: str, name: str, values: list[Any], shape: Sequence[int]) -> None:
+    try:
+        stacked = _stacked(values, shape)
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
+        reason = str(error).strip().splitlines()[0]
+        _say(f"{callback} left {name!r} as it is: torch cannot stack it: {reason}")
+        return
+    values[:] = [stacked]
 
 
 def _stacked(values: Sequence[torch.Tensor], shape: Sequence[int]) -> torch.Tensor:
@@ -137,17 +152,34 @@ def _can_be_stacked(callback: str, name: str, values: list[Any]) -> bool:
         if not isinstance(value, torch.Tensor):
             _say(f"{callback} left {name!r} as it is: {type(value).__name__} is no tensor")
             return False
-        if value.layout != torch.strided:
-            _say(f"{callback} left {name!r} as it is: a tensor of layout {value.layout} is in it")
+        special = _special_kind(value)
+        if special:
+            _say(f"{callback} left {name!r} as it is: a tensor {special} is in it")
+            return False
+        if lost := lost_memory(value):
+            _say(f"{callback} left {name!r} as it is: of a tensor in it {lost}")
             return False
     try:
         for value in values[1:]:
             torch.promote_types(values[0].dtype, value.dtype)
-    except RuntimeError:
+    except RuntimeError as error:
+        if is_asynchronous(error):
+            raise
         dtypes = ", ".join(sorted({str(value.dtype) for value in values}))
         _say(f"{callback} left {name!r} as it is: no dtype holds all of {dtypes}")
         return False
     return True
+
+
+def _special_kind(tensor: torch.Tensor) -> str | None:
+    """Why a tensor has no place in a stack; None for ordinary ones."""
+    if tensor.layout != torch.strided:
+        return f"of layout {tensor.layout}"
+    if tensor.is_nested:
+        return "that is nested"
+    if tensor.is_quantized:
+        return "that is quantized"
+    return "that has no data before the first call" if is_lazy(tensor) else None
 
 
 def _say(text: str) -> None:
@@ -164,7 +196,8 @@ def _call(callback: Callback, name: str, arguments: tuple[object, ...]) -> Any:
 
 
 def _tell_of(callback: Callback, name: str, error: BaseException) -> None:
-    error.add_note(f"Raised by the callback {_name_of(callback)} for {name!r}.")
+    if not isinstance(error, Exception) or not is_asynchronous(error):
+        error.add_note(f"Raised by the callback {_name_of(callback)} for {name!r}.")
 
 
 def _parameters(callback: Callback) -> tuple[int, str]:
@@ -174,7 +207,9 @@ def _parameters(callback: Callback) -> tuple[int, str]:
     """
     try:
         parameters = inspect.signature(callback).parameters.values()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as error:
+        if is_asynchronous(error):
+            raise
         return 4, ""  # Written in C, and says nothing.
     kinds = [parameter.kind for parameter in parameters]
     if inspect.Parameter.VAR_POSITIONAL in kinds:

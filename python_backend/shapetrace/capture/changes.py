@@ -22,12 +22,17 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import torch
 from torch._C import DisableTorchFunction
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.capture.copies import (
     ATOMS,
+    CannotCopyError,
     array_copied,
+    as_bits,
+    copied_ordinary,
     function_modes,
     is_plain,
     is_there,
+    lost_memory,
     swaps_tensors,
     unseen,
 )
@@ -167,7 +172,9 @@ def version_of(tensor: Any) -> int | None:
             with DisableTorchFunction():
                 return _version_of(tensor)
         return tensor._version
-    except RuntimeError:
+    except RuntimeError as error:
+        if is_asynchronous(error):
+            raise
         return None
 
 
@@ -178,7 +185,9 @@ def _pointer_of(tensor: Any) -> int:
     try:
         with DisableTorchFunction():
             return int(_base.data_ptr(tensor))
-    except RuntimeError:
+    except RuntimeError as error:
+        if is_asynchronous(error):
+            raise
         return 0
 
 
@@ -187,20 +196,38 @@ def _content_of(tensor: torch.Tensor) -> torch.Tensor | None:
     if not is_plain(tensor):
         return None
     with unseen():
-        if not tensor.is_cpu or tensor.numel() > _MOST_COMPARED:
+        if not tensor.is_cpu or tensor.numel() > _MOST_COMPARED or lost_memory(tensor):
             return None
-        return tensor.clone()
+        try:
+            return copied_ordinary(tensor)
+        except CannotCopyError:
+            return None
 
 
 def _is_equal(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
     if one is None or other is None:
         return one is other
     with unseen():
-        if one.shape != other.shape or one.layout is not torch.strided:
-            return False
-        return torch.equal(one, other) or bool(
-            ((one == other) | (one.ne(one) & other.ne(other))).all()
-        )
+        try:
+            if one.shape != other.shape or one.layout is not torch.strided:
+                return False
+            return torch.equal(one, other) or bool(
+                ((one == other) | (one.ne(one) & other.ne(other))).all()
+            )
+        except RuntimeError as error:
+            if is_asynchronous(error):
+                raise
+            return _has_equal_bits(one, other)
+
+
+def _has_equal_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors are equal that torch does not compare as what they are."""
+    try:
+        return torch.equal(as_bits(one), as_bits(other))
+    except RuntimeError as error:
+        if is_asynchronous(error):
+            raise
+        return False
 
 
 class _SeenUncounted:
@@ -253,7 +280,9 @@ class _SeenObject:
         self._strong: Any = None
         try:
             self._reference: Any = weakref.ref(value)
-        except TypeError:
+        except TypeError as error:
+            if is_asynchronous(error):
+                raise
             self._reference, self._strong = None, value
 
     def is_still(self, value: Any) -> bool:

@@ -18,8 +18,9 @@ import torch
 from torch._C import DisableTorchFunction
 from torch.nn.parameter import is_lazy
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import name_of, qualified_name_of
-from shapetrace._memory import may_be_read
+from shapetrace._memory import lost_memory_of, may_be_read
 from shapetrace.capture import dtensors
 
 _PLAIN: Final = frozenset({torch.Tensor, torch.nn.Parameter})
@@ -82,16 +83,47 @@ def is_ordinary(value: Any) -> bool:
             and value.is_cpu
             and value._version >= 0
         )
-    except RuntimeError:  # A tensor of inference mode has no version; `is_inference` costs more.
+    except RuntimeError as error:
+        # A tensor of inference mode has no version; `is_inference` costs more.
+        if is_asynchronous(error):
+            raise
         return False
 
 
 def copied_ordinary(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy of an ordinary tensor."""
-    if not tensor.requires_grad:
-        return tensor.clone()
-    with _below_autograd():
-        return tensor.clone()
+    """A copy of an ordinary tensor; raises ``CannotCopyError`` where its memory is gone."""
+    if lost := lost_memory(tensor):
+        raise CannotCopyError(lost)
+    try:
+        if not tensor.requires_grad:
+            return tensor.clone()
+        with _below_autograd():
+            return tensor.clone()
+    except RuntimeError as error:
+        return _copied_as_bits(tensor, error)
+
+
+def as_bits(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor as integers that have its bits, of which torch understands more than of some types.
+
+    Raises ``RuntimeError`` where there are none of its size.
+    """
+    return tensor.view({2: torch.int16, 4: torch.int32}.get(tensor.element_size(), torch.uint8))
+
+
+def _copied_as_bits(tensor: torch.Tensor, error: RuntimeError) -> torch.Tensor:
+    """A copy of a tensor that torch has refused to copy as what it is."""
+    if is_asynchronous(error):
+        raise error
+    try:
+        # What torch makes of the bits of a quantized tensor ends the process.
+        if not tensor.is_quantized:
+            return as_bits(tensor).clone().view(tensor.dtype)
+    except RuntimeError as another:
+        if is_asynchronous(another):
+            raise
+    reason = str(error).strip().splitlines()[0]
+    raise CannotCopyError(f"torch cannot copy it: {reason}") from None
 
 
 def copied(value: Any) -> Any:
@@ -155,8 +187,9 @@ def _as_tuple(kind: type, parts: list[Any]) -> tuple[Any, ...]:
     if kind is not tuple and isinstance(getattr(kind, "_fields", None), tuple):
         try:
             return tuple.__new__(kind, parts)
-        except TypeError:
-            pass
+        except TypeError as error:
+            if is_asynchronous(error):
+                raise
     return tuple(parts)
 
 
@@ -178,8 +211,21 @@ def _copied_tensor(tensor: torch.Tensor) -> torch.Tensor:
         with unseen():
             return _to_cpu(tensor)
     with without_modes():
+        refuse_freed(tensor)
         # Of a distributed tensor the part that is here: all of it would be a collective.
         return _to_cpu(dtensors.plain(tensor.detach()))
+
+
+lost_memory: Final = lost_memory_of(torch)
+
+
+def refuse_freed(tensor: torch.Tensor) -> None:
+    """Raise ``CannotCopyError`` where the memory of a tensor, or of one that it holds, is gone."""
+    # Its own class would answer with code of the program's.
+    with DisableTorchFunction():
+        lost = lost_memory(tensor)
+    if lost:
+        raise CannotCopyError(lost)
 
 
 swaps_tensors: Final = torch.__future__.get_swap_module_params_on_conversion
@@ -238,9 +284,13 @@ _transforming: Any = getattr(
 
 
 def _to_cpu(tensor: torch.Tensor) -> torch.Tensor:
-    if tensor.is_cpu or tensor.is_meta:
-        return tensor.clone()
-    return ON_THE_WAY.copy(tensor)
+    refuse_freed(tensor)
+    try:
+        if tensor.is_cpu or tensor.is_meta:
+            return tensor.clone()
+        return ON_THE_WAY.copy(tensor)
+    except RuntimeError as error:
+        return _copied_as_bits(tensor, error)
 
 
 @contextmanager

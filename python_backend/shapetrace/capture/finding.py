@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.nn import Module
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.capture.paths import ValuePath
 from shapetrace.capture.plan import Plan
 from shapetrace.capture.replacing import listen
@@ -20,6 +21,13 @@ from shapetrace.capture.structure import unwrapped
 
 _MOST_REFUSED = 1000
 """Modules that are known not to be the one."""
+
+
+class _Here(threading.local):
+    """What is of one thread."""
+
+    outermost: int | None = None
+    """The frame of ours that makes the outermost call, as a number."""
 
 
 class ModelFinder:
@@ -33,9 +41,10 @@ class ModelFinder:
         """Why the modules that were called were not taken, one line each."""
         self._paths = paths
         self._found = found
-        self._here = threading.local()
-        self._refused: weakref.WeakValueDictionary[int, Module] = weakref.WeakValueDictionary()
+        self._here = _Here()
+        self._refused: dict[int, weakref.ref[Module]] = {}
         """By number, which another module may have once one is gone."""
+        self._listener: Any = None
         self._is_found = False
         self._lock = threading.Lock()
         self._stop: Callable[[], None] | None = listen(Module, "__call__", self, outermost=True)
@@ -47,42 +56,50 @@ class ModelFinder:
             stop()
         self._refused.clear()
 
-    def begins(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    def begins(self, arguments: tuple[Any, ...], keywords: dict[str, Any], frame: int) -> Any:
         """Any module is called."""
-        depth = getattr(self._here, "depth", 0)
-        self._here.depth = depth + 1
-        if depth or self._is_found:
+        if self._here.outermost is not None:
+            return None
+        self._here.outermost = frame
+        if self._is_found:
             return (None, None)
         try:
-            return self._outermost(arguments[0])
+            return self._outermost(arguments[0], frame)
         except Exception as error:
+            if is_asynchronous(error):
+                raise
             self._note(f"{type(arguments[0]).__name__} could not be looked at: {error!r}")
             return (None, None)
 
     def ends(self, state: Any, result: Any) -> None:
-        """It has returned."""
-        self._here.depth -= 1
+        """The outermost call has returned."""
         listener, inner = state
         if inner is not None:
             listener.ends(inner, result)
+        self._here.outermost = None
 
-    def fails(self, state: Any) -> None:
-        """It has raised."""
-        self._here.depth -= 1
-        listener, inner = state
-        if inner is not None:
-            listener.fails(inner)
+    def fails(self, frame: int) -> None:
+        """A call has raised."""
+        if self._here.outermost == frame:
+            self._here.outermost = None
+            if self._listener is not None:
+                self._listener.fails(frame)
 
-    def _outermost(self, module: Module) -> Any:
-        if self._refused.get(id(module)) is module or not self._is_wanted(module):
+    def _outermost(self, module: Module, frame: int) -> Any:
+        refused = self._refused.get(id(module))
+        if (refused is not None and refused() is module) or not self._is_wanted(module):
             return (None, None)
         with self._lock:
             if self._is_found:
                 return (None, None)
             self._is_found = True
-        listener = self._found(module)
+        try:
+            listener = self._listener = self._found(module)
+        except BaseException:
+            self._is_found = False
+            raise
         self.stop()
-        return (listener, listener.begins((module,), {}))
+        return (listener, listener.begins((module,), {}, frame))
 
     def _is_wanted(self, module: Module) -> bool:
         if torch._C._current_graph_task_id() != -1:
@@ -93,7 +110,7 @@ class ModelFinder:
                 return True
             self._note(plan.misses[0])
         if len(self._refused) < _MOST_REFUSED:
-            self._refused[id(module)] = module
+            self._refused[id(module)] = weakref.ref(module)
         return False
 
     def _note(self, line: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import torch
 from torch._C import DisableTorchFunction
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.capture.changes import Uncounted
 from shapetrace.capture.copies import dispatch_modes, is_there, tracing_state, unseen_among
 from shapetrace.capture.paths import States, ValuePath, component
@@ -178,8 +179,9 @@ def _at(value: Any, name: str) -> Any:
     if name.lstrip("-").isdecimal():
         try:
             return value[int(name)]
-        except IndexError:
-            pass
+        except IndexError as error:
+            if is_asynchronous(error):
+                raise
     return MISSING
 
 
@@ -190,7 +192,9 @@ def _at_array(value: Any, name: str) -> Any:
     try:
         # A view, of no dimension as well: nothing is read for it.
         return numpy.ndarray.view(value, numpy.ndarray)[int(name), ...]
-    except (IndexError, ValueError):
+    except (IndexError, ValueError) as error:
+        if is_asynchronous(error):
+            raise
         return MISSING
 
 
@@ -202,7 +206,9 @@ def _attribute(value: Any, name: str) -> Any:
         if name in slots:
             try:
                 return object.__getattribute__(value, name)
-            except AttributeError:
+            except AttributeError as error:
+                if is_asynchronous(error):
+                    raise
                 break
     return MISSING
 
@@ -222,7 +228,9 @@ def _public(value: Any) -> Iterator[tuple[str, Any]]:
 def _own(value: Any) -> dict[str, Any]:
     try:
         found = object.__getattribute__(value, "__dict__")
-    except AttributeError:
+    except AttributeError as error:
+        if is_asynchronous(error):
+            raise
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -27,7 +27,7 @@ _LATER: Final = (GeneratorType, CoroutineType, AsyncGeneratorType)
 class Iteration:
     """One outermost call of the model."""
 
-    __slots__ = ("due", "error", "is_special", "mode", "number", "replica", "started_in")
+    __slots__ = ("due", "error", "is_special", "mode", "number", "owner", "replica", "started_in")
 
     def __init__(self, mode: Mode, number: int, due: frozenset[int]) -> None:
         self.mode = mode
@@ -36,6 +36,8 @@ class Iteration:
         """Which of the tracer's variables are captured in it."""
         self.error: BaseException | None = None
         """What a callback has raised, to be raised again where the program can be told."""
+        self.owner: int | None = None
+        """The frame of ours by which its end is heard, as a number."""
         self.is_special = False
         """Whether one of the next two is there."""
         self.replica: dict[int, int] | None = None
@@ -82,7 +84,9 @@ class Iterations:
         """The innermost of the modules that wrap each other, as long as it is there."""
         return self._roots[-1]()
 
-    def begin(self, module: Module, caller: FrameType | None = None) -> Iteration | None:
+    def begin(
+        self, module: Module, caller: FrameType | None = None, *, owner: int | None = None
+    ) -> Iteration | None:
         """A module was called; None where that is no new iteration."""
         if self.local.iteration is not None and self._current_here(caller) is not None:
             return None
@@ -101,6 +105,7 @@ class Iterations:
             self.counts[mode] += 1
             number = self.counts[mode]
         iteration = Iteration(mode, number, self._due(mode, number))
+        iteration.owner = owner
         iteration.replica = replica
         iteration.is_special = replica is not None
         self.local.iteration = iteration

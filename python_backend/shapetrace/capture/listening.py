@@ -12,6 +12,8 @@ from typing import Any, Final, Protocol, TypeAlias
 from torch import Tensor
 from torch.nn import Module
 
+from shapetrace._asynchronous import is_asynchronous
+from shapetrace._dynamo import regions_begun
 from shapetrace.capture.changes import Seen, SeenPlain, lasting
 from shapetrace.capture.changes import seen as remembered
 from shapetrace.capture.copies import CannotCopyError, copied_ordinary, function_modes, is_ordinary
@@ -60,6 +62,12 @@ class Capture:
         self.dead_ends: dict[str, tuple[str, str, list[str]]] = {}
         """For what was looked for in a value and was not there: where, what, and what was."""
         self.deferred: BaseException | None = None
+        self._regions_before = regions_begun()
+
+    @property
+    def regions(self) -> int:
+        """How often the program has called what torch.compile made, where nothing is captured."""
+        return regions_begun() - self._regions_before
 
     def defer(self, error: BaseException) -> None:
         """Keep what a callback has raised until it can be raised again."""
@@ -68,9 +76,11 @@ class Capture:
 
     def fault(self, error: BaseException) -> None:
         """A mistake of ours, which is not to become the program's."""
+        if is_asynchronous(error):
+            raise error
         self.note(f"a value may be missing: {type(error).__name__}: {error}")
 
-    def failed(self, error: Exception, name: str, iteration: Iteration) -> None:
+    def failed(self, error: BaseException, name: str, iteration: Iteration) -> None:
         """Something went wrong while a value was saved."""
         if isinstance(error, CannotCopyError):
             self.refused.add(name)
@@ -281,7 +291,7 @@ class FunctionListener:
                 variable.save(want.name, value, iteration)
             else:
                 variable.keep(want.name, copied_ordinary(value), iteration)
-        except Exception as error:
+        except BaseException as error:
             want.last = None
             self._capture.failed(error, want.name, iteration)
         return now
@@ -305,6 +315,8 @@ class FunctionListener:
             try:
                 self._iterations.end(iteration, value)
             except BaseException as error:
+                if is_asynchronous(error):
+                    raise
                 self._capture.defer(error)
 
 
@@ -319,7 +331,7 @@ class ModuleListener(FunctionListener):
         """Take calls of what a module is wrapped in for calls of it."""
         self._wrapped[id(wrapper)] = (weakref.ref(wrapper), weakref.ref(module))
 
-    def begins(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    def begins(self, arguments: tuple[Any, ...], keywords: dict[str, Any], frame: int) -> Any:
         """It is called."""
         module = arguments[0]
         wrapper, wrapped = self._wrapped.get(id(module), (None, None))
@@ -333,7 +345,9 @@ class ModuleListener(FunctionListener):
             try:
                 own = arguments if subject.target.is_method else arguments[1:]
                 values = _arguments(subject.target.function, own, keywords)
-            except Exception:
+            except Exception as error:
+                if is_asynchronous(error):
+                    raise
                 values = {}
             for name, value in values.items():
                 self.looked_at(state, name, value, 0, True)
@@ -343,7 +357,7 @@ class ModuleListener(FunctionListener):
         """It has returned."""
         self.returned(state, result, 0)
 
-    def fails(self, state: State) -> None:
+    def fails(self, frame: int) -> None:
         """It has raised."""
 
 
@@ -388,10 +402,12 @@ class RootListener:
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
 
-    def begins(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Iteration | None:
+    def begins(
+        self, arguments: tuple[Any, ...], keywords: dict[str, Any], frame: int
+    ) -> Iteration | None:
         """One of the modules that wrap each other is called, or another of its class."""
         try:
-            return self._capture.iterations.begin(arguments[0])
+            return self._capture.iterations.begin(arguments[0], owner=frame)
         except Exception as error:
             self._capture.fault(error)
             return None
@@ -400,9 +416,15 @@ class RootListener:
         """The call has returned; raises what a callback has raised."""
         self._capture.iterations.end(state, result)
 
-    def fails(self, state: Iteration) -> None:
-        """The call has raised."""
+    def fails(self, frame: int) -> None:
+        """The call has raised, or something has while its beginning or end was heard."""
+        iterations = self._capture.iterations
+        iteration = iterations.local.iteration
+        if iteration is None or iteration.owner != frame:
+            return
         try:
-            self._capture.iterations.end(state, failed=True)
+            iterations.end(iteration, failed=True)
         except BaseException as error:
+            if is_asynchronous(error):
+                raise
             self._capture.defer(error)

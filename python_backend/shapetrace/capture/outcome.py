@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from shapetrace._dynamo import TO_SEE_IT_ALL
 from shapetrace.capture.listening import Capture
 from shapetrace.capture.paths import nearest
 from shapetrace.capture.plan import Plan, Subject, Want
@@ -19,8 +20,14 @@ def silent_paths(plan: Plan, capture: Capture, ran: Mapping[Mode, int]) -> Itera
         if wants and not any(_is_captured(want, captured) for want in wants)
     }
     if silent and not any(ran.values()):
-        yield "nothing was captured: the model was not called within the tracer's block"
+        where = "within the tracer's block"
+        if capture.regions:
+            where = f"outside of what torch.compile has compiled; {TO_SEE_IT_ALL}"
+        yield f"nothing was captured: the model was not called {where}"
         return
+    if capture.regions and not capture.lost:
+        count = f"{capture.regions:,} calls of it"
+        yield f"stepped around what torch.compile has compiled ({count}); {TO_SEE_IT_ALL}"
     refused = capture.refused
     subjects = {want: subject for subject in plan.subjects for want in subject.wants}
     for text, wants in silent.items():
@@ -62,6 +69,8 @@ def _reason(
             )
         if any(subject.is_scripted for subject in subjects):
             return f"{shown} was not called from Python; TorchScript's own calls are not seen"
+        if capture.regions:
+            return f"{shown} did not run outside of what torch.compile has compiled"
         return f"{shown} did not run"
     if text in capture.dead_ends:
         where, wanted, names = capture.dead_ends[text]

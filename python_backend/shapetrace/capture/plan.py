@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Final
@@ -11,6 +11,9 @@ from typing import Final
 from torch import nn
 from torch.nn import Module
 
+from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import catching_everywhere
+from shapetrace._pending_exceptions import raise_later
 from shapetrace.capture.changes import Seen
 from shapetrace.capture.paths import ANY, Part, States, ValuePath, joined, nearest
 from shapetrace.capture.scripted import is_scripted
@@ -121,6 +124,23 @@ class Plan:
             for want in subject.wants:
                 want.last = None
                 want.last_inside.clear()
+
+    @property
+    def forgetting(self) -> Callable[[object], None]:
+        """What a weak reference calls when the model goes, which must not raise."""
+
+        @catching_everywhere
+        def forget(_reference: object) -> None:
+            try:
+                self.forget_values()
+            except BaseException as error:
+                self.forget_values()
+                if not is_asynchronous(error):
+                    raise
+                later = raise_later(error)
+                del later
+
+        return forget
 
     def want(
         self, path: ValuePath, number: int, module: Module, name: str, kind: str

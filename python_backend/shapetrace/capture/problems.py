@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Hashable
 
+from shapetrace._asynchronous import is_asynchronous
+
 _MOST_LINES = 200
 
 
@@ -40,6 +42,7 @@ def say(line: str) -> None:
     try:
         sys.stderr.write(f"shapetrace: {line}\n")
         sys.stderr.flush()
-    except (AttributeError, OSError, ValueError):
+    except (AttributeError, OSError, ValueError) as error:
+        if is_asynchronous(error):
+            raise
         # None, or closed: there is nobody to tell.
-        pass

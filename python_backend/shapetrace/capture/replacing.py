@@ -10,13 +10,14 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
+from shapetrace._dynamo import Bystander, stand_by
 from shapetrace.capture.watch_importlib_bootstrap import CallListener, inherited_call, watched
 
 _replacements: dict[tuple[type, str], _Replacement] = {}
 
 
-class _Replacement:
-    """A stand-in for one function of a class."""
+class _Replacement(Bystander):
+    """A stand-in for one function of a class, which Dynamo does not get to see."""
 
     def __init__(self, kind: type, name: str) -> None:
         self.listeners: list[CallListener] = []
@@ -29,15 +30,49 @@ class _Replacement:
             original = found if name != "__call__" else inherited_call(kind)
         self._stand_in = watched(original, self.listeners)
         setattr(kind, name, self._stand_in)
+        self._regions: set[int] = set()
+        self._go = stand_by(self)
+
+    def enter(self, thread: int) -> None:
+        """Put back what Dynamo guards on: a function of the class's own."""
+        self._regions.add(thread)
+        if self._own is not None:
+            self.show()
+
+    def leave(self, thread: int) -> None:
+        """Stand in for it again."""
+        self._regions.discard(thread)
+        if not self._regions and self._own is not None:
+            self.hide()
 
     def remove(self) -> None:
         """Put back what was there."""
+        self._go()
+        self.show()
+
+    def show(self) -> None:
+        """Put it back for a while."""
         if vars(self._kind).get(self._name) is not self._stand_in:
             return  # Somebody has put another on top; ours only passes calls on from now on.
         if self._own is None:
             delattr(self._kind, self._name)
         else:
             setattr(self._kind, self._name, self._own)
+
+    def hide(self) -> None:
+        """Stand in for it again."""
+        is_guarded = self._own is not None and self._regions
+        if vars(self._kind).get(self._name) is self._own and not is_guarded:
+            setattr(self._kind, self._name, self._stand_in)
+
+    def original(self, value: object) -> object:
+        """What is called in its place by whoever does not know of us."""
+        if value is not self._stand_in:
+            return value
+        if self._own is not None:
+            return self._own
+        found = (vars(each) for each in self._kind.__mro__[1:] if self._name in vars(each))
+        return next(found)[self._name]
 
 
 def listen(

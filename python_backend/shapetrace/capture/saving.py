@@ -7,11 +7,13 @@ from typing import Any, Literal
 
 import torch
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureError
 from shapetrace.capture.callbacks import call_callback, call_pre_save, prepared
 from shapetrace.capture.copies import (
     ON_THE_WAY,
     copied,
+    refuse_freed,
     refuse_lost_memory,
     refuse_unreadable,
     unseen_among,
@@ -124,11 +126,14 @@ class Variable:
             refuse_lost_memory(value)
         with without_modes():
             if isinstance(value, torch.Tensor):
+                refuse_freed(value)
                 value = value.detach()
             try:
                 for callback in self.pre_save_callbacks:
                     value = call_pre_save(callback, name, value, iteration)
             except BaseException as error:
+                if is_asynchronous(error):
+                    raise
                 raise CallbackError(error) from error
         return value
 

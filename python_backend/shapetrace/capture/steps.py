@@ -9,6 +9,8 @@ import torch
 from torch._C import DisableTorchFunction
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from shapetrace._dynamo import Bystander, stand_by
+
 _steps: Final[dict[int, int]] = {}
 """How often a parameter was changed so, by its number; who asks has the parameter."""
 _hooks: Final[list[object]] = []
@@ -21,16 +23,41 @@ def fused_steps_of(tensor: object) -> int:
 
 def hear_of_fused_steps() -> Callable[[], None]:
     """Count them from now on; returns how to stop that."""
-    handle = register_optimizer_step_post_hook(_stepped)
-    _hooks.append(handle)
+    hook = _Hook()
+    _hooks.append(hook)
 
     def stop() -> None:
-        handle.remove()
-        _hooks.remove(handle)
+        hook.stop()
+        _hooks.remove(hook)
         if not _hooks:
             _steps.clear()
 
     return stop
+
+
+class _Hook(Bystander):
+    """A hook of all optimizers, but where Dynamo guards on how many there are."""
+
+    def __init__(self) -> None:
+        self._regions: set[int] = set()
+        self._handle: Any = register_optimizer_step_post_hook(_stepped)
+        self._go = stand_by(self)
+
+    def stop(self) -> None:
+        """Hear of no more steps."""
+        self._go()
+        self._handle.remove()
+
+    def enter(self, thread: int) -> None:
+        """Something compiled runs, which may be a step."""
+        self._regions.add(thread)
+        self._handle.remove()
+
+    def leave(self, thread: int) -> None:
+        """It has returned."""
+        self._regions.discard(thread)
+        if not self._regions:
+            self._handle = register_optimizer_step_post_hook(_stepped)
 
 
 def _stepped(optimizer: torch.optim.Optimizer, arguments: Any, keywords: Any) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Final
 from torch.nn import Module
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.capture.scripted import is_scripted, parameters_of_forward
 
 _WRAPPED_AS: Final = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
@@ -255,7 +256,9 @@ def _target_of_partial(given: partial[Any], module: Module) -> Target | None:
 def _target(attribute: Any, is_method: bool) -> Target | None:
     try:
         function = inspect.unwrap(attribute)
-    except ValueError:  # wrapped in itself
+    except ValueError as error:  # wrapped in itself
+        if is_asynchronous(error):
+            raise
         return None
     if isinstance(function, MethodType):
         function = function.__func__  # A method that was replaced by a function around it.
@@ -294,7 +297,9 @@ def _named_in(function: FunctionType) -> Iterator[tuple[str, Any]]:
     for name in (*names, *cells):
         try:
             value = cells[name].cell_contents if name in cells else function.__globals__.get(name)
-        except ValueError:  # not filled yet
+        except ValueError as error:  # not filled yet
+            if is_asynchronous(error):
+                raise
             continue
         if isinstance(value, FunctionType):
             yield name, value

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import torch
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import name_of
-from shapetrace.capture.copies import unseen_among
+from shapetrace.capture.copies import lost_memory, unseen_among
 from shapetrace.events.captured import (
     CapturedFile,
     CapturedLeaf,
@@ -133,17 +134,23 @@ class _Leaf:
         self._dtype = _kind_of(value)
         if tensor is None:
             return len(value) if isinstance(value, (str, bytes)) else 0
-        sizes = list(tensor.shape)
+        try:
+            sizes = list(tensor.shape)
+        except RuntimeError:
+            return 0  # Nested, or not made before the first call: it has none.
         self._low = list(map(min, self._low, sizes)) if self._low else sizes
         self._high = list(map(max, self._high, sizes)) if self._high else sizes
         self._total += tensor.numel()
         try:
             self._count(tensor)
-        except (RuntimeError, NotImplementedError):
-            pass  # torch does not compute with it
+        except (RuntimeError, ValueError) as error:
+            if is_asynchronous(error):  # else torch does not compute with it
+                raise
         return tensor.numel() * tensor.element_size()
 
     def _count(self, tensor: torch.Tensor) -> None:
+        if lost_memory(tensor):
+            return
         numbers = tensor.detach().reshape(-1)
         if numbers.dtype.is_complex:
             numbers, self._is_magnitude = numbers.abs(), True
@@ -253,12 +260,16 @@ def _as_tensor(value: Any) -> torch.Tensor | None:
     if type(value) in (int, float, bool, complex):
         try:
             return torch.tensor(value)
-        except (RuntimeError, OverflowError):
+        except (RuntimeError, OverflowError) as error:
+            if is_asynchronous(error):
+                raise
             return None
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.ndarray):
         try:
             return torch.from_numpy(value.copy())
-        except TypeError:
+        except TypeError as error:
+            if is_asynchronous(error):
+                raise
             return None
     return None

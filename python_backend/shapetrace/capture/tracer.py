@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from torch.nn import Module
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureError
 from shapetrace.capture.iterations import Iteration, Iterations
 from shapetrace.capture.listening import Capture, RootListener
@@ -154,7 +155,7 @@ class ModelTracer:
         try:
             running.stop(has_failed=error is not None)
         except BaseException as failure:
-            if error is None:
+            if error is None or is_asynchronous(failure):
                 raise
             # The program's own error goes on; this one is told of.
             self.note(f"what was captured could not be handed over: {failure!r}")
@@ -197,7 +198,7 @@ class _Running:
         self._capture = Capture(self._variables, self._iterations, tracer.note)
         root = unwrapped(tracer.model)
         plan = self._plan = Plan(root, [variable.paths for variable in self._variables])
-        self._root = weakref.ref(root, lambda _: plan.forget_values())
+        self._root = weakref.ref(root, plan.forgetting)
         self._stop_watching: Callable[[], None] | None = None
 
     def start(self) -> None:
@@ -249,7 +250,13 @@ class _Running:
         mode, number = iteration.mode, iteration.number
         due = [each for each in self._variables if each.is_due(mode, number)]
         if due:
-            self._gather(mode, number, due)
+            try:
+                self._gather(mode, number, due)
+            except BaseException as error:
+                if is_asynchronous(error):
+                    what = type(error).__name__
+                    self._tracer.note(f"values may be missing: {what} came while they were saved")
+                raise
 
     def _gather_leftovers(self, mode: Mode) -> None:
         left: dict[int, list[Variable]] = {}

@@ -13,46 +13,55 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from sys import _getframe
 from typing import Any, Protocol
 
 from torch import compiler
 from torch.compiler import is_dynamo_compiling
 
+from shapetrace._asynchronous import clean
+from shapetrace._dynamo import in_region
+from shapetrace._exception_table import catching_everywhere
+
 
 class CallListener(Protocol):
     """Hears of calls from the outside."""
 
-    def begins(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """A call is about to be made; what is returned is given back below."""
+    def begins(self, arguments: tuple[Any, ...], keywords: dict[str, Any], frame: int) -> Any:
+        """A call is about to be made, in this frame of ours; returns what ``ends`` is given."""
 
     def ends(self, state: Any, result: Any) -> None:
         """It has returned; may raise."""
 
-    def fails(self, state: Any) -> None:
-        """It has raised."""
+    def fails(self, frame: int) -> None:
+        """It has raised, or something has while its beginning or end was heard."""
 
 
 def watched(original: Callable[..., Any], listeners: list[CallListener]) -> Any:
     """A stand-in for a function of a class that tells of each call, from the outside in."""
 
     @functools.wraps(original)
+    @catching_everywhere
     def stand_in(*args: Any, **kwargs: Any) -> Any:
-        if compiler._is_compiling_flag or is_dynamo_compiling():
-            return original(*args, **kwargs)
-        states = [(listener, listener.begins(args, kwargs)) for listener in tuple(listeners)]
         try:
-            result = original(*args, **kwargs)
+            if compiler._is_compiling_flag or is_dynamo_compiling():
+                return original(*args, **kwargs)
+            frame = id(_getframe())
+            hearing = () if in_region() else tuple(listeners)
+            try:
+                states = [(each, each.begins(args, kwargs, frame)) for each in hearing]
+                result = original(*args, **kwargs)
+                for listener, state in reversed(states):
+                    if state is not None:
+                        listener.ends(state, result)
+            except BaseException:
+                for listener in reversed(hearing):
+                    listener.fails(frame)
+                raise
+            return result
         except BaseException as error:
-            if error.__traceback__ is not None:
-                error.__traceback__ = error.__traceback__.tb_next
-            for listener, state in reversed(states):
-                if state is not None:
-                    listener.fails(state)
+            clean(error)
             raise
-        for listener, state in reversed(states):
-            if state is not None:
-                listener.ends(state, result)
-        return result
 
     return stand_in
 
@@ -60,13 +69,13 @@ def watched(original: Callable[..., Any], listeners: list[CallListener]) -> Any:
 def inherited_call(kind: type) -> Callable[..., Any]:
     """``__call__`` as a class has it from those before it, whichever that is when it is called."""
 
+    @catching_everywhere
     def __call__(*args: Any, **kwargs: Any) -> Any:  # noqa: N807 (a method)
         try:
             inherited: Any = super(kind, args[0])
             return inherited.__call__(*args[1:], **kwargs)
         except BaseException as error:
-            if error.__traceback__ is not None:
-                error.__traceback__ = error.__traceback__.tb_next
+            clean(error)
             raise
 
     return __call__

@@ -15,6 +15,7 @@ from typing import Any
 
 from torch.nn import Module
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.capture.listening import Capture, FunctionListener, ModuleListener, RootListener
 from shapetrace.capture.plan import FORWARD, Plan, Subject
 from shapetrace.capture.replacing import can_be_replaced, listen
@@ -211,7 +212,9 @@ def _innermost_around(path: str, compiled: dict[str, Module]) -> str | None:
 def _parameters(function: Callable[..., Any]) -> list[str]:
     try:
         return list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as error:
+        if is_asynchronous(error):
+            raise
         return []
 
 

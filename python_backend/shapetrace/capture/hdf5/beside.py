@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shapetrace.capture.hdf5.columns import header_of, write_block
+from shapetrace.capture.hdf5.library import all_of, member_of
 
 
 class Beside:
@@ -23,7 +24,7 @@ class Beside:
         """Take up one that is in a file."""
         self.name = name
         self._file = file
-        self._take(file[name])
+        self._take(member_of(file, name))
 
     @classmethod
     def create(cls, file: Any, name: str, dtype: Any) -> Beside:
@@ -73,13 +74,13 @@ class Beside:
 
     def all(self) -> Any:
         """The numbers of all rows as an array."""
-        return self.dataset[:]
+        return all_of(self.dataset)
 
     def different(self) -> Any:
         """Each number that there is, once."""
         import numpy
 
-        numbers = numpy.unique(self.dataset[:])
+        numbers = numpy.unique(self.all())
         return numbers if self._width is None else numbers[numbers != fill_value(self.dtype)]
 
     def _take(self, dataset: Any) -> None:

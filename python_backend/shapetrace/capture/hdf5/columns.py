@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from shapetrace.capture.hdf5.encoding import Structure
-from shapetrace.capture.hdf5.library import float_type, library
+from shapetrace.capture.hdf5.library import all_of, float_type, library, member_of
 
 LEAF: Final = "shapetrace_column"
 """The attribute that says what a dataset is."""
@@ -59,14 +59,14 @@ class Column:
 
     def __init__(self, group: Any, name: str, leaf: Structure) -> None:
         """Take up a column that is there already."""
-        self.dataset = group[name]
+        self.dataset = member_of(group, name)
         self._group = group
         self._name = name
         self._leaf = leaf
         described = json.loads(self.dataset.attrs[LEAF])
         self.is_flat: bool = described["flat"]
         self._shapes_name: str | None = described["shapes"]
-        self._shapes: Any = group[self._shapes_name] if self._shapes_name else None
+        self._shapes: Any = member_of(group, self._shapes_name) if self._shapes_name else None
         self.rows = (self._shapes if self._shapes is not None else self.dataset).shape[0]
         self._type = float_type(leaf["dtype"])
         self.is_text = h5py_is_text(self.dataset)
@@ -170,7 +170,7 @@ class Column:
         import numpy
 
         if self._shapes is not None:
-            return self._shapes[:]
+            return all_of(self._shapes)
         return numpy.tile(numpy.array(self.dataset.shape[1:], "i8"), (self.rows, 1))
 
     def read(self, row: int) -> Any:
@@ -185,7 +185,7 @@ class Column:
             start = (row, *(0 for _ in shape))
             return self._read(start, (1, *shape))[0]
         if self._starts is None or len(self._starts) < self.rows:
-            counts = self._shapes[:].prod(axis=1)
+            counts = self.all_shapes().prod(axis=1)
             self._starts = numpy.cumsum(counts) - counts
         return self._read((int(self._starts[row]),), (math.prod(shape),)).reshape(shape)
 

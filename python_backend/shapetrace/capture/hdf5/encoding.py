@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-from shapetrace._memory import may_be_read
+from shapetrace._asynchronous import is_asynchronous
+from shapetrace._memory import lost_memory_of, may_be_read
 
 Structure: TypeAlias = dict[str, Any]
 """A leaf: ``kind``, ``dtype``, ``ndim``. A node: ``kind``, ``items``, maybe ``keys``."""
@@ -85,6 +86,8 @@ class Encoder:
         except UnstorableError:
             raise
         except Exception as error:
+            if is_asynchronous(error):
+                raise
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             raise UnstorableError(f"{_class_name(value)} could not be read ({reason})") from None
         if len(structure) > _LONGEST_STRUCTURE:
@@ -115,6 +118,8 @@ class Encoder:
     # Tensors.
 
     def _tensor(self, torch: Any, value: Any, leaves: list[Any]) -> Structure:
+        if lost := lost_memory_of(torch)(value):
+            raise UnstorableError(lost)
         if hasattr(value, "to_local") and hasattr(value, "placements"):
             value = value.to_local()
         value = value.detach()

@@ -25,6 +25,7 @@ from shapetrace.capture.hdf5.beside import Beside
 from shapetrace.capture.hdf5.columns import Column, Compression, free_name
 from shapetrace.capture.hdf5.decoding import decoded
 from shapetrace.capture.hdf5.encoding import Encoded, Structure, UnstorableError
+from shapetrace.capture.hdf5.library import member_of
 
 PART: Final = "shapetrace"
 """The attribute that makes a dataset or a group a part, and says of what."""
@@ -55,7 +56,7 @@ class Part:
     def __init__(self, file: Any, key: str) -> None:
         """Take up a part that is in a file."""
         self.key = key
-        self.object = file[key]
+        self.object = member_of(file, key)
         self._file = file
         described = json.loads(self.object.attrs[PART])
         self.name: str = described["name"]
@@ -201,7 +202,7 @@ def entries_of(file: Any, layout: Layout) -> dict[str, Entry]:
     """The names in a file."""
     parts: dict[str, list[Part]] = {}
     for key in file:
-        if PART in file[key].attrs:
+        if PART in member_of(file, key).attrs:
             part = Part(file, key)
             parts.setdefault(part.name, []).append(part)
     return {name: Entry(file, name, layout, those) for name, those in parts.items()}
@@ -225,7 +226,7 @@ def members_of(
     if "items" not in tree:
         yield file, key, tree
         return
-    group = file.create_group(key) if make else file[key]
+    group = file.create_group(key) if make else member_of(file, key)
     # Keys that look alike are told apart by their order.
     taken: set[str] = set()
     for position, item in enumerate(tree["items"]):

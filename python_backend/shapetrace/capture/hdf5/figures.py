@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from shapetrace.capture.hdf5.columns import Column
@@ -16,32 +17,56 @@ BYTE_BUDGET: Final = 1 << 28
 _PIECE: Final = 1 << 22
 """Bytes that are read at once."""
 
+_LEAST_ROW: Final = 64
 _PIECES: Final = 16
 """In how many places at least a large column is looked at, if rows are not too long for that."""
 
 
-def statistics_of(column: Column, leaf: Structure, share: int, bins: int) -> Statistics | None:
-    """Figures of a column's numbers, of at most so many bytes of them; None for what is no number.
+def nothing() -> None:
+    """Nobody waits for progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """How numbers are looked at."""
+
+    share: int
+    """Bytes of a column that may be read."""
+    bins: int
+    on_progress: Callable[[], None] = nothing
+    """Called for each piece that was read."""
+
+
+def statistics_of(column: Sequence[Column], leaf: Structure, looking: Looking) -> Statistics | None:
+    """Figures of a column's numbers, which several files may have parts of; None for no numbers.
 
     Numbers are read twice, first for their range.
     """
     import numpy
 
-    if column.is_text or leaf["kind"] in ("NoneType", "bytes", "str"):
+    if any(each.is_text for each in column) or leaf["kind"] in ("NoneType", "bytes", "str"):
         return None
     if leaf["dtype"].startswith(("|S", "<m", "<M", ">m", ">M", "record")):
         return None
     with numpy.errstate(all="ignore"):
-        return _figures(column, leaf, share, bins)
+        return _figures(column, leaf, looking)
 
 
-def _figures(column: Column, leaf: Structure, share: int, bins: int) -> Statistics:
+def _figures(column: Sequence[Column], leaf: Structure, looking: Looking) -> Statistics:
     import numpy
+
+    stored = max(sum(each.stored_bytes for each in column), 1)
+
+    def pieces() -> Iterator[Any]:
+        for each in column:
+            for piece in _pieces(each, leaf, -(-looking.share * each.stored_bytes // stored)):
+                looking.on_progress()
+                yield piece
 
     looked_at = finite = not_numbers = infinite = 0
     low, high, sum_ = math.inf, -math.inf, 0.0
     is_magnitude = False
-    for piece in _pieces(column, leaf, share):
+    for piece in pieces():
         is_magnitude = is_magnitude or piece.dtype.kind == "c"
         numbers, not_number_count, infinite_count = _finite(piece)
         looked_at += piece.size
@@ -52,15 +77,15 @@ def _figures(column: Column, leaf: Structure, share: int, bins: int) -> Statisti
             high = max(high, numbers.max().item())
             sum_ += float(numbers.sum(dtype="f8"))
             finite += numbers.size
-    total = _total(column)
+    total = sum(map(_total, column))
     if not finite:
         return Statistics(total, looked_at, None, None, None, not_numbers, infinite)
-    counts = numpy.zeros(bins, "i8")
+    counts = numpy.zeros(looking.bins, "i8")
     if low < high:
         edges = (float(low), float(high))
-        for piece in _pieces(column, leaf, share):
+        for piece in pieces():
             numbers, _, _ = _finite(piece)
-            counts += _counts(numbers, edges, bins)
+            counts += _counts(numbers, edges, looking.bins)
     return Statistics(
         total=total,
         looked_at=looked_at,
@@ -112,24 +137,61 @@ def _total(column: Column) -> int:
 
 
 def _pieces(column: Column, leaf: Structure, share: int) -> Iterator[Any]:
-    """The numbers in pieces, without padding; of too many, rows at equal distances."""
+    """The numbers in pieces, without padding; of too many, pieces at equal distances."""
     dataset = column.dataset
-    row_bytes = max(math.prod(dataset.shape[1:]) * dataset.dtype.itemsize, 1)
-    rows = dataset.shape[0]
-    is_too_much = rows * row_bytes > share
-    # Of too many, short pieces: what is near to each other is often alike.
-    at_once = max((share // _PIECES if is_too_much else _PIECE) // row_bytes, 1)
-    starts = range(0, rows, at_once)
-    most = max(share // (row_bytes * at_once), 1)
-    step = -(-len(starts) // most) if is_too_much else 1
-    shapes = column.all_shapes() if column.has_shapes and not column.is_flat else None
-    for start in starts[::step]:
-        piece = dataset[start : start + at_once]
-        if shapes is None:
-            yield as_numbers(piece, leaf)
+    if not math.prod(dataset.shape):
+        return
+    if column.has_shapes and not column.is_flat:
+        yield from _pieces_of_rows(column, leaf, share)
+        return
+    for place in _places(dataset.shape, dataset.dtype.itemsize, share):
+        yield as_numbers(dataset[place], leaf)
+
+
+def _pieces_of_rows(column: Column, leaf: Structure, share: int) -> Iterator[Any]:
+    """The numbers of rows that differ in size."""
+    dataset = column.dataset
+    size = dataset.dtype.itemsize
+    # Each row takes some time, however little is in it.
+    row_bytes = max(math.prod(dataset.shape[1:]) * size, _LEAST_ROW)
+    shapes = column.all_shapes()
+    for (rows,) in _places((len(shapes),), row_bytes, max(share, row_bytes)):
+        if row_bytes <= _PIECE:
+            piece = dataset[rows]
+            for row, shape in zip(piece, shapes[rows], strict=True):
+                yield as_numbers(row[tuple(slice(0, int(each)) for each in shape)], leaf)
             continue
-        for row, shape in zip(piece, shapes[start : start + at_once], strict=True):
-            yield as_numbers(row[tuple(slice(0, int(size)) for size in shape)], leaf)
+        for number in range(rows.start, rows.stop):
+            shape = tuple(map(int, shapes[number]))
+            if math.prod(shape):
+                for place in _places(shape, size, share):
+                    yield as_numbers(dataset[(number, *place)], leaf)
+
+
+def _places(shape: tuple[int, ...], size: int, share: int) -> Iterator[tuple[slice, ...]]:
+    """The blocks of an array, of which some at equal distances where all is more than the share.
+
+    A block is no larger than a piece, but for an item that is.
+    """
+    is_too_much = math.prod(shape) * size > share
+    # Of too many, short pieces: what is near to each other is often alike.
+    piece = min(share // _PIECES, _PIECE) if is_too_much else _PIECE
+    axis, inner = 0, math.prod(shape[1:]) * size
+    while inner > piece and axis < len(shape) - 1:
+        axis += 1
+        inner //= shape[axis]
+    at_once = max(piece // inner, 1)
+    along = -(-shape[axis] // at_once)
+    count = math.prod(shape[:axis]) * along
+    most = max(share // (inner * at_once), 1)
+    for number in range(0, count, -(-count // most) if is_too_much else 1):
+        outer, part = divmod(number, along)
+        start = part * at_once
+        place = [slice(start, min(start + at_once, shape[axis]))]
+        for length in reversed(shape[:axis]):
+            outer, index = divmod(outer, length)
+            place.insert(0, slice(index, index + 1))
+        yield tuple(place)
 
 
 def as_numbers(array: Any, leaf: Structure) -> Any:

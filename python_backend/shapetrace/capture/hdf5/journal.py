@@ -9,11 +9,16 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
+import stat
 import struct
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from enum import Enum
 from typing import BinaryIO, Final, TypeAlias
+
+from shapetrace._files import new_beside
 
 _lock_file: Callable[[int, int], None] | None
 try:
@@ -28,63 +33,128 @@ except ImportError:  # Windows
 _write_to: Callable[[int, memoryview, int], int] | None = getattr(os, "pwrite", None)
 """One call instead of two, so that a commit is put into place faster; not on Windows."""
 
+_BINARY: Final = getattr(os, "O_BINARY", 0)
 _MAGIC: Final = b"shapetrace journal 1\n"
 _HEADER: Final = struct.Struct("<QII")
 _EXTENT: Final = struct.Struct("<QQ")
+_IDENTITY_SIZE: Final = 32
 _CHECKSUM: Final = struct.Struct("<I")
 _MOST_SECONDS: Final = 5.0
 """How long a living process is waited for that is just committing."""
 
-_ABANDONED_SECONDS: Final = 60.0
-"""A journal that was not finished in this time belongs to nobody any more."""
+_IDENTITY: Final = re.compile(rb"[0-9a-f]{32}")
+"""What a file is known by: sixteen random bytes. Nothing that every file has is one."""
+
+_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | _BINARY
 
 Extents: TypeAlias = list[tuple[int, bytes]]
 """Places in a file, and what is to be there."""
 
 
+class Left(Enum):
+    """What is beside a file."""
+
+    NOTHING = "no journal"
+    BUSY = "the journal of a living process, which is committing"
+    UNFINISHED = "the journal of a commit that a process was killed in"
+    FOREIGN = "something else in the journal's place: damaged, another file's, somebody else's"
+
+
 def journal_of(path: str) -> str:
     """Where a file's journal is, as long as there is one."""
-    return f"{path}.journal"
+    return f"{os.path.realpath(path)}.journal"
+
+
+def left_beside(path: str) -> Left:
+    """What is beside a file now.
+
+    Changes nothing, but waits for the end of a living process's commit.
+    """
+    return _looked_at(path, finish=False)
 
 
 def recover(path: str) -> bool:
     """Finish a commit that a process was killed in; whether there was one.
 
     Does nothing to a file that a living process is writing, but waits for the end of its commit.
+    What is written is in the journal, lies within the file as it is, and is checked as a whole
+    before the first byte of it is written.
     """
+    return _looked_at(path, finish=True) is Left.UNFINISHED
+
+
+def _looked_at(path: str, *, finish: bool) -> Left:
     journal = journal_of(path)
-    _remove_unfinished(f"{journal}.new")
     try:
-        stream = open(journal, "rb")  # noqa: SIM115 (closed below)
+        # Neither through a link, nor waiting for whoever holds the other end of a pipe.
+        descriptor = os.open(journal, os.O_RDONLY | _NO_LINK)
     except FileNotFoundError:
-        return False
-    with stream:
-        if not _locked(stream) or not _is_still(stream, journal):
-            return False
-        read = _read_journal(stream.read())
-        if read is None:
-            return False
-        (place, identity), extents = read
-        with io.FileIO(path, "r+") as file:
-            found = bytearray(len(identity))
-            read_at(file, place, memoryview(found))
-            if found != identity:
-                # The journal of a file that was replaced by another since.
-                return False
-            for offset, content in extents:
-                write_at(file, offset, memoryview(content))
-        if _lock_file is None:
-            stream.close()
-        os.unlink(journal)
-    return True
+        return Left.NOTHING
+    except OSError:
+        return Left.FOREIGN
+    with os.fdopen(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return Left.FOREIGN
+        if not _locked(stream):
+            return Left.BUSY
+        if not _is_still(stream, journal):
+            return Left.NOTHING
+        try:
+            with io.FileIO(path, "r+" if finish else "r") as file:
+                extents = _extents_for(file, stream)
+                if extents is None:
+                    return Left.FOREIGN
+                for offset, content in extents if finish else ():
+                    write_at(file, offset, memoryview(content))
+        except FileNotFoundError:
+            return Left.FOREIGN
+        if finish:
+            if _lock_file is None:
+                stream.close()
+            os.unlink(journal)
+    return Left.UNFINISHED
+
+
+def _extents_for(file: io.FileIO, journal: BinaryIO) -> Extents | None:
+    """What a journal has for this file; None where it is not whole, or not of this file.
+
+    A commit writes down what lies within the file as it was at the commit before, each place once.
+    """
+    ours, theirs = os.fstat(file.fileno()), os.fstat(journal.fileno())
+    size = ours.st_size
+    if theirs.st_uid != ours.st_uid or theirs.st_size > _largest_journal(size):
+        return None
+    read = _read_journal(journal.read(theirs.st_size))
+    if read is None:
+        return None
+    (place, identity), extents = read
+    found = bytearray(len(identity))
+    if len(identity) > size or place > size - len(identity):
+        return None
+    read_at(file, place, memoryview(found))
+    if found != identity:
+        # The journal of a file that was replaced by another since.
+        return None
+    end = 0
+    for offset, content in sorted(extents):
+        if not content or not end <= offset <= size - len(content):
+            return None
+        end = offset + len(content)
+    return extents
+
+
+def _largest_journal(size: int) -> int:
+    """How long the journal of a file of this size can be: each byte by itself."""
+    beside = len(_MAGIC) + _HEADER.size + _IDENTITY_SIZE + _CHECKSUM.size
+    return beside + size * (1 + _EXTENT.size)
 
 
 @contextlib.contextmanager
 def written_journal(path: str, identity: tuple[int, bytes], extents: Extents) -> Iterator[None]:
     """The journal is there, and locked, while this runs; it goes once that has succeeded."""
     journal = journal_of(path)
-    unfinished = f"{journal}.new"
-    with open(unfinished, "wb") as stream:
+    stream, unfinished = new_beside(journal)
+    with stream:
         try:
             if _lock_file is not None:
                 with contextlib.suppress(OSError):
@@ -118,16 +188,21 @@ def _read_journal(content: bytes) -> tuple[tuple[int, bytes], Extents] | None:
     if not is_whole:
         return None
     position = len(_MAGIC)
-    place, length, count = _HEADER.unpack_from(body, position)
-    position += _HEADER.size
-    identity = body[position : position + length]
-    position += length
     extents = []
-    for _ in range(count):
-        offset, size = _EXTENT.unpack_from(body, position)
-        position += _EXTENT.size
-        extents.append((offset, body[position : position + size]))
-        position += size
+    try:
+        place, length, count = _HEADER.unpack_from(body, position)
+        position += _HEADER.size
+        identity = body[position : position + length]
+        position += length
+        for _ in range(count):
+            offset, size = _EXTENT.unpack_from(body, position)
+            position += _EXTENT.size
+            extents.append((offset, body[position : position + size]))
+            position += size
+    except struct.error:
+        return None
+    if position != len(body) or not _IDENTITY.fullmatch(identity):
+        return None
     return (place, identity), extents
 
 
@@ -155,12 +230,6 @@ def _is_still(stream: BinaryIO, path: str) -> bool:
         return os.path.samestat(os.fstat(stream.fileno()), os.stat(path))
     except FileNotFoundError:
         return False
-
-
-def _remove_unfinished(path: str) -> None:
-    with contextlib.suppress(OSError):
-        if time.time() - os.stat(path).st_mtime > _ABANDONED_SECONDS:
-            os.unlink(path)
 
 
 def remove(path: str) -> None:

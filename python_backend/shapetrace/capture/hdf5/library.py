@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
+import stat
 from functools import cache
-from typing import Any
+from typing import Any, BinaryIO
 
 from shapetrace._errors import CaptureFileError
 
@@ -54,11 +56,16 @@ def opened_for_writing(file: Any) -> Any:
     )
 
 
-def opened_for_reading(path: str) -> Any:
-    """A file that somebody may be writing; raises an error of ours if it cannot be read."""
+def opened_for_reading(path: str, content: BinaryIO | None = None) -> Any:
+    """A file that somebody may be writing, or this content of one; errors of ours if unreadable."""
     h5py = library()
     shown = os.path.basename(path)
     try:
+        if content is not None:
+            return h5py.File(content, "r")
+        if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):
+            # HDF5 would wait for whoever writes into a pipe.
+            raise CaptureFileError(f"cannot read {shown}: it is no file")
         return h5py.File(path, "r")
     except FileNotFoundError:
         raise CaptureFileError(f"cannot read {shown}: there is no such file") from None
@@ -66,9 +73,38 @@ def opened_for_reading(path: str) -> Any:
         raise CaptureFileError(f"cannot read {shown}: it is not permitted") from None
     except IsADirectoryError:
         raise CaptureFileError(f"cannot read {shown}: it is a folder") from None
-    except OSError as error:
+    except (OSError, RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())
         raise CaptureFileError(f"cannot read {shown}: {reason}") from None
+
+
+def member_of(group: Any, name: str) -> Any:
+    """What a group has under a name; raises ValueError where that leads out of the file.
+
+    A file that somebody has made may refer to any other, or to a pipe that nobody writes to.
+    """
+    h5py = library()
+    if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+        raise ValueError(f"{name!r} is in another file")
+    member = group[name]
+    if isinstance(member, h5py.Dataset) and (member.is_virtual or member.external):
+        raise ValueError(f"the content of {name!r} is in another file")
+    return member
+
+
+def all_of(dataset: Any) -> Any:
+    """All of a dataset of plain numbers; raises ValueError where much less of it was written.
+
+    Of what was never written HDF5 makes up any amount.
+    """
+    size = math.prod(dataset.shape) * dataset.dtype.itemsize
+    if size > _PADDED * dataset.id.get_storage_size() + _LITTLE:
+        raise ValueError("a size is too large")
+    return dataset[:]
+
+
+_PADDED = 64
+_LITTLE = 1 << 26
 
 
 @cache

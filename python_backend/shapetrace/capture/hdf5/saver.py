@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureFileError
 from shapetrace.capture.hdf5.columns import Compression
 from shapetrace.capture.hdf5.encoding import Conversions, Encoded, Encoder, UnstorableError
@@ -114,6 +115,8 @@ class H5PYSaverCallback:
                 if len(values):
                     self._save(str(name), values, iterations, ranks)
             except Exception as error:
+                if is_asynchronous(error):
+                    raise
                 self._problems.tell(name, f"{name}: cannot be saved: {on_one_line(error)}")
             finally:
                 for taken in (values, iterations, ranks):

@@ -13,11 +13,12 @@ import math
 import os
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from shapetrace._errors import CaptureFileError
+from shapetrace._files import replacing
 from shapetrace.capture.hdf5.beside import Beside, fill_value
 from shapetrace.capture.hdf5.columns import LEAF, Column, free_name
 from shapetrace.capture.hdf5.entries import (
@@ -44,6 +45,17 @@ class Joined:
     ranks: tuple[int, ...]
     missing: tuple[int, ...]
     """Ranks that have no file: they died before their first gather, or are elsewhere."""
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """Shards of one run, opened for reading."""
+
+    files: dict[int, Any]
+    """By rank."""
+    world_size: int
+    missing: tuple[int, ...]
     problems: tuple[str, ...]
 
 
@@ -83,33 +95,38 @@ def join_shards(path: str | os.PathLike[str]) -> Joined:
         raise CaptureFileError(
             f"{os.path.basename(target)} exists already and was not made of shards; move it first"
         )
-    problems: list[str] = []
+    for shard in shards.values():
+        recover(shard)
     with ExitStack() as stack:
-        files: dict[int, Any] = {}
-        for rank, shard in shards.items():
-            recover(shard)
-            try:
-                files[rank] = stack.enter_context(opened_for_reading(shard))
-            except CaptureFileError as error:
-                problems.append(str(error))
-        world_size = _world_size(files)
-        for rank in list(files):
-            if files[rank].attrs.get("world_size", 1) != world_size:
-                del files[rank]
-                problems.append(f"{os.path.basename(shards[rank])} is of another run: left out")
-        missing = tuple(rank for rank in range(world_size) if rank not in files)
-        temporary = f"{target}.{os.urandom(4).hex()}.tmp"
-        try:
-            with library().File(temporary, "x", libver=("earliest", "v110")) as file:
+        opened = opened_shards(target, stack)
+        missing = opened.missing
+        with replacing(target) as (stream, temporary):
+            stream.close()
+            with library().File(temporary, "w", libver=("earliest", "v110")) as file:
                 file.attrs[FORMAT] = VERSION
-                file.attrs["world_size"] = world_size
+                file.attrs["world_size"] = opened.world_size
                 file.attrs[MISSING] = list(missing)
-                _join(file, files)
-            os.replace(temporary, target)
-        finally:
-            with suppress(OSError):
-                os.unlink(temporary)
-    return Joined(target, tuple(files), missing, tuple(problems))
+                _join(file, opened.files)
+    return Joined(target, tuple(opened.files), missing, opened.problems)
+
+
+def opened_shards(path: str, stack: ExitStack) -> Shards:
+    """The files of single ranks that belong together, until the stack is left."""
+    problems: list[str] = []
+    files: dict[int, Any] = {}
+    shards = shards_of(path)
+    for rank, shard in shards.items():
+        try:
+            files[rank] = stack.enter_context(opened_for_reading(shard))
+        except CaptureFileError as error:
+            problems.append(str(error))
+    world_size = _world_size(files)
+    for rank in list(files):
+        if files[rank].attrs.get("world_size", 1) != world_size:
+            del files[rank]
+            problems.append(f"{os.path.basename(shards[rank])} is of another run: left out")
+    missing = tuple(rank for rank in range(world_size) if rank not in files)
+    return Shards(files, world_size, missing, tuple(problems))
 
 
 def _world_size(files: dict[int, Any]) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureFileError
 from shapetrace.capture.hdf5 import transactions
 from shapetrace.capture.hdf5.encoding import UnstorableError
@@ -80,6 +81,7 @@ class Storage:
         if self._has_given_up:
             # A gather is in the file as a whole, or not at all.
             return
+        came: BaseException | None = None
         try:
             if self._file is None:
                 self._open()
@@ -88,10 +90,11 @@ class Storage:
                 entry = self._entries[name] = Entry(self._file, name, self._layout)
             self._append(name, entry, rows)
         except BaseException as error:
+            came = self._interrupt(error)
             self._give_up(error)
             self._has_given_up = True
-            if not isinstance(error, Exception):
-                raise
+        if came is not None:
+            raise came
 
     def commit(self) -> None:
         """Make everything that was added part of the file."""
@@ -104,15 +107,20 @@ class Storage:
             return
         if not self._pending.values and self._problems.text() == self._stored_problems:
             return
+        came: BaseException | None = None
+        has_failed = False
         try:
             self._store_problems()
             self._file.flush()
             headers = {place for entry in self._entries.values() for place in entry.headers()}
             self._transaction.commit(headers)
         except BaseException as error:
+            came = self._interrupt(error)
             self._give_up(error)
-            if not isinstance(error, Exception):
-                raise
+            has_failed = True
+        if came is not None:
+            raise came
+        if has_failed:
             return
         self._pending = Counted()
         if self._transaction.is_replaced():
@@ -137,6 +145,8 @@ class Storage:
             try:
                 join_shards(self._joined)
             except Exception as error:
+                if is_asynchronous(error):
+                    raise
                 self._problems.tell("join", f"{os.path.basename(self._joined)}: {error}")
 
     def objects(self) -> dict[str, Any]:
@@ -186,6 +196,10 @@ class Storage:
             shown = os.path.join(os.path.dirname(given), os.path.basename(path))
             if os.path.isdir(path):
                 raise CaptureFileError(f"cannot write {shown}: it is a folder; name a file in it")
+            if os.path.exists(path) and not os.path.isfile(path):
+                raise CaptureFileError(
+                    f"cannot write {shown}: HDF5 needs a file; name one, such as run.h5"
+                )
             if os.path.lexists(path) and not self._overwrite:
                 raise CaptureFileError(
                     f"{shown} exists already; choose another name, or have it replaced by"
@@ -270,6 +284,12 @@ class Storage:
             self._file.attrs[PROBLEMS] = text
         self._stored_problems = text
 
+    def _interrupt(self, error: BaseException) -> BaseException | None:
+        """Return the program's own exception that a transaction failed by, if one came."""
+        if is_asynchronous(error):
+            return error
+        return None if self._transaction is None else self._transaction.interrupt
+
     def _give_up(self, error: BaseException) -> None:
         """Go back to the last commit; what has come since is counted as missing."""
         self._missing.add(self._pending)
@@ -301,9 +321,10 @@ class Storage:
         if file is not None:
             try:
                 file.close()
-            except Exception:
+            except Exception as error:
+                if is_asynchronous(error):
+                    raise
                 # Of a transaction that has failed nothing is needed any more.
-                pass
 
 
 def _reason(error: BaseException) -> str:

@@ -22,6 +22,9 @@ from bisect import bisect_left
 from collections.abc import Collection
 from typing import Any, Final
 
+from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import catching_everywhere
+from shapetrace._files import new_beside, write_whole
 from shapetrace.capture.hdf5.journal import (
     Extents,
     journal_of,
@@ -50,6 +53,8 @@ class TransactionalFile:
         """Open a file that is committed as it is; the identity is somewhere in its content."""
         self.path = path
         self.failure: BaseException | None = None
+        self.interrupt: BaseException | None = None
+        """The exception of the program's that came meanwhile, to be raised outside of HDF5."""
         self._raw = io.FileIO(path, "r+")
         self._owner = os.getpid()
         self._committed_end = self._size = self._raw.seek(0, os.SEEK_END)
@@ -70,20 +75,32 @@ class TransactionalFile:
 
     # What HDF5 calls.
 
+    # An exception of the program's may come at any instruction; HDF5 would not survive it.
+
+    @catching_everywhere
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Go to a place."""
-        self._position = offset + (0, self._position, self._size)[whence]
-        return self._position
+        try:
+            self._position = offset + (0, self._position, self._size)[whence]
+            return self._position
+        except BaseException as error:
+            self._fail(error)
+            return self._position
 
+    @catching_everywhere
     def tell(self) -> int:
         """The place."""
-        return self._position
+        try:
+            return self._position
+        except BaseException as error:
+            self._fail(error)
+            return self._position
 
+    @catching_everywhere
     def readinto(self, buffer: Any) -> int:
         """Read what HDF5 has written, wherever that is kept."""
-        view = memoryview(buffer).cast("B")
         try:
-            return self._read(self._position, view)
+            return self._read(self._position, memoryview(buffer).cast("B"))
         except BaseException as error:
             self._fail(error)
             return 0
@@ -93,29 +110,40 @@ class TransactionalFile:
         buffer = bytearray(max(self._size - self._position, 0) if size < 0 else size)
         return bytes(buffer[: self.readinto(buffer)])
 
+    @catching_everywhere
     def write(self, data: Any) -> int:
         """Write to the disk or keep in memory, as the place demands."""
-        view = memoryview(data).cast("B")
         try:
-            self._write(self._position, view)
+            view = memoryview(data).cast("B")
+            try:
+                self._write(self._position, view)
+            finally:
+                self._position += len(view)
+                self._size = max(self._size, self._position)
+            return len(view)
         except BaseException as error:
             self._fail(error)
-        self._position += len(view)
-        self._size = max(self._size, self._position)
-        return len(view)
+            return memoryview(data).nbytes
 
+    @catching_everywhere
     def truncate(self, size: int | None = None) -> int:
         """Set the size; what is committed stays on the disk until the next commit."""
-        self._size = self._position if size is None else size
         try:
+            self._size = self._position if size is None else size
             if self.failure is None and self._is_ours():
                 self._raw.truncate(max(self._size, self._committed_end))
+            return self._size
         except BaseException as error:
             self._fail(error)
-        return self._size
+            return self._size
 
+    @catching_everywhere
     def flush(self) -> None:
         """Nothing is kept back that a flush could write: ``commit`` does that."""
+        try:
+            return
+        except BaseException as error:
+            self._fail(error)
 
     # What the saver calls.
 
@@ -156,6 +184,7 @@ class TransactionalFile:
         self._raw.truncate(self._committed_end)
         self._size = self._committed_end
         self.failure = None
+        self.interrupt = None
 
     def close(self) -> None:
         """Let go of the file as it is; what was not committed is cut off."""
@@ -175,6 +204,8 @@ class TransactionalFile:
         return os.getpid() == self._owner
 
     def _fail(self, error: BaseException) -> None:
+        if self.interrupt is None and is_asynchronous(error):
+            self.interrupt = error
         if self.failure is None:
             self.failure = error
 
@@ -261,15 +292,15 @@ def create(path: str, content: bytes, *, overwrite: bool) -> None:
 
     The journal of a file that is replaced goes with it.
     """
-    temporary = f"{path}.{os.urandom(4).hex()}.tmp"
+    if overwrite:
+        remove(journal_of(path))
+        write_whole(path, [content])
+        return
+    stream, temporary = new_beside(os.path.abspath(path))
     try:
-        with open(temporary, "xb") as stream:
+        with stream:
             stream.write(content)
-        if overwrite:
-            remove(journal_of(path))
-            os.replace(temporary, path)
-        else:
-            _put_new(temporary, path)
+        _put_new(temporary, path)
     finally:
         remove(temporary)
 
@@ -280,7 +311,6 @@ def _put_new(temporary: str, path: str) -> None:
     except FileExistsError:
         raise
     except OSError:
-        # A filesystem without links, on which a file that comes in between would be replaced.
-        if os.path.lexists(path):
-            raise FileExistsError(f"{path} exists") from None
+        # A filesystem without links: the place is taken by an empty file, which is ours to replace.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         os.replace(temporary, path)

@@ -21,6 +21,7 @@ import os
 import weakref
 from typing import Protocol
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.capture.ranks.collecting import Collector
 from shapetrace.capture.ranks.groups import default_group
 from shapetrace.capture.ranks.liveness import Patience
@@ -140,6 +141,8 @@ class _Deciding:
         try:
             return self._hand_in(round)
         except Exception as error:
+            if is_asynchronous(error):
+                raise
             self._early = []
             self._say(f"round {round.number} ({round.mode}) is lost: {_line(error)}")
             return []
@@ -170,6 +173,8 @@ class _Deciding:
         try:
             self._decide()
         except Exception as error:
+            if is_asynchronous(error):
+                raise
             self._say(f"each process keeps what it captures: {_line(error)}")
 
     def _decide(self) -> None:

@@ -6,6 +6,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from shapetrace._asynchronous import is_asynchronous
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -29,6 +31,8 @@ def default_group() -> Group | None:
             return Group(rank, world_size, None)  # One process that plays many.
         store = distributed.distributed_c10d._get_default_store()
     except Exception as error:
+        if is_asynchronous(error):
+            raise
         store = None
         reason = f" ({error})"
     else:

@@ -19,7 +19,8 @@ from typing import Any
 
 import torch
 
-from shapetrace.capture.copies import unseen_among
+from shapetrace._asynchronous import is_asynchronous
+from shapetrace.capture.copies import CannotCopyError, lost_memory, unseen_among
 from shapetrace.capture.results import ResultEntry, Round
 
 Problem = tuple[str, str]
@@ -89,6 +90,8 @@ def _mapped(
         try:
             values.append(function(value))
         except Exception as error:
+            if is_asynchronous(error):
+                raise
             left_out.add(index)
             reason = f"{type(error).__name__}: {error}".splitlines()[0]
             text = (
@@ -129,8 +132,12 @@ class _Pickler(pickle.Pickler):
 
 def _bytes_of(tensor: torch.Tensor) -> bytearray:
     """What a tensor holds. Without NumPy, which torch does not need either."""
+    if lost := lost_memory(tensor):
+        raise CannotCopyError(lost)
     plain = tensor
-    if tensor.device.type != "cpu" or tensor.is_conj() or tensor.is_neg():
+    if tensor._is_zerotensor():
+        plain = tensor.clone()  # It has no memory.
+    elif tensor.device.type != "cpu" or tensor.is_conj() or tensor.is_neg():
         plain = tensor.detach().cpu().resolve_conj().resolve_neg()
     if not plain.is_contiguous():
         plain = plain.detach().contiguous()

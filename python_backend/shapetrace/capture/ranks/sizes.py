@@ -6,6 +6,7 @@ from typing import Any
 
 from torch._C import DisableTorchFunction
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.capture.results import ResultEntry
 
 _DEEPEST = 8
@@ -29,6 +30,8 @@ def _size(value: Any, depth: int = 0) -> int:
             return sum(_size(item, depth + 1) for item in value)
     try:
         size = getattr(value, "nbytes", 0)
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return 0  # A property of the program's own.
     return size if isinstance(size, int) else 0

@@ -140,3 +140,23 @@ def test_a_file_is_not_given_it(tmp_path: Path) -> None:
     saver("a", [np.ndarray((2,), np.uint8, buffer=bytearray(2))], [1], [0])
     assert saver.problems == [f"a: not saved: {REASON}"]
     saver.close()
+
+
+FREED = {
+    "all of it": "a.untyped_storage().resize_(0)",
+    "the end of a mapped file": """
+        open("mapped", "wb").write(bytes(1 << 20))
+        a = torch.from_file("mapped", size=1 << 18)
+        os.truncate("mapped", 4096)
+    """,
+}
+
+
+@pytest.mark.parametrize("callbacks", ["[]", "[show]"])
+@pytest.mark.parametrize("how", FREED)
+def test_what_was_freed_is_told_of_and_not_read(how: str, callbacks: str, tmp_path: Path) -> None:
+    body = "import os, torch\na = torch.ones(1024, 1024)\n" + textwrap.dedent(FREED[how])
+    lines = outcome_of(body + "\nb = a", ["forward.b"], tmp_path, callbacks)
+    mapped = "mapped" in how
+    reason = "its memory was another's, and is gone" if mapped else "its memory was given back"
+    assert f"forward.b is not captured: {reason}" in lines

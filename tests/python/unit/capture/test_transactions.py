@@ -12,7 +12,7 @@ from shapetrace.capture.hdf5.journal import journal_of, recover, write_at
 from shapetrace.capture.hdf5.transactions import TransactionalFile
 from tests.python.unit.capture.forking import forked
 
-IDENTITY = b"one of a kind"
+IDENTITY = b"0123456789abcdef0123456789abcdef"
 
 
 @pytest.fixture

@@ -1,0 +1,172 @@
+"""Exceptions of the program's that come while values are captured: none is lost or stuck."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import pytest
+import torch
+from torch import nn
+
+import shapetrace
+from shapetrace.capture.hdf5.saver import H5PYSaverCallback
+from shapetrace.capture.tracer import ModelTracer
+from tests.support.interrupting import SIGNAL, Interrupter, exceptions, signals
+
+OURS = os.path.join(os.path.dirname(shapetrace.__file__), "")
+STRIDE = int(os.environ.get("SHAPETRACE_EVERY_NTH_INSTRUCTION", "29"))
+"""Each so many-th instruction is interrupted; 1 for all of them."""
+
+
+class Late(Exception):
+    """What the program's handler raises."""
+
+
+class Inner(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        h = self.linear(x)
+        parts = {"a": h, "b": [h * 2, 3]}
+        h = h.relu()
+        h[0] = 1
+        return h, parts
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Inner()
+
+    def forward(self, x: torch.Tensor, scale: int = 2) -> torch.Tensor:
+        x, parts = self.inner(x)
+        for _ in range(2):
+            x, parts = self.inner(x)
+        y = x * scale
+        return y.sum() + parts["a"].sum()
+
+
+PATHS = ["forward", "forward.x", "forward.y", "inner", "inner.forward.h", "inner.forward.parts.b"]
+
+
+@pytest.fixture(autouse=True)
+def own_handler() -> Iterator[None]:
+    def handle(signum: int, frame: object) -> None:
+        raise Late
+
+    before = signal.signal(SIGNAL, handle)
+    yield
+    signal.signal(SIGNAL, before)
+
+
+@pytest.mark.parametrize("comes", ["by a signal", "by another thread"])
+@pytest.mark.parametrize("reduces", [False, True])
+def test_no_exception_is_lost_and_nothing_is_stuck(
+    comes: str, reduces: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    torch.manual_seed(0)
+    model = Model().eval()
+    effects = signals() if comes == "by a signal" else exceptions(Late)
+    saved: list[tuple[str, int]] = []
+
+    def reduce(name: str, value: Any) -> Any:
+        return value
+
+    def gathered(name: str, entry: Any) -> None:
+        saved.append((name, len(entry.values)))
+        entry.values.clear()
+        entry.iterations.clear()
+        entry.ranks.clear()
+
+    def work() -> Any:
+        return model(torch.ones(2, 3))
+
+    interrupter = Interrupter(effects, lambda code: code.co_filename.startswith(OURS))
+    lost: list[Any] = []
+    shown: list[Any] = []
+    callbacks: Any = {"pre_save_callbacks": (reduce,)} if reduces else {}
+    tracer = ModelTracer(model, PATHS, post_gather_callbacks=(gathered,), **callbacks)
+    with torch.no_grad(), tracer:
+        work()
+        expected = work()
+        saved.clear()
+        work()
+        reference = sorted(saved)
+        assert len(reference) >= 5
+        interrupter.run(work)
+        count = interrupter.count
+        assert count > 1000
+        gc.disable()
+        try:
+            for at in range(1, count, STRIDE):
+                try:
+                    interrupter.run(work, at)
+                    if interrupter.place:
+                        lost.append((at, interrupter.place))
+                except Late as error:
+                    lines = "".join(traceback.format_exception(error))
+                    if OURS in lines:
+                        shown.append((at, interrupter.place, lines))
+                assert tracer._running is not None
+                assert tracer._running._iterations.local.iteration is None, interrupter.place
+                work()
+                saved.clear()
+                assert torch.equal(work(), expected), interrupter.place
+                assert sorted(saved) == reference, interrupter.place
+        finally:
+            gc.enable()
+    assert not lost, "\n".join(map(str, lost))
+    assert not shown, shown[:2]
+    assert {each.partition(":")[0] for each in tracer.problems} <= {"values may be missing"}
+    assert "Exception ignored" not in capfd.readouterr().err
+
+
+def test_a_file_is_as_of_its_last_gather(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Model().eval()
+    path = tmp_path / "run.h5"
+    saver = H5PYSaverCallback(path)
+    tracer = ModelTracer(model, ["forward", "inner.forward.h"], post_gather_callbacks=(saver,))
+    ignored: list[str] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda it: ignored.append(repr(it.object)))
+
+    def work() -> Any:
+        return model(torch.ones(2, 3))
+
+    folder = os.path.join(OURS, "capture", "hdf5", "")
+    interrupter = Interrupter(signals(), lambda code: code.co_filename.startswith(folder))
+    lost: list[Any] = []
+    shown: list[str] = []
+    came = 0
+    with torch.no_grad(), tracer:
+        work()
+        interrupter.run(work)
+        for at in range(1, interrupter.count, STRIDE):
+            try:
+                interrupter.run(work, at)
+                if interrupter.place:
+                    lost.append((at, interrupter.place))
+            except Late as error:
+                came += 1
+                shown.append("".join(traceback.format_exception(error)))
+            model.inner.linear.bias.add_(1)  # or there would be nothing new to save
+            work()
+    saver.close()
+    # h5py forgets what it has closed in the callbacks of weak references, where Python itself
+    # drops what is raised.
+    assert len(lost) == len(ignored), "\n".join(map(str, lost))
+    assert all("WeakValueDictionary" in each for each in ignored), ignored
+    assert not [each for each in shown if OURS in each]
+    assert came > 20 * len(lost)
+    with h5py.File(path) as file:
+        rows = [len(it) for it in file.values() if isinstance(it, h5py.Dataset)]
+    assert max(rows) >= came
