@@ -24,7 +24,8 @@ from pygls.lsp.client import LanguageClient
 from shapetrace.recorder.session import Recorder
 from shapetrace.server.sync import plain_converter
 from shapetrace.transport.framing import Decoder, Message, decode, encode
-from shapetrace.transport.handshake import Hello, hello_message, this_process
+from shapetrace.transport.handshake import this_process
+from tests.support import handshakes
 from tests.support.rows import rows_of
 
 BACKEND = Path(__file__).resolve().parents[2] / "python_backend"
@@ -316,10 +317,9 @@ class FakeAgent:
         self.process = described.pid if process is None else process
         self._decoder = Decoder()
         self._socket = socket.create_connection(("127.0.0.1", self.opened["port"]), PATIENCE)
-        hello = Hello(session, self.opened["token"], replace(described, pid=self.process))
         client.at_end.append(self.close)
-        self.send(hello_message(hello))
-        assert self.receive()["type"] == "welcome"
+        about = replace(described, pid=self.process)
+        handshakes.join(self._socket, session, self.opened["token"], about)
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Send one message."""

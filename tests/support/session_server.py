@@ -40,6 +40,11 @@ HIDING_RULE = {"path": f"{BACKEND}/**", "include": False}
 Answer = TypeVar("Answer")
 
 
+def _all_valid(news: Answer, refused: list[str]) -> Answer:
+    assert refused == []
+    return news
+
+
 class Heard:
     """What one process has said so far."""
 
@@ -140,9 +145,9 @@ class Heard:
             case "rows":
                 self._take_rows(message)
             case "captures":
-                self.captured.add(read_captures(message))
+                self.captured.add(_all_valid(*read_captures(message)))
             case "watches":
-                news = read_watches(message)
+                news = _all_valid(*read_watches(message))
                 self.sources.update((source.path, source.digest) for source in news.sources)
                 self.watched.add(news)
             case "status":

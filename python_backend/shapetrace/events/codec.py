@@ -10,23 +10,20 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import gc
 import json
 import math
 import os
-import stat
 from collections.abc import Callable, Iterable, Iterator
-from typing import NoReturn, TypeAlias
+from typing import BinaryIO, NoReturn
 
 from shapetrace._errors import TraceFileError
+from shapetrace._files import FilePath, advice, write_whole
 from shapetrace.events.model import Trace
 from shapetrace.events.schema import Mismatch, record_of
 
 FORMAT = "shapetrace/1"
 """Changes when an older Shapetrace could no longer read the file; new keys alone do not."""
-
-FilePath: TypeAlias = str | os.PathLike[str]
 
 _RECORD_AGAIN = "record it again"
 _WHAT_TO_NAME = "name a file that `shapetrace run -o FILE` or `trace.save(FILE)` wrote"
@@ -87,41 +84,59 @@ def save(trace: Trace, path: FilePath) -> None:
     """Write a trace file: the whole of it, or nothing."""
     name = _on_one_line(os.fspath(path))
     try:
-        present = _status(path)
-        if present is not None and stat.S_ISDIR(present.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if present is None or stat.S_ISREG(present.st_mode):
-            _replace(os.path.realpath(path), _pieces(trace), present)
-        else:  # A device or a pipe must stay what it is.
-            text = dumps(trace)
-            with open(path, "w", encoding="ascii") as stream:
-                stream.write(text)
+        write_whole(path, pieces(trace))
     except TraceFileError as error:
         raise TraceFileError(f"cannot write {name}: {error}") from None
     except (OSError, ValueError) as error:  # ValueError: the path holds a null character.
-        raise TraceFileError(f"cannot write {name}: {_advice(error)}") from None
+        raise TraceFileError(f"cannot write {name}: {advice(error)}") from None
 
 
 def load(path: FilePath) -> Trace:
     """Read a trace file."""
+    with opened(path) as stream:
+        return load_stream(stream, path)
+
+
+@contextlib.contextmanager
+def opened(path: FilePath) -> Iterator[BinaryIO]:
+    """A trace file, to be read once; raises what says why it cannot be."""
     name = _on_one_line(os.fspath(path))
     try:
-        with open(path, "rb") as stream:
-            text = stream.read()
+        stream = open(path, "rb")  # noqa: SIM115 (closed below)
     except FileNotFoundError:
         raise TraceFileError(f"there is no file {name}; {_WHAT_TO_NAME}") from None
     except IsADirectoryError:
         raise TraceFileError(f"{name} is a folder; {_WHAT_TO_NAME}") from None
     except (OSError, ValueError) as error:  # ValueError: the path holds a null character.
-        raise TraceFileError(f"cannot read {name}: {_advice(error)}") from None
+        raise TraceFileError(f"cannot read {name}: {advice(error)}") from None
+    with stream:
+        yield stream
+
+
+def load_stream(stream: BinaryIO, path: FilePath, beginning: bytes = b"") -> Trace:
+    """The trace in what is left of a stream, behind a beginning that was read already."""
+    text = beginning + read_all(stream, path)
     try:
         return loads(text)
     except TraceFileError as error:
-        raise TraceFileError(f"{name}: {error}") from None
+        raise TraceFileError(f"{_on_one_line(os.fspath(path))}: {error}") from None
+
+
+def read_all(stream: BinaryIO, path: FilePath, most: int = -1) -> bytes:
+    """What is left of a stream that was opened by this path, or so many bytes of it."""
+    try:
+        return stream.read(most)
+    except (OSError, MemoryError) as error:
+        name = _on_one_line(os.fspath(path))
+        raise TraceFileError(f"cannot read {name}: {advice(error)}") from None
+
+
+def pieces(trace: Trace) -> Iterator[bytes]:
+    """The content of a trace file, made piece by piece, as the whole may be large."""
+    return (piece.encode("ascii") for piece in _pieces(trace))
 
 
 def _pieces(trace: Trace) -> Iterator[str]:
-    """The text of a trace file, made piece by piece, as the whole may be large."""
     try:
         yield f'{{"format":{_to_text(FORMAT)}'
         for field in _TRACE.fields:
@@ -191,43 +206,6 @@ def finite(text: str) -> float:
     if math.isinf(number):
         raise ValueError(text)
     return number
-
-
-def _status(path: FilePath) -> os.stat_result | None:
-    try:
-        return os.stat(path)
-    except FileNotFoundError:
-        return None
-
-
-def _replace(path: str, pieces: Iterable[str], present: os.stat_result | None) -> None:
-    """Put a new file in the place of ``path``, or change nothing."""
-    temporary = os.path.join(os.path.dirname(path), f".shapetrace-{os.urandom(8).hex()}.tmp")
-    # Opened by name, not through tempfile, whose files only their owner may read.
-    with open(temporary, "x", encoding="ascii", newline="\n") as stream:
-        try:
-            stream.writelines(pieces)
-            stream.flush()
-            os.fsync(stream.fileno())
-            if present is not None:
-                os.chmod(temporary, stat.S_IMODE(present.st_mode))
-            stream.close()  # Windows replaces no open file.
-            os.replace(temporary, path)
-        except BaseException:
-            stream.close()
-            os.unlink(temporary)
-            raise
-
-
-def _advice(error: Exception) -> str:
-    if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return "its folder does not exist; make it first, or choose another place"
-    if isinstance(error, IsADirectoryError):
-        return "it is a folder; name a file in it"
-    if isinstance(error, PermissionError):
-        return "it is not permitted there; choose another place"
-    reason = error.strerror if isinstance(error, OSError) else None
-    return f"{(reason or str(error)).lower()}; choose another place"
 
 
 def _on_one_line(text: str) -> str:

@@ -238,7 +238,14 @@ def _extremes(a: Fingerprint, b: Fingerprint) -> Iterator[_Part]:
 def _samples(a: Fingerprint, b: Fingerprint) -> Iterator[_Part]:
     for ours, theirs in zip(a.samples, b.samples, strict=False):
         if ours != theirs:
-            yield "samples", float(ours), float(theirs)
+            yield "samples", _number(ours), _number(theirs)
+
+
+def _number(sample: Sample) -> float:
+    try:
+        return float(sample)
+    except (OverflowError, ValueError):
+        return math.nan  # A file can say anything.
 
 
 def _size(a: Fingerprint, b: Fingerprint) -> float:
@@ -249,7 +256,7 @@ def _size(a: Fingerprint, b: Fingerprint) -> float:
     from statistics import median  # Large, and only who compares values needs it.
 
     overall = max(a.root_mean_square or 0.0, b.root_mean_square or 0.0)
-    sampled = [abs(float(sample)) for sample in (*a.samples, *b.samples)]
+    sampled = [abs(_number(sample)) for sample in (*a.samples, *b.samples)]
     ordinary = [sample for sample in sampled if 0 < sample < math.inf]
     return min(overall, 4 * median(ordinary)) if ordinary else overall
 

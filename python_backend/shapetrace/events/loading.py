@@ -8,10 +8,12 @@ left out: who loads a trace here wants its calls.
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 from collections.abc import Iterator
 from typing import Any, Final, TextIO
 
+from shapetrace._files import FilePath
 from shapetrace.events import codec
 from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Trace
 from shapetrace.events.schema import Mismatch, Record, record_of
@@ -67,20 +69,27 @@ class Sharing:
                 document[key] = texts.setdefault(value, value)
 
 
-def load_pair(a: codec.FilePath, b: codec.FilePath) -> tuple[Trace, Trace]:
+def load_pair(a: FilePath, b: FilePath) -> tuple[Trace, Trace]:
     """The calls of two traces, which have most of their values in common."""
     sharing = Sharing()
     return load_calls(a, sharing), load_calls(b, sharing)
 
 
-def load_calls(path: codec.FilePath, sharing: Sharing | None = None) -> Trace:
+def load_calls(path: FilePath, sharing: Sharing | None = None) -> Trace:
     """The calls of a trace file; what they share with others that were read is kept once."""
-    try:
-        with codec.collector_at_rest(), open(path, encoding="ascii") as stream:
-            return _Reader(stream, sharing or Sharing()).read()
-    except (OSError, ValueError, StopIteration, Mismatch, RecursionError, _OtherForm):
-        # Whatever is the matter is said there.
-        return dataclasses.replace(codec.load(path), variables=())
+    with codec.opened(path) as given:
+        # A pipe can be read once only, and is read again below if it is not what it should be.
+        stream = given if given.seekable() else io.BytesIO(codec.read_all(given, path))
+        beginning = stream.tell()
+        lines = io.TextIOWrapper(stream, encoding="ascii")
+        try:
+            with codec.collector_at_rest():
+                return _Reader(lines, sharing or Sharing()).read()
+        except (OSError, ValueError, LookupError, TypeError, Mismatch, RecursionError, _OtherForm):
+            # Whatever is the matter is said there.
+            lines.detach()
+            stream.seek(beginning)
+            return dataclasses.replace(codec.load_stream(stream, path), variables=())
 
 
 class _OtherForm(Exception):

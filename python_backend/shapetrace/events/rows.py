@@ -2,7 +2,8 @@
 
 The program that is recorded writes rows because that costs it little (see ``recorder.rows``);
 whoever is interested makes events of them here. A row is a list whose items are named below in
-their order. Numbers are the sender's and mean something within one sequence of messages only.
+their order. Numbers are the sender's and mean something within one sequence of messages only; a
+number that is sent again means something else from then on.
 
 - ``run``: an object with the fields of a ``Run``
 - ``sources``: path, digest, text
@@ -25,10 +26,24 @@ their order. Numbers are the sender's and mean something within one sequence of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
 from shapetrace._errors import TraceFileError
+from shapetrace.events import columns
+from shapetrace.events.checks import (
+    DEEPEST,
+    LARGEST,
+    LIST,
+    NUMBER_OR_TEXT,
+    TEXT,
+    Refused,
+    check_items,
+    check_path,
+    check_place,
+    check_type,
+    read_each,
+)
 from shapetrace.events.fingerprint import CallFingerprints, Fingerprint
 from shapetrace.events.model import (
     Container,
@@ -50,6 +65,11 @@ from shapetrace.events.update import Source, Update
 Row = Any
 """A JSON array."""
 
+Read = TypeVar("Read")
+
+_KNOWN_OPS: Final = columns.OP.known
+_KINDS: Final = frozenset({"assignment", "parameter"})
+
 
 class RowReader:
     """Makes events of the rows that one recorder sends, message by message."""
@@ -59,38 +79,58 @@ class RowReader:
         self._stacks: dict[int, tuple[int, ...]] = {0: ()}
         self._values: dict[int, Value] = {}
         self._named: dict[tuple[int, str], Value] = {}
+        self._parents: dict[int | None, int | None] = {None: None}
+        """What each module call was made in."""
+        self._ops: set[int] = set()
+        self._kernels: set[int] = set()
+        self._with_kernels: set[int] = set()
+        """What kernels say that they ran for."""
+        self._paths: set[str] = set()
+        """Paths of files that were found to be such."""
 
     def read(self, message: Mapping[str, Any]) -> Update:
         """The events of one message. Raises ``TraceFileError`` for what no recorder sends."""
-        try:
-            return self._read(message)
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            raise TraceFileError(f"not rows of a recording: {error!r}") from error
+        update, refused = self.read_valid(message)
+        if refused:
+            raise TraceFileError(f"not rows of a recording: {refused[0]}")
+        return update
 
-    def _read(self, message: Mapping[str, Any]) -> Update:
-        frames = tuple(map(self._frame, message.get("frames", ())))
-        for number, below, frame in message.get("stacks", ()):
-            self._stacks[number] = (*self._stacks[below], frame)
-        for number, value in message.get("values", ()):
-            self._values[number] = read_value(value)
-        run = message.get("run")
-        coverage = message.get("coverage")
-        return Update(
-            run=None if run is None else _run(run),
-            sources=tuple(Source(*row) for row in message.get("sources", ())),
-            frames=frames,
-            modules=tuple(map(self._module, message.get("modules", ()))),
-            ops=tuple(map(self._op, message.get("ops", ()))),
-            variables={row[0]: self._variable(row) for row in message.get("variables", ())},
-            counts=dict(message.get("counts", ())),
-            fingerprints={
-                number: tuple(map(_calls, rows)) for number, rows in message.get("fingerprints", ())
-            },
-            coverage=None if coverage is None else tuple(Coverage(*row) for row in coverage),
+    def read_valid(self, message: Mapping[str, Any]) -> tuple[Update, list[str]]:
+        """The events of all rows that a recorder may have sent, and what is wrong with others.
+
+        A row that refers to one that was refused is refused as well.
+        """
+        refused: list[str] = []
+
+        def each(kind: str, read: Callable[[Row], Read]) -> list[Read]:
+            return read_each(kind, read, message.get(kind, ()), refused)
+
+        runs = read_each(
+            "run", _run, () if message.get("run") is None else (message["run"],), refused
         )
+        frames = each("frames", self._frame)
+        each("stacks", self._stack)
+        each("values", self._value)
+        update = Update(
+            run=runs[0] if runs else None,
+            sources=tuple(each("sources", self._source)),
+            frames=tuple(frames),
+            modules=tuple(each("modules", self._module)),
+            ops=tuple(each("ops", self._op)),
+            variables=dict(each("variables", self._variable)),
+            counts=dict(each("counts", self._count)),
+            fingerprints=dict(each("fingerprints", self._fingerprints)),
+            coverage=(
+                None if message.get("coverage") is None else tuple(each("coverage", _coverage))
+            ),
+        )
+        return update, refused
 
     def _frame(self, row: Row) -> Frame:
+        columns.FRAME.check_closely(row)
         number, file, line, function, column, end_line, end_column = row
+        check_place(line, column, end_line, end_column)
+        self._check_path(file)
         frame = Frame(
             id=number,
             file=file,
@@ -103,30 +143,64 @@ class RowReader:
         self._frames[number] = frame
         return frame
 
+    def _stack(self, row: Row) -> None:
+        columns.STACK.check(row)
+        number, below, frame = row
+        if number == 0:
+            raise Refused("0 is the number of the empty stack")
+        self._stacks[number] = (*self._stacks[below], self._frames[frame].id)
+
+    def _value(self, row: Row) -> None:
+        columns.VALUE.check(row)
+        number, value = row
+        if number in self._values:
+            # The sender has begun anew: what had this number has a name elsewhere, too.
+            self._named.clear()
+        self._values[number] = read_value(value)
+
+    def _source(self, row: Row) -> Source:
+        columns.SOURCE.check(row)
+        self._check_path(row[0])
+        return Source(*row)
+
+    def _check_path(self, path: str) -> None:
+        if path not in self._paths:
+            check_path("file", path)
+            self._paths.add(path)
+
     def _named_value(self, number: int, name: str | None) -> Value:
         value = self._values[number]
         if name is None or not isinstance(value, Tensor):
             return value
         known = self._named.get((number, name))
         if known is None:
+            check_type("a name", TEXT, name)
             known = self._named[number, name] = named(value, name)
         return known
 
     def _inputs(self, numbers: Row, names: Row) -> tuple[Value, ...]:
         names = names or ()
         return tuple(
-            self._named_value(number, names[index] if index < len(names) else None)
-            for index, number in enumerate(numbers)
+            [
+                self._named_value(number, names[index] if index < len(names) else None)
+                for index, number in enumerate(numbers)
+            ]
         )
 
     def _outputs(self, numbers: Row) -> tuple[Value, ...]:
-        return tuple(self._values[number] for number in numbers)
+        return tuple([self._values[number] for number in numbers])
 
     def _module(self, row: Row) -> ModuleCall:
+        columns.MODULE.check(row)
         number, parent, path, class_name, detail, call, count, frame_number, stack = row[:9]
         inputs, names, keywords, result, outputs, parameters, error, note, direct = row[9:]
         frame = None if frame_number is None else self._frames[frame_number]
-        return ModuleCall(
+        if not 0 <= call < LARGEST or not 0 <= (count or 0) < LARGEST:
+            raise Refused("it was called an impossible number of times")
+        if not 0 <= parameters < LARGEST:
+            raise Refused("it has an impossible number of parameters")
+        check_items("keywords", TEXT, keywords)
+        module = ModuleCall(
             id=number,
             parent=parent,
             path=path,
@@ -146,17 +220,41 @@ class RowReader:
             outputs=self._outputs(outputs),
             result=result,
             parameters=parameters,
-            error=None if error is None else ErrorInfo(*error),
+            error=None if error is None else _error(error),
             note=note,
             direct=direct,
         )
+        self._note_module(number, parent)
+        return module
+
+    def _note_module(self, number: int, parent: int | None) -> None:
+        """What a module call was made in was there before, and stays what it is: no circles."""
+        if number in self._ops or not 0 <= number < LARGEST:
+            raise Refused("its number is that of an op, or of nothing")
+        if parent == number or parent not in self._parents:
+            raise Refused(f"it was made in {parent}, which is no module call")
+        if self._parents.setdefault(number, parent) != parent:
+            raise Refused("it was made in another module call before")
 
     def _op(self, row: Row) -> Op:
-        number, name, label, form, module, frame_number, direct, stack, inputs, names = row[:10]
-        result, outputs, count, level, parent, error, thread = row[10:]
+        # Of these there are many: that nearly all look alike is asked without a call.
+        if tuple(map(type, row)) not in _KNOWN_OPS:
+            columns.OP.check(row)
+        # fmt: off
+        (number, name, label, form, module, frame_number, direct, stack, inputs, names,
+         result, outputs, count, level, parent, error, thread) = row
+        # fmt: on
+        if number in self._parents or not 0 <= number < LARGEST:
+            raise Refused("its number is that of a module call, or of nothing")
+        if not 0 <= count < LARGEST:
+            raise Refused("it was called an impossible number of times")
+        if module not in self._parents:
+            raise Refused(f"it was made in {module}, which is no module call")
+        if level != "torch" or parent is not None:
+            self._check_kernel(number, level, parent)
         frame = self._frames[frame_number]
         tensors: Any = self._inputs(inputs, names)
-        return Op(
+        op = Op(
             id=number,
             name=name,
             label=label,
@@ -176,13 +274,32 @@ class RowReader:
             count=count,
             level=level,
             parent=parent,
-            error=None if error is None else ErrorInfo(*error),
+            error=None if error is None else _error(error),
             thread=thread,
         )
+        self._ops.add(number)
+        return op
 
-    def _variable(self, row: Row) -> Variable:
-        _, name, file, line, column, end_line, end_column, function, module, value, kind = row
-        return Variable(
+    def _check_kernel(self, number: int, level: str, parent: int | None) -> None:
+        """A kernel may come before the op that it ran for; that is no kernel itself."""
+        if level != "aten":
+            raise Refused("it is of no level, or no kernel and yet ran for another op")
+        if number in self._with_kernels:
+            raise Refused("other kernels ran for it")
+        if parent is not None:
+            if parent == number or parent in self._kernels or not 0 <= parent < LARGEST:
+                raise Refused(f"it ran for {parent}, which is no op")
+            self._with_kernels.add(parent)
+        self._kernels.add(number)
+
+    def _variable(self, row: Row) -> tuple[int, Variable]:
+        columns.VARIABLE.check(row)
+        number, name, file, line, column, end_line, end_column, function, module, value, kind = row
+        check_place(line, column, end_line, end_column)
+        self._check_path(file)
+        if kind not in _KINDS:
+            raise Refused("it is neither an assignment nor a parameter")
+        return number, Variable(
             name=name,
             file=file,
             line=line,
@@ -194,6 +311,23 @@ class RowReader:
             tensor=self._named_value(value, name),
             kind=kind,
         )
+
+    def _count(self, row: Row) -> tuple[int, int]:
+        columns.COUNT.check(row)
+        number, count = row
+        self._check_known(number)
+        if not 0 <= count < LARGEST:
+            raise Refused("it was called an impossible number of times")
+        return number, count
+
+    def _fingerprints(self, row: Row) -> tuple[int, tuple[CallFingerprints, ...]]:
+        columns.FINGERPRINTS.check_closely(row)
+        self._check_known(row[0])
+        return row[0], tuple(map(_calls, row[1]))
+
+    def _check_known(self, number: int) -> None:
+        if number not in self._ops and number not in self._parents:
+            raise Refused(f"nothing was sent with number {number}")
 
 
 def named(tensor: Tensor, name: str) -> Tensor:
@@ -211,35 +345,64 @@ def named(tensor: Tensor, name: str) -> Tensor:
     )
 
 
-def read_value(row: Row) -> Value:
-    """A value from its row."""
-    match row[0]:
-        case 0:
-            _, shape, dtype, device, requires_grad, strides, kind, layout, placements = row
-            return Tensor(
-                shape=None if shape is None else tuple(map(_dimension, shape)),
-                dtype=dtype,
-                device=device,
-                requires_grad=requires_grad,
-                layout=layout,
-                strides=None if strides is None else tuple(strides),
-                kind=kind,
-                placements=placements,
-            )
-        case 1:
-            _, kind, items, keys, length = row
-            names = None if keys is None else tuple(keys)
-            return Container(kind, tuple(map(read_value, items)), names, length)
-        case 2:
-            return Other(row[1])
-    raise ValueError(f"no value begins with {row[0]!r}")
+def read_value(row: Row, depth: int = 0) -> Value:
+    """A value from its row. Raises ``Refused`` for what is none."""
+    mark = row[0] if type(row) in LIST and row else None
+    if type(mark) is int and mark == 0:
+        columns.TENSOR.check(row)
+        _, shape, dtype, device, requires_grad, strides, kind, layout, placements = row
+        if strides is not None:
+            check_items("strides", NUMBER_OR_TEXT, strides)
+        return Tensor(
+            shape=None if shape is None else tuple(map(_dimension, shape)),
+            dtype=dtype,
+            device=device,
+            requires_grad=requires_grad,
+            layout=layout,
+            strides=None if strides is None else tuple(strides),
+            kind=kind,
+            placements=placements,
+        )
+    if type(mark) is int and mark == 1:
+        columns.CONTAINER.check_closely(row)
+        _, kind, items, keys, length = row
+        if depth == DEEPEST:
+            raise Refused("values are nested too deeply")
+        if keys is not None:
+            check_items("keys", TEXT, keys)
+            if len(keys) != len(items):
+                raise Refused("there is not one key for each item")
+        names = None if keys is None else tuple(keys)
+        return Container(
+            kind, tuple([read_value(item, depth + 1) for item in items]), names, length
+        )
+    if type(mark) is int and mark == 2:
+        columns.OTHER.check(row)
+        return Other(row[1])
+    raise Refused("a value is neither a tensor nor a container nor a text")
 
 
 def _dimension(size: Any) -> Dimension:
-    return DimensionRange(*size) if isinstance(size, list | tuple) else size
+    if type(size) in LIST:
+        columns.RANGE.check_closely(size)
+        return DimensionRange(*size)
+    check_type("a size", NUMBER_OR_TEXT, size)
+    dimension: Dimension = size
+    return dimension
+
+
+def _error(row: Row) -> ErrorInfo:
+    columns.ERROR.check(row)
+    return ErrorInfo(*row)
+
+
+def _coverage(row: Row) -> Coverage:
+    columns.COVERAGE.check_closely(row)
+    return Coverage(*row)
 
 
 def _calls(row: Row) -> CallFingerprints:
+    columns.CALLS.check_closely(row)
     first, last, outputs, inputs, digest = row
     return CallFingerprints(
         first,
@@ -251,9 +414,23 @@ def _calls(row: Row) -> CallFingerprints:
 
 
 def _fingerprint(row: Row) -> Fingerprint:
+    if type(row) not in LIST or not 7 <= len(row) <= len(columns.FINGERPRINT):
+        raise Refused("a fingerprint has other fields")
+    # Not how large they are: what a tensor holds may be of any size.
+    if not all(type(each) in types for each, types in zip(row, columns.FINGERPRINT, strict=False)):
+        raise Refused("a fingerprint has a field of another type")
     dtype, count, mean, size, low, high, samples, *rest = row
+    if not all(type(each) in columns.SAMPLE for each in samples):
+        raise Refused("a sample is no number")
     return Fingerprint(dtype, count, mean, size, low, high, tuple(samples), *rest)
 
 
-def _run(fields: Mapping[str, Any]) -> Run:
+def _run(fields: Any) -> Run:
+    check_type("it", (dict,), fields)
+    for name, types in columns.RUN.items():
+        check_type(name, types, fields.get(name))
+    unknown = fields.keys() - columns.RUN.keys()
+    if unknown:
+        raise Refused(f"{min(unknown)} is no field of a run")
+    check_items("argv", TEXT, fields["argv"])
     return Run(**{**fields, "argv": tuple(fields["argv"]), "files": {}})

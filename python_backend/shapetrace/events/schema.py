@@ -246,10 +246,18 @@ def _form_of(hint: object) -> Form:
         record = record_of(hint)
         return Form({dict: record.read}, record.write)
     if hint is float:  # Others write 1.0 as 1.
-        return Form({int: None, float: None}, None)
+        return Form({int: _within_floats, float: None}, None)
     if isinstance(hint, type) and hint in _NAMES:
         return Form({hint: None}, None)
     raise TypeError(f"no stored form for {hint}")
+
+
+def _within_floats(document: int) -> int:
+    try:
+        float(document)
+    except OverflowError:
+        raise Mismatch("is larger than any number of a trace") from None
+    return document
 
 
 def _form_of_items(item: Form) -> Form:

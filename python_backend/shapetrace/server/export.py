@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from shapetrace._files import write_whole
 from shapetrace.events import codec
 from shapetrace.events.model import Trace
 from shapetrace.server.protocol import Exported, ExportFormat
@@ -26,7 +26,7 @@ def export(traces: Sequence[Trace], path: str, form: ExportFormat) -> Exported:
             codec.save(trace, _numbered(Path(path), trace.run.pid) if position else path)
     elif traces:
         texts = [_text(trace, form) for trace in traces]
-        _write(Path(path), "\n".join(texts))
+        write_whole(path, ["\n".join(texts).encode("utf-8")])
     return Exported(
         path=path,
         ops=sum(len(trace.ops) for trace in traces),
@@ -41,13 +41,3 @@ def _text(trace: Trace, form: str) -> str:
 
 def _numbered(path: Path, process: int) -> Path:
     return path.with_name(f"{path.stem}-{process}{path.suffix}")
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        unfinished.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from shapetrace.events.checks import Refused
 from shapetrace.events.model import Value
 from shapetrace.events.rows import read_value
 from shapetrace.server.held import Held, Locals
@@ -144,5 +145,5 @@ def _value(row: Any) -> Value | None:
     """A value, if it is one."""
     try:
         return read_value(row)
-    except (IndexError, KeyError, TypeError, ValueError):
+    except Refused:
         return None

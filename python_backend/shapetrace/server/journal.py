@@ -3,7 +3,7 @@
     <storage>/<session>/<pid>-<part>.frames
 
 A file holds frames as they came over the socket: one of ours that says which session this is, the
-hello without its token, and every message after it.
+hello without its proof, and every message after it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from shapetrace.transport.framing import (
@@ -36,7 +36,6 @@ SESSIONS_KEPT = 8
 DAYS_KEPT = 7
 
 _FORMAT = "shapetrace-journal/1"
-_NO_TOKEN = "-"
 _PENDING = 256 * 1024
 _READ_AT_ONCE = 256 * 1024
 _FILE_NAME = re.compile(r"(\d{1,10})-(\d{1,10})\.frames")
@@ -168,7 +167,7 @@ class Journal:
             "name": session.name,
             "mode": session.mode,
         }
-        for message in (heading, hello_message(replace(hello, token=_NO_TOKEN))):
+        for message in (heading, hello_message(hello, "")):
             part.write(encode(message)[HEADER_LENGTH:])
         part.flush()
         for old in former:

@@ -1,7 +1,7 @@
-"""The language server's end: agents connect, show their session's token, and send frames.
+"""The language server's end: agents connect, prove that they know the token, and send frames.
 
-Everybody on this machine can connect. Whoever does not show a token at once is refused, and
-whatever arrives, the server lives on and goes on answering the editor.
+Everybody on this machine can connect. Whoever does not prove at once that he knows a token is
+refused, and whatever arrives, the server lives on and goes on answering the editor.
 """
 
 from __future__ import annotations
@@ -25,33 +25,38 @@ from shapetrace.transport.framing import (
     encode,
 )
 from shapetrace.transport.handshake import (
-    HELLO_WITHIN,
+    PROVEN_WITHIN,
+    Challenge,
     HandshakeError,
     Hello,
     Refused,
     Welcome,
     answer_message,
+    challenge_message,
+    read_connect,
     read_hello,
-    same_token,
+    read_proof,
 )
+from shapetrace.transport.proof import Exchange, new_nonce
 from shapetrace.transport.session import LONGEST_NAME
 
-MOST_WAITING = 64
-"""Connections that have not said hello yet; any more are closed at once."""
+MOST_WAITING = 256
+"""Connections that have not proven themselves yet; of any more, the oldest are closed. These are
+more than the system hands over at once, so that each is read from before others take its place."""
 
 GRACE = 5.0
 """Seconds after the end of a debug session in which its processes may still send the rest, and
 again as many while there is more of it."""
 
 _LOOPBACK = "127.0.0.1"
-_BACKLOG = 128
+_BACKLOG = 100
 _READ_AT_ONCE = 64 * 1024
 _TURN = 0.003
 """Seconds of decoding, by all connections together, after which the editor has its turn."""
 _MOST_EXTENSIONS = 12
 _REFUSALS_LOGGED = 20
 _MOST_UNREAD_COMMANDS = 64 * 1024
-_REFUSED = "this session is not open here, or the token is wrong"
+_REFUSED = "this session is not open here, or its token is another one"
 
 _log = logging.getLogger(__name__)
 
@@ -118,17 +123,18 @@ class Listener:
         handler: Handler,
         journal: Journal | None = None,
         *,
-        hello_within: float = HELLO_WITHIN,
+        proven_within: float = PROVEN_WITHIN,
         grace: float = GRACE,
     ) -> None:
         self._handler = handler
         self._journal = journal
-        self._hello_within = hello_within
+        self._proven_within = proven_within
         self._grace = grace
         self._sessions: dict[str, _Session] = {}
         self._ports: dict[int, _Port] = {}
         self._connections: dict[ProcessKey, _Connection] = {}
-        self._waiting: set[asyncio.StreamWriter] = set()
+        self._waiting: dict[asyncio.StreamWriter, None] = {}
+        """Those that have not proven themselves, the oldest first."""
         self._turned_away = 0
         self._refused = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -252,13 +258,15 @@ class Listener:
         if self._is_stopped:
             writer.transport.abort()
             return
-        if len(self._waiting) >= MOST_WAITING:
+        while len(self._waiting) >= MOST_WAITING:
+            # Never the newest: an agent proves itself at once, and others must not keep it out.
+            oldest = next(iter(self._waiting))
+            del self._waiting[oldest]
+            oldest.transport.abort()
             if self._turned_away == 0:
-                _log.warning("too many connections that say no hello; more are turned away")
+                _log.warning("too many connections that prove nothing; the oldest are closed")
             self._turned_away += 1
-            writer.transport.abort()
-            return
-        self._waiting.add(writer)
+        self._waiting[writer] = None
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -268,16 +276,17 @@ class Listener:
         decoder = Decoder()
         try:
             try:
-                async with asyncio.timeout(self._hello_within):
-                    hello, session = await self._greet(reader, decoder)
+                async with asyncio.timeout(self._proven_within):
+                    hello, session = await self._greet(reader, writer, decoder)
             except TimeoutError:
-                self._refuse(writer, "no hello came in time")
+                self._refuse(writer, "no proof came in time")
                 return
             except (FrameError, HandshakeError) as error:
-                self._refuse(writer, str(error))
+                if writer in self._waiting:
+                    self._refuse(writer, str(error))
                 return
             except OSError as error:
-                _log.info("a connection ended before its hello: %s", error)
+                _log.info("a connection ended before it proved itself: %s", error)
                 return
             finally:
                 self._no_longer_waiting(writer)
@@ -288,19 +297,28 @@ class Listener:
             writer.close()
 
     async def _greet(
-        self, reader: asyncio.StreamReader, decoder: Decoder
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, decoder: Decoder
     ) -> tuple[Hello, _Session]:
-        """The hello of somebody who has the token."""
-        while (payload := decoder.take()) is None:
-            data = await reader.read(_READ_AT_ONCE)
-            if not data:
-                raise HandshakeError("the connection ended before its hello")
-            decoder.feed(data)
-        hello = read_hello(decode(payload))
-        session = self._sessions.get(hello.session)
-        # Compared in any case, so that the time taken does not tell which sessions there are.
-        is_right = same_token(hello.token, session.token if session else secrets.token_hex(32))
-        if session is None or not is_right:
+        """The hello of an agent that knows the token, after it was proven to it that we do."""
+        connect = read_connect(await _next_message(reader, decoder))
+        session = self._sessions.get(connect.session)
+        # With a token in any case, so that the answer does not tell which sessions there are.
+        exchange = Exchange(
+            connect.session,
+            session.token if session else secrets.token_hex(32),
+            writer.get_extra_info("sockname")[1],
+            connect.nonce,
+            new_nonce(),
+        )
+        challenge = Challenge(exchange.server_nonce, exchange.proof("server"))
+        writer.write(encode(challenge_message(challenge)))
+        answer = await _next_message(reader, decoder)
+        is_right = exchange.is_proof("agent", read_proof(answer))
+        # It may have been closed meanwhile.
+        if not is_right or session is None or self._sessions.get(connect.session) is not session:
+            raise HandshakeError(_REFUSED)
+        hello = read_hello(answer)
+        if hello.session != connect.session:
             raise HandshakeError(_REFUSED)
         decoder.longest = LONGEST
         return hello, session
@@ -396,10 +414,19 @@ class Listener:
             writer.write(encode(answer_message(Refused(reason))))
 
     def _no_longer_waiting(self, writer: asyncio.StreamWriter) -> None:
-        self._waiting.discard(writer)
+        self._waiting.pop(writer, None)
         if self._turned_away and not self._waiting:
-            _log.warning("%d connections were turned away", self._turned_away)
+            _log.warning("%d connections that proved nothing were closed", self._turned_away)
             self._turned_away = 0
+
+
+async def _next_message(reader: asyncio.StreamReader, decoder: Decoder) -> Message:
+    while (payload := decoder.take()) is None:
+        data = await reader.read(_READ_AT_ONCE)
+        if not data:
+            raise HandshakeError("the connection ended before it proved itself")
+        decoder.feed(data)
+    return decode(payload)
 
 
 def _listening_socket(port: int) -> socket.socket:

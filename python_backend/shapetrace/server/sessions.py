@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from shapetrace._errors import TraceFileError
 from shapetrace.events.rows import RowReader
 from shapetrace.server.capture_messages import CaptureProblem
 from shapetrace.server.journal import Replayed
@@ -25,6 +24,10 @@ _TURN = 0.005
 
 _FINAL = frozenset({"complete", "noForward", "unsupported", "failed", "gone"})
 """States after which a process is not recorded any more."""
+
+_REFUSALS_LOGGED = 20
+_LARGEST = 2**53
+"""What the editor can still count."""
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +50,8 @@ class Sessions:
         """What the user has been told of: several processes may meet with the same."""
         self._readers: dict[ProcessKey, RowReader] = {}
         self._statuses: dict[ProcessKey, Status] = {}
+        self._refused: dict[ProcessKey, int] = {}
+        """How many rows of a process were not as a recorder sends them."""
         self._heard: set[ProcessKey] = set()
         """Processes that have connected to this server."""
 
@@ -71,7 +76,7 @@ class Sessions:
         elif kind == "captures":
             self._tell_problems(process, self._read_captures(process, message))
         elif kind == "watches":
-            self._store.watch(process, read_watches(message))
+            self._read_watches(process, message)
         elif kind == "status" and process in self._statuses:
             self._show(process, _status(self._statuses[process], message))
         elif kind == "bye":
@@ -114,7 +119,7 @@ class Sessions:
                 elif message.get("type") == "captures":
                     self._read_captures(process, message)
                 elif message.get("type") == "watches":
-                    self._store.watch(process, read_watches(message))
+                    self._read_watches(process, message)
                 if loop.time() >= turn_ends:
                     await asyncio.sleep(0)
                     turn_ends = loop.time() + _TURN
@@ -132,17 +137,29 @@ class Sessions:
         reader = self._readers.get(process)
         if reader is None:
             return
-        try:
-            update = reader.read(message)
-        except TraceFileError as error:
-            _log.error("%s: %s", process, error)
-            return
+        update, refused = reader.read_valid(message)
+        self._note_refused(process, refused)
         self._store.apply(process, update)
 
     def _read_captures(self, process: ProcessKey, message: Message) -> CaptureNews:
-        news = read_captures(message)
+        news, refused = read_captures(message)
+        self._note_refused(process, refused)
         self._store.capture(process, news)
         return news
+
+    def _read_watches(self, process: ProcessKey, message: Message) -> None:
+        news, refused = read_watches(message)
+        self._note_refused(process, refused)
+        self._store.watch(process, news)
+
+    def _note_refused(self, process: ProcessKey, refused: Iterable[str]) -> None:
+        """Say what was wrong with rows that are not shown: others go on being read."""
+        for text in refused:
+            number = self._refused[process] = self._refused.get(process, 0) + 1
+            if number <= _REFUSALS_LOGGED:
+                _log.error("%s: refused: %.500s", process, text)
+            elif number % 1000 == 0:
+                _log.error("%s: %d rows have been refused", process, number)
 
     def _tell_problems(self, process: ProcessKey, news: CaptureNews) -> None:
         for path, text in (news.problems or {}).items():
@@ -180,7 +197,8 @@ def _status(former: Status, message: Message) -> Status:
 
     def number(key: str, default: int) -> int:
         value = message.get(key)
-        return value if isinstance(value, int) else default
+        # By type: true is a number to Python.
+        return value if type(value) is int and 0 <= value < _LARGEST else default
 
     rank = message.get("rank")
     torch = message.get("torch")
@@ -192,5 +210,5 @@ def _status(former: Status, message: Message) -> Status:
         passes=number("passes", former.passes),
         calls=number("calls", former.calls),
         dropped=number("dropped", former.dropped),
-        rank=rank if isinstance(rank, int) else former.rank,
+        rank=rank if type(rank) is int and 0 <= rank < _LARGEST else former.rank,
     )

@@ -12,10 +12,22 @@ Paths, problems and names are there where something is new of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from shapetrace.events.checks import (
+    FIGURE_OR_NONE,
+    LIST,
+    LIST_OR_NONE,
+    NUMBER,
+    TEXT,
+    Columns,
+    Refused,
+    check_items,
+    pair_in,
+    read_each,
+    text_in,
+)
 from shapetrace.transport.framing import Message
 
 BINS: Final = 16
@@ -25,6 +37,30 @@ MOST_KEPT: Final = 256
 """Of the values of one name the newest so many are kept, on either side; the rest are counted."""
 
 Mode: TypeAlias = Literal["train", "eval"]
+
+_NAME = Columns(number=NUMBER, name=TEXT, path=TEXT, model=TEXT)
+_VALUE = Columns(
+    name=NUMBER,
+    ordinal=NUMBER,
+    iteration=NUMBER,
+    mode=TEXT,
+    kind=TEXT,
+    dtype=TEXT,
+    shape=LIST_OR_NONE,
+    device=TEXT,
+    text=TEXT,
+    statistics=LIST_OR_NONE,
+)
+_STATISTICS = Columns(
+    numbers=NUMBER,
+    seen=NUMBER,
+    low=FIGURE_OR_NONE,
+    high=FIGURE_OR_NONE,
+    mean=FIGURE_OR_NONE,
+    nans=NUMBER,
+    infinities=NUMBER,
+    bins=LIST,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +137,17 @@ def captures_message(news: CaptureNews) -> Message:
     return message
 
 
-def read_captures(message: Message) -> CaptureNews:
-    """What a message tells; whatever in it is not as it should be is left out."""
-    paths = message.get("paths")
-    problems = message.get("problems")
-    return CaptureNews(
-        None if paths is None else tuple(_texts(paths)),
-        None if problems is None else dict(_pairs(problems)),
-        tuple(_each(_read_name, message.get("names"))),
-        tuple(_each(_read_value, message.get("values"))),
+def read_captures(message: Message) -> tuple[CaptureNews, list[str]]:
+    """What a message tells, and what is wrong with those of its rows that are left out."""
+    refused: list[str] = []
+    paths, problems = message.get("paths"), message.get("problems")
+    news = CaptureNews(
+        None if paths is None else tuple(read_each("paths", text_in, paths, refused)),
+        None if problems is None else dict(read_each("problems", pair_in, problems, refused)),
+        tuple(read_each("names", _read_name, message.get("names", ()), refused)),
+        tuple(read_each("values", _read_value, message.get("values", ()), refused)),
     )
+    return news, refused
 
 
 def _value_row(value: CapturedValue) -> list[Any]:
@@ -127,61 +164,27 @@ def _value_row(value: CapturedValue) -> list[Any]:
 
 
 def _read_name(row: Any) -> CapturedName:
-    number, name, path, model = row
-    return CapturedName(_whole(number), _text(name), _text(path), _text(model))
+    _NAME.check_closely(row)
+    return CapturedName(*row)
 
 
 def _read_value(row: Any) -> CapturedValue:
+    _VALUE.check_closely(row)
     name, ordinal, iteration, mode, kind, dtype, shape, device, text, told = row
     if mode not in ("train", "eval"):
-        raise ValueError
-    statistics = None
-    if told is not None:
-        numbers, seen, low, high, mean, nans, infinities, bins = told
-        statistics = Statistics(
-            *(_whole(numbers), _whole(seen)),
-            *(_number(low), _number(high), _number(mean)),
-            *(_whole(nans), _whole(infinities)),
-            bins=tuple(map(_whole, bins)),
-        )
+        raise Refused("mode is neither train nor eval")
+    if shape is not None:
+        check_items("shape", NUMBER, shape)
     return CapturedValue(
-        *(_whole(name), _whole(ordinal), _whole(iteration), mode),
-        *(_text(kind), _text(dtype), None if shape is None else tuple(map(_whole, shape))),
-        *(_text(device), _text(text), statistics),
+        *(name, ordinal, iteration, mode, kind, dtype, None if shape is None else tuple(shape)),
+        *(device, text, None if told is None else _read_statistics(told)),
     )
 
 
-def _each(read: Any, rows: object) -> Iterable[Any]:
-    for row in rows if isinstance(rows, list) else ():
-        try:
-            yield read(row)
-        except (TypeError, ValueError):
-            continue
-
-
-def _pairs(rows: object) -> Iterable[tuple[str, str]]:
-    for row in rows if isinstance(rows, list) else ():
-        if isinstance(row, list) and len(row) == 2 and all(isinstance(it, str) for it in row):
-            yield row[0], row[1]
-
-
-def _texts(values: object) -> Iterable[str]:
-    return (each for each in (values if isinstance(values, list) else ()) if isinstance(each, str))
-
-
-def _text(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    raise TypeError
-
-
-def _whole(value: object) -> int:
-    if type(value) is int:
-        return value
-    raise TypeError
-
-
-def _number(value: object) -> float | None:
-    if value is None or type(value) is int or type(value) is float:
-        return value
-    raise TypeError
+def _read_statistics(row: Any) -> Statistics:
+    _STATISTICS.check_closely(row)
+    numbers, seen, low, high, mean, nans, infinities, bins = row
+    check_items("bins", NUMBER, bins)
+    if len(bins) > BINS or any(number < 0 for number in bins):
+        raise Refused("bins are no numbers of values in parts of a range")
+    return Statistics(numbers, seen, low, high, mean, nans, infinities, tuple(bins))

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeAlias
 Message: TypeAlias = dict[str, Any]
 """A JSON object whose ``type`` says what it is."""
 
-LONGEST_BEFORE_HELLO = 64 * 1024
+LONGEST_BEFORE_PROOF = 64 * 1024
 """Bytes of JSON in a frame from somebody who has not shown the token yet."""
 
 LONGEST = 16 * 1024 * 1024
@@ -98,7 +98,7 @@ class Decoder:
     longest: int
     """How many bytes of JSON the next frame may have."""
 
-    def __init__(self, longest: int = LONGEST_BEFORE_HELLO) -> None:
+    def __init__(self, longest: int = LONGEST_BEFORE_PROOF) -> None:
         self.longest = longest
         self._buffer = bytearray()
         self._broken: str | None = None

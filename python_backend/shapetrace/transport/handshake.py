@@ -1,21 +1,29 @@
-"""The first words: the agent's hello with the session's token, the server's welcome or refusal."""
+"""The first words, in which each side proves that it knows the session's token.
+
+    agent                                  server
+    connect: protocol, session, nonce  →
+                                       ←   challenge: protocol, nonce, proof
+    hello: proof, process              →
+                                       ←   welcome
+
+Nothing is said of the program before the server has proven itself. ``refused`` can take the place
+of any word of the server's.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from shapetrace.transport.framing import Message
+from shapetrace.transport.proof import NONCE_LENGTH, PROTOCOL, is_nonce
 from shapetrace.transport.session import LONGEST_NAME
 
-PROTOCOL = 1
-"""Changes when an older side could no longer understand the newer one."""
-
-HELLO_WITHIN = 5.0
-"""Seconds that the server waits for a process's first word."""
+PROVEN_WITHIN = 5.0
+"""Seconds that the server waits for an agent to prove itself."""
 
 _LARGEST_ID = 2**32
 _ARGUMENTS_LENGTH = 2_000
@@ -44,20 +52,34 @@ class ProcessInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Hello:
-    """The agent's first frame."""
+class Connect:
+    """The agent's first frame: of which session it is, and what the server's proof is to be of."""
 
     session: str
-    token: str = field(repr=False)
-    process: ProcessInfo
+    nonce: str
     protocol: int = PROTOCOL
 
 
 @dataclass(frozen=True, slots=True)
-class Welcome:
-    """The server's answer: go on."""
+class Challenge:
+    """The server's first frame: its proof, and what the agent's is to be of."""
 
+    nonce: str
+    proof: str
     protocol: int = PROTOCOL
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The agent's second frame, for a server that has proven itself."""
+
+    session: str
+    process: ProcessInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """The server's answer to a hello: go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +105,62 @@ def this_process(argv: Sequence[object] | None = None) -> ProcessInfo:
     )
 
 
-def hello_message(hello: Hello) -> Message:
+def connect_message(connect: Connect) -> Message:
+    """The agent's first frame as a message."""
+    return {
+        "type": "connect",
+        "protocol": connect.protocol,
+        "session": connect.session,
+        "nonce": connect.nonce,
+    }
+
+
+def read_connect(message: Mapping[str, object]) -> Connect:
+    """The agent's first frame in a message that anybody may have sent."""
+    kind = message.get("type")
+    # Up to protocol 1 the hello came first.
+    if kind not in ("connect", "hello"):
+        raise HandshakeError("the first frame does not ask to connect")
+    protocol = _number(message, "protocol", 0, _LARGEST_ID)
+    if protocol != PROTOCOL:
+        raise HandshakeError(
+            f"the agent speaks protocol {protocol}, the language server {PROTOCOL}: "
+            "they are of different versions of Shapetrace"
+        )
+    if kind != "connect":
+        raise HandshakeError("the first frame does not ask to connect")
+    return Connect(_text(message, "session", LONGEST_NAME), _nonce(message, "nonce"), protocol)
+
+
+def challenge_message(challenge: Challenge) -> Message:
+    """The server's first frame as a message."""
+    return {
+        "type": "challenge",
+        "protocol": challenge.protocol,
+        "nonce": challenge.nonce,
+        "proof": challenge.proof,
+    }
+
+
+def read_challenge(message: Mapping[str, object]) -> Challenge | Refused:
+    """The server's first frame in a message that anybody may have sent."""
+    match message.get("type"):
+        case "challenge":
+            protocol = _number(message, "protocol", 0, _LARGEST_ID)
+            if protocol != PROTOCOL:
+                return Refused(f"the language server speaks protocol {protocol}, not {PROTOCOL}")
+            return Challenge(_nonce(message, "nonce"), _nonce(message, "proof"), protocol)
+        case "refused":
+            return _refused(message)
+        case _:
+            raise HandshakeError("the first answer is neither a challenge nor a refusal")
+
+
+def hello_message(hello: Hello, proof: str) -> Message:
     """The hello as a message."""
     return {
         "type": "hello",
-        "protocol": hello.protocol,
-        "token": hello.token,
+        "proof": proof,
         "session": hello.session,
         "process": {
             "pid": hello.process.pid,
@@ -103,16 +175,17 @@ def hello_message(hello: Hello) -> Message:
     }
 
 
-def read_hello(message: Mapping[str, object]) -> Hello:
-    """The hello in a message that anybody may have sent."""
+def read_proof(message: Mapping[str, object]) -> str:
+    """The agent's proof in a hello that anybody may have sent."""
     if message.get("type") != "hello":
-        raise HandshakeError("the first frame is no hello")
-    protocol = _number(message, "protocol", 0, _LARGEST_ID)
-    if protocol != PROTOCOL:
-        raise HandshakeError(
-            f"the agent speaks protocol {protocol}, the language server {PROTOCOL}: "
-            "they are of different versions of Shapetrace"
-        )
+        raise HandshakeError("the second frame is no hello")
+    return _nonce(message, "proof")
+
+
+def read_hello(message: Mapping[str, object]) -> Hello:
+    """What a hello says of the process."""
+    if message.get("type") != "hello":
+        raise HandshakeError("the second frame is no hello")
     process = message.get("process")
     if not isinstance(process, Mapping):
         raise HandshakeError("process is missing or no object")
@@ -121,7 +194,6 @@ def read_hello(message: Mapping[str, object]) -> Hello:
         raise HandshakeError("argv is missing or no list of texts")
     return Hello(
         session=_text(message, "session", LONGEST_NAME),
-        token=_text(message, "token", LONGEST_NAME),
         process=ProcessInfo(
             pid=_number(process, "pid", 1, _LARGEST_ID),
             parent=_number(process, "parent", 0, _LARGEST_ID),
@@ -132,42 +204,37 @@ def read_hello(message: Mapping[str, object]) -> Hello:
             world_size=_number_or_none(process, "worldSize"),
             implementation=_text(process, "implementation", LONGEST_NAME),
         ),
-        protocol=protocol,
     )
 
 
 def answer_message(answer: Welcome | Refused) -> Message:
     """The server's answer as a message."""
     if isinstance(answer, Welcome):
-        return {"type": "welcome", "protocol": answer.protocol}
+        return {"type": "welcome"}
     return {"type": "refused", "reason": answer.reason}
 
 
 def read_answer(message: Mapping[str, object]) -> Welcome | Refused:
-    """The server's answer in a message."""
+    """The server's answer to a hello in a message."""
     match message.get("type"):
         case "welcome":
-            protocol = _number(message, "protocol", 0, _LARGEST_ID)
-            if protocol != PROTOCOL:
-                return Refused(f"the language server speaks protocol {protocol}, not {PROTOCOL}")
-            return Welcome(protocol)
+            return Welcome()
         case "refused":
-            reason = message.get("reason")
-            return Refused(reason[:_REASON_LENGTH] if isinstance(reason, str) else "no reason")
+            return _refused(message)
         case _:
-            raise HandshakeError("the first answer is neither a welcome nor a refusal")
+            raise HandshakeError("the answer to the hello is neither a welcome nor a refusal")
 
 
-def same_token(one: str, other: str) -> bool:
-    """Whether two tokens are the same, in a time that does not tell where they differ."""
-    # Only the server compares, and the agent must not bring OpenSSL into the user's process.
-    from hmac import compare_digest
-
-    return compare_digest(_token_bytes(one), _token_bytes(other))
+def _refused(message: Mapping[str, object]) -> Refused:
+    reason = message.get("reason")
+    return Refused(reason[:_REASON_LENGTH] if isinstance(reason, str) else "no reason")
 
 
-def _token_bytes(token: str) -> bytes:
-    return token.encode("utf-8", "surrogatepass")
+def _nonce(source: Mapping[str, Any], key: str) -> str:
+    value = source.get(key)
+    if not isinstance(value, str) or not is_nonce(value):
+        raise HandshakeError(f"{key} is missing or not {NONCE_LENGTH} hexadecimal digits")
+    return value
 
 
 def _text(source: Mapping[str, Any], key: str, longest: int | None) -> str:

@@ -13,10 +13,12 @@ Nothing here makes a thread, imports, prints, or raises: troubles end up in ``tr
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NoReturn
 
 from shapetrace.transport.connection import Connection, ConnectionLost
 from shapetrace.transport.framing import (
-    LONGEST_BEFORE_HELLO,
+    LONGEST,
+    LONGEST_BEFORE_PROOF,
     Decoder,
     FrameError,
     Message,
@@ -24,15 +26,19 @@ from shapetrace.transport.framing import (
     encode,
 )
 from shapetrace.transport.handshake import (
+    Connect,
     HandshakeError,
     Hello,
     ProcessInfo,
     Refused,
+    connect_message,
     hello_message,
     read_answer,
+    read_challenge,
 )
 from shapetrace.transport.originals import Deadline, System
 from shapetrace.transport.outbox import MOST_BYTES, MOST_FRAMES, Outbox
+from shapetrace.transport.proof import Exchange, new_nonce
 from shapetrace.transport.session import SessionAddress
 
 PATIENCE = 60.0
@@ -41,12 +47,14 @@ PATIENCE = 60.0
 _CONNECT_WITHIN = 1.0
 _WELCOME_WITHIN = 15.0
 """Seconds; a server that is reading what another process sent may be late."""
+_STRANGER = "whoever listens there does not know the session's token"
 _FIRST_DELAY = 0.1
 _LONGEST_DELAY = 2.0
 _STABLE_AFTER = 5.0
 """Seconds after which a connection counts as good, so that the next trouble is a new one."""
 _REFUSALS = 6
-"""How often to be refused: a restarted server knows its sessions only after a moment."""
+"""How often to be refused, or met by a stranger, in a row: a restarted server knows its sessions
+only after a moment."""
 _SEND_AT_ONCE = 256 * 1024
 
 
@@ -79,10 +87,11 @@ class Sender:
     ) -> None:
         self.trouble = ""
         self.is_over = False
-        self._port = address.port
-        self._hello = encode(
-            hello_message(Hello(address.session, address.token, process)), LONGEST_BEFORE_HELLO
-        )
+        self._address = address
+        self._hello = Hello(address.session, process)
+        encode(
+            hello_message(self._hello, ""), LONGEST_BEFORE_PROOF
+        )  # Raises what is wrong with it.
         self._on_connected = on_connected
         self._on_command = on_command
         self._patience = patience
@@ -94,6 +103,10 @@ class Sender:
         self._connection: Connection | None = None
         self._decoder = Decoder()
         self._in_flight = memoryview(b"")
+        self._nonce = ""
+        """Ours of this connection."""
+        self._is_proven = False
+        """Whether the server has proven that it knows the token."""
         self._welcomed = False
         self._connected_at = 0.0
         self._trouble_since: float | None = None
@@ -171,7 +184,7 @@ class Sender:
             self.is_over = True
             return False
         try:
-            return self._flush(deadline)
+            return self._flush(deadline, timeout)
         except Exception as error:
             self.trouble = f"fault in the sender: {error!r}"
             return False
@@ -184,7 +197,7 @@ class Sender:
         """Let go of the parent's connection without ending it; this sender is over."""
         connection = self._connection
         self.is_over = True
-        self._welcomed = False
+        self._is_proven = self._welcomed = False
         self._connection = None
         self._in_flight = memoryview(b"")
         self._turn = System.lock()
@@ -217,7 +230,7 @@ class Sender:
             self._lose(str(error))
             return False
 
-    def _flush(self, deadline: Deadline) -> bool:
+    def _flush(self, deadline: Deadline, timeout: float) -> bool:
         if self._connection is None:
             self._next_try = System.now()
         connects = 1
@@ -231,6 +244,10 @@ class Sender:
                 return False
             if self._connection is None:
                 connects -= 1
+            elif not self._welcomed and System.now() - self._connected_at > timeout:
+                # It had as much time before: the end of the program does not wait for it again.
+                self.trouble = "the language server does not answer"
+                return False
             self._run_once(deadline)
 
     def _connect_when_due(self, deadline: Deadline) -> None:
@@ -238,9 +255,11 @@ class Sender:
         if wait > 0:
             deadline.sleep(wait)
             return
-        self._connection = Connection(self._port, _CONNECT_WITHIN)
+        self._connection = Connection(self._address.port, _CONNECT_WITHIN)
         self._decoder = Decoder()
-        self._in_flight = memoryview(self._hello)
+        self._nonce = new_nonce()
+        first = connect_message(Connect(self._address.session, self._nonce))
+        self._in_flight = memoryview(encode(first, LONGEST_BEFORE_PROOF))
         self._connected_at = System.now()
 
     def _has_something_to_send(self) -> bool:
@@ -271,17 +290,39 @@ class Sender:
         return news
 
     def _take_message(self, message: Message) -> None:
-        if not self._welcomed or message["type"] == "refused":
+        if not self._is_proven:
+            self._take_challenge(message)
+        elif not self._welcomed or message["type"] == "refused":
             answer = read_answer(message)
             if isinstance(answer, Refused):
-                self._refusals += 1
-                raise ConnectionLost(f"the language server refuses: {answer.reason}")
+                self._is_refused(answer)
             self._refusals = 0
             self._outbox.clear()
             self._welcomed = True
             self._call(self._on_connected)
         else:
             self._call(lambda: self._on_command(message))
+
+    def _take_challenge(self, message: Message) -> None:
+        """Say who we are to a server that knows the token, and nothing to any other."""
+        challenge = read_challenge(message)
+        if isinstance(challenge, Refused):
+            self._is_refused(challenge)
+        address = self._address
+        exchange = Exchange(
+            address.session, address.token, address.port, self._nonce, challenge.nonce
+        )
+        if not exchange.is_proof("server", challenge.proof):
+            self._refusals += 1
+            raise HandshakeError(_STRANGER)
+        self._is_proven = True
+        self._decoder.longest = LONGEST
+        hello = hello_message(self._hello, exchange.proof("agent"))
+        self._in_flight = memoryview(encode(hello, LONGEST_BEFORE_PROOF))
+
+    def _is_refused(self, answer: Refused) -> NoReturn:
+        self._refusals += 1
+        raise ConnectionLost(f"the language server refuses: {answer.reason}")
 
     def _call(self, callback: Callable[[], object]) -> None:
         try:
@@ -307,7 +348,7 @@ class Sender:
     def _disconnect(self) -> None:
         connection = self._connection
         self._connection = None
-        self._welcomed = False
+        self._is_proven = self._welcomed = False
         self._in_flight = memoryview(b"")
         self._outbox.clear()
         if connection is not None:

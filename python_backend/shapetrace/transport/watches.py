@@ -14,11 +14,23 @@ had when its call began, as an argument has, is a change from nothing on the lin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from shapetrace._errors import TraceFileError
+from shapetrace.events import columns
+from shapetrace.events.checks import (
+    NUMBER,
+    TEXT,
+    Columns,
+    Refused,
+    check_document,
+    check_path,
+    check_place,
+    pair_in,
+    read_each,
+    text_in,
+)
 from shapetrace.events.followed import VariableChanged, from_json, to_json
 from shapetrace.events.update import Source
 from shapetrace.transport.framing import Message
@@ -26,6 +38,10 @@ from shapetrace.transport.framing import Message
 MOST_FIRST: Final = 100
 MOST_LAST: Final = 400
 """Of the changes of one name so many of the first and of the last are kept; all are counted."""
+
+
+_RUNNING = Columns(call=NUMBER, function=TEXT, file=TEXT, line=NUMBER)
+_CHANGE = Columns(name=NUMBER, ordinal=NUMBER, function=TEXT, call=NUMBER, event=(dict,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,51 +102,45 @@ def watches_message(news: WatchNews) -> Message:
     return message
 
 
-def read_watches(message: Message) -> WatchNews:
-    """What a message tells; whatever in it is not as it should be is left out."""
+def read_watches(message: Message) -> tuple[WatchNews, list[str]]:
+    """What a message tells, and what is wrong with those of its rows that are left out."""
+    refused: list[str] = []
     names, problems = message.get("names"), message.get("problems")
     running = message.get("running")
-    return WatchNews(
-        None if names is None else tuple(each for each in _list(names) if isinstance(each, str)),
-        None if problems is None else dict(_pairs(problems)),
-        tuple(_sources(message.get("sources"))),
-        None if running is None else tuple(_calls(running)),
-        tuple(_changes(message.get("changes"))),
+    news = WatchNews(
+        None if names is None else tuple(read_each("names", text_in, names, refused)),
+        None if problems is None else dict(read_each("problems", pair_in, problems, refused)),
+        tuple(read_each("sources", _read_source, message.get("sources", ()), refused)),
+        None if running is None else tuple(read_each("running", _read_call, running, refused)),
+        tuple(read_each("changes", _read_change, message.get("changes", ()), refused)),
     )
+    return news, refused
 
 
-def _sources(rows: object) -> Iterator[Source]:
-    for row in _list(rows):
-        match row:
-            case [str(path), (str() | None) as digest, (str() | None) as text]:
-                yield Source(path, digest, text)
+def _read_source(row: Any) -> Source:
+    columns.SOURCE.check_closely(row)
+    check_path("path", row[0])
+    return Source(*row)
 
 
-def _calls(rows: object) -> Iterator[RunningCall]:
-    for row in _list(rows):
-        match row:
-            case [int(call), str(function), str(file), int(line)]:
-                yield RunningCall(call, function, file, line)
+def _read_call(row: Any) -> RunningCall:
+    _RUNNING.check_closely(row)
+    call = RunningCall(*row)
+    check_path("file", call.file)
+    check_place(call.line)
+    return call
 
 
-def _changes(rows: object) -> Iterator[WatchedChange]:
-    for row in _list(rows):
-        match row:
-            case [int(name), int(ordinal), str(function), int(call), dict(document)]:
-                try:
-                    event = from_json(document)
-                except TraceFileError:
-                    continue
-                if isinstance(event, VariableChanged):
-                    yield WatchedChange(name, ordinal, function, call, event)
-
-
-def _pairs(rows: object) -> Iterator[tuple[str, str]]:
-    for row in _list(rows):
-        match row:
-            case [str(first), str(second)]:
-                yield first, second
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _read_change(row: Any) -> WatchedChange:
+    _CHANGE.check_closely(row)
+    name, ordinal, function, call, document = row
+    check_document("event", document)
+    try:
+        event = from_json(document)
+    except TraceFileError as error:
+        raise Refused(str(error)) from None
+    if not isinstance(event, VariableChanged):
+        raise Refused("it is no change of a variable")
+    check_path("file", event.file)
+    check_place(event.line)
+    return WatchedChange(name, ordinal, function, call, event)

@@ -13,6 +13,7 @@ from typing import Any
 from shapetrace.server.journal import Journal
 from shapetrace.server.listener import Listener, ProcessKey
 from shapetrace.transport.handshake import Hello, ProcessInfo, hello_message
+from tests.support import handshakes
 
 SESSION = "c2a7"
 WITHIN = 30.0
@@ -53,11 +54,24 @@ class Client:
     def send_payload(self, payload: bytes) -> None:
         self.writer.write(struct.pack(">I", len(payload)) + payload)
 
-    def say_hello(
+    def say_connect(self, session: str = SESSION, **changes: object) -> None:
+        self.send({**handshakes.connect(session), **changes})
+
+    async def say_hello(
         self, token: str, pid: int = 12, session: str = SESSION, **changes: object
     ) -> None:
+        """Both frames of an agent, the second with anything else in it."""
+        self.say_connect(session)
+        challenged = await self.receive()
+        assert challenged is not None
         process = ProcessInfo(pid, 1, "3.12.1", "/usr/bin/python3", ("train.py",))
-        self.send({**hello_message(Hello(session, token, process)), **changes})
+        about = (session, token, self.port, handshakes.NONCE, challenged["nonce"])
+        message = hello_message(Hello(session, process), handshakes.proof_of("agent", *about))
+        self.send({**message, **changes})
+
+    @property
+    def port(self) -> int:
+        return int(self.writer.get_extra_info("peername")[1])
 
     async def receive(self) -> dict[str, Any] | None:
         """The next message; None at the end."""
@@ -97,9 +111,13 @@ class Served:
     async def join(self, pid: int = 12) -> Client:
         """A client that is welcome."""
         client = await self.connect()
-        client.say_hello(self.token, pid)
-        assert await client.receive() == {"type": "welcome", "protocol": 1}
+        await client.say_hello(self.token, pid)
+        assert await client.receive() == {"type": "welcome"}
         return client
+
+    async def until_told_gone(self) -> None:
+        """Wait until a process is gone."""
+        await until(lambda: any("gone" in str(told) for told in self.notes.told))
 
     async def until_told(self, *last: Any) -> None:
         """Wait until these were told, in this order, as the last."""

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from shapetrace.server.journal import SESSIONS_KEPT, Journal, JournalPart, SessionInfo
 from shapetrace.transport.framing import HEADER_LENGTH, encode
-from shapetrace.transport.handshake import Hello, ProcessInfo
+from shapetrace.transport.handshake import Hello, ProcessInfo, hello_message
 
 SESSION = SessionInfo("5f1c36a2-0001", "Python: train", "debug")
 
 
 def hello(pid: int = 12, session: str = SESSION.session) -> Hello:
-    return Hello(session, "secret", ProcessInfo(pid, 1, "3.12.1", "/usr/bin/python3", ("a.py",)))
+    return Hello(session, ProcessInfo(pid, 1, "3.12.1", "/usr/bin/python3", ("a.py",)))
 
 
 def row(number: int, size: int = 0) -> dict[str, Any]:
@@ -75,9 +75,16 @@ def test_what_was_said_is_heard_once_more(tmp_path: Path) -> None:
     assert list(second.messages) == [row(3)]
 
 
-def test_the_token_is_not_written_down(tmp_path: Path) -> None:
-    written(tmp_path)
-    assert b"secret" not in (tmp_path / files(tmp_path)[0]).read_bytes()
+def test_what_was_written_before_tokens_were_proven_is_read(tmp_path: Path) -> None:
+    part = written(tmp_path, row(1))
+    written_now = part._path.read_bytes()
+    former = written_now.replace(
+        encode(hello_message(hello(), "")),
+        encode({**hello_message(hello(), ""), "protocol": 1, "token": "-"}),
+    )
+    assert former != written_now
+    part._path.write_bytes(former)
+    assert said(tmp_path) == [(SESSION.session, 12, [row(1)])]
 
 
 @pytest.mark.parametrize("path", ["", "5f1c36a2-0001", "5f1c36a2-0001/12-1.frames"])

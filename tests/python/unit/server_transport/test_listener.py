@@ -15,6 +15,7 @@ from shapetrace.server import listener as listener_module
 from shapetrace.server.journal import Journal
 from shapetrace.server.listener import MOST_WAITING, ProcessKey
 from tests.python.unit.server_transport.clients import SESSION, Client, run, served, until
+from tests.support import handshakes
 
 PROCESS = ProcessKey(SESSION, 12)
 
@@ -77,20 +78,25 @@ def test_a_process_that_reads_no_commands_is_not_sent_any_number_of_them() -> No
 
 
 WRONG: list[tuple[Any, str]] = [
-    (lambda client, token: client.say_hello("0" * len(token)), "not open here, or the token is"),
-    (lambda client, token: client.say_hello(token, session="else"), "not open here, or the token"),
-    (lambda client, token: client.say_hello(token + "0"), "not open here, or the token is"),
-    (lambda client, token: client.say_hello(token, protocol=2), "speaks protocol 2"),
+    (lambda client, token: client.say_hello("0" * len(token)), "not open here, or its token is"),
+    (lambda client, token: client.say_hello(token, session="else"), "not open here, or its token"),
+    (lambda client, token: client.say_hello(token + "0"), "not open here, or its token is"),
+    (lambda client, token: client.say_hello(token, proof="0" * 64), "not open here, or its token"),
+    (lambda client, token: client.say_hello(token, proof=token), "not open here, or its token is"),
+    (lambda client, token: client.say_hello(token, proof=None), "proof is missing"),
     (lambda client, token: client.say_hello(token, pid=-1), "pid is missing"),
     (lambda client, token: client.say_hello(token, process=None), "process is missing"),
-    (lambda client, token: client.send({"type": "rows"}), "the first frame is no hello"),
+    (lambda client, token: client.say_hello(token, type="rows"), "the second frame is no hello"),
+    (lambda client, token: client.say_connect(protocol=3), "speaks protocol 3"),
+    (lambda client, token: client.say_connect(nonce="short"), "nonce is missing"),
+    (lambda client, token: client.send({"type": "rows"}), "the first frame does not ask to"),
     (lambda client, token: client.send_payload(b"[]"), "does not hold an object with a type"),
     (lambda client, token: client.send_payload(b"\xff\xfe"), "does not hold JSON"),
     (lambda client, token: client.send_payload(b""), "does not hold JSON"),
     (lambda client, token: client.writer.write(b"GET / HTTP/1.1\r\n\r\n"), "is too long"),
     (lambda client, token: client.writer.write(b"\x00\x01\x00\x01"), "65537 bytes is too long"),
-    (lambda client, token: client.writer.write(b"\x00\x00"), "no hello came in time"),
-    (lambda client, token: client.writer.write_eof(), "the connection ended before its hello"),
+    (lambda client, token: client.writer.write(b"\x00\x00"), "no proof came in time"),
+    (lambda client, token: client.writer.write_eof(), "the connection ended before it proved"),
 ]
 
 
@@ -99,9 +105,11 @@ def test_whoever_has_no_business_here_is_refused(
     wrong: Any, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario() -> None:
-        async with served(hello_within=0.3) as case:
+        async with served(proven_within=0.3) as case:
             client = await case.connect()
-            wrong(client, case.token)
+            saying = wrong(client, case.token)
+            if asyncio.iscoroutine(saying):
+                await saying
             answer = await client.receive()
             assert answer is not None
             assert answer["type"] == "refused"
@@ -119,7 +127,7 @@ def test_no_token_gets_into_the_log(caplog: pytest.LogCaptureFixture) -> None:
 
     async def scenario() -> None:
         async with served() as case:
-            (await case.connect()).say_hello("the wrong token")
+            await (await case.connect()).say_hello("the wrong token")
             client = await case.join()
             client.send_payload(b"[]")
             await until(lambda: any("gone" in str(told) for told in case.notes.told))
@@ -129,9 +137,9 @@ def test_no_token_gets_into_the_log(caplog: pytest.LogCaptureFixture) -> None:
     assert "the wrong token" not in caplog.text
 
 
-def test_somebody_who_says_his_hello_very_slowly_is_refused() -> None:
+def test_somebody_who_proves_himself_very_slowly_is_refused() -> None:
     async def scenario() -> None:
-        async with served(hello_within=0.3) as case:
+        async with served(proven_within=0.3) as case:
             client = await case.connect()
             answer = asyncio.ensure_future(client.receive())
             client.writer.write(b"\x00\x00\xff\x00")
@@ -139,35 +147,104 @@ def test_somebody_who_says_his_hello_very_slowly_is_refused() -> None:
                 # A byte now and then keeps a connection alive that a pause would end.
                 client.writer.write(b"{")
                 await asyncio.sleep(0.001)
-            assert await answer in (None, {"type": "refused", "reason": "no hello came in time"})
+            assert await answer in (None, {"type": "refused", "reason": "no proof came in time"})
             assert case.notes.told == []
             await case.join()
 
     run(scenario)
 
 
-def test_a_flood_of_connections_is_turned_away(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_reflection_proves_nothing() -> None:
+    """Whoever sends the server's own words back, or has another connection say them, is refused."""
+
     async def scenario() -> None:
         async with served() as case:
-            staying = await case.join(1)
-            flood = [await case.connect() for _ in range(MOST_WAITING + 30)]
-            turned_away = await asyncio.gather(
-                *(client.receive() for client in flood[MOST_WAITING:])
-            )
-            assert turned_away == [None] * 30
-            staying.send(row(1))
-            await case.until_told("hello 1", (1, 1))
-            for client in flood:
-                client.reset()
-            await until(lambda: not case.listener._waiting)
-            await case.join(2)
+            first, second = await case.connect(), await case.connect()
+            first.say_connect()
+            challenged = await first.receive()
+            assert challenged is not None
+            hello = {"type": "hello", "proof": challenged["proof"], "session": SESSION}
+            first.send(hello)
+            # The server's proof for the nonce that it has given to somebody else.
+            second.say_connect(nonce=challenged["nonce"])
+            reflected = await second.receive()
+            assert reflected is not None
+            second.send({**hello, "proof": reflected["proof"]})
+            for client in (first, second):
+                answer = await client.receive()
+                assert answer is not None
+                assert answer["type"] == "refused"
+            assert case.notes.told == []
 
     run(scenario)
-    assert caplog.text.count("are turned away") == 1
-    assert "30 connections were turned away" in caplog.text
 
 
-def test_a_connection_that_is_reset_before_its_hello() -> None:
+def test_an_agent_of_another_port_cannot_be_handed_on() -> None:
+    """Somebody who holds the port that an agent knows cannot have the server answer for him."""
+
+    async def scenario() -> None:
+        async with served() as case:
+            with socket.create_server(("127.0.0.1", 0)) as taken:
+                port = taken.getsockname()[1]
+                client = await case.connect()
+                client.say_connect()
+                challenged = await client.receive()
+                assert challenged is not None
+                about = (SESSION, case.token, port, handshakes.NONCE, challenged["nonce"])
+                assert challenged["proof"] != handshakes.proof_of("server", *about)
+                proof = handshakes.proof_of("agent", *about)
+                client.send({"type": "hello", "proof": proof, "session": SESSION})
+                answer = await client.receive()
+                assert answer is not None
+                assert answer["type"] == "refused"
+
+    run(scenario)
+
+
+def test_the_answer_does_not_tell_which_sessions_there_are() -> None:
+    async def scenario() -> None:
+        async with served() as case:
+            for session in (SESSION, "none such"):
+                client = await case.connect()
+                client.say_connect(session)
+                challenged = await client.receive()
+                assert challenged is not None
+                assert challenged.keys() == {"type", "protocol", "nonce", "proof"}
+
+    run(scenario)
+
+
+def test_a_flood_of_silent_connections_keeps_no_agent_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        async with served(proven_within=3600) as case:
+            staying = await case.join(1)
+            flood = [await case.connect() for _ in range(MOST_WAITING)]
+            half = flood[-1]
+            half.writer.write(b"\x00\x00")
+            # Of any more, each takes the place of the oldest.
+            more = [await case.connect() for _ in range(30)]
+            for number in range(30):
+                assert await flood[number].receive() is None
+            agents = [await case.join(pid) for pid in range(2, 12)]
+            for pid, agent in enumerate(agents, 2):
+                agent.send(row(pid))
+                await case.until_told((pid, pid))
+            staying.send(row(1))
+            await case.until_told((1, 1))
+            assert len(case.listener._waiting) <= MOST_WAITING
+            for client in (*flood, *more):
+                client.reset()
+            await until(lambda: not case.listener._waiting)
+            await case.join(12)
+
+    run(scenario)
+    assert caplog.text.count("the oldest are closed") == 1
+    assert "31 connections that proved nothing were closed" in caplog.text
+
+
+def test_a_connection_that_is_reset_before_it_proved_itself() -> None:
     async def scenario() -> None:
         async with served() as case:
             for data in (b"", b"\x00", b"\x00\x00\x00\x10{"):
@@ -230,7 +307,7 @@ def test_rows_sent_before_the_welcome_was_read_are_taken() -> None:
     async def scenario() -> None:
         async with served() as case:
             client = await case.connect()
-            client.say_hello(case.token)
+            await client.say_hello(case.token)
             client.send(row(1, 100_000))
             client.close()
             await case.until_told("hello 12", (12, 1), "gone 12: ended")
@@ -263,7 +340,7 @@ def test_nothing_of_a_former_connection_comes_after_the_new_hello() -> None:
             for number in range(20_000):
                 former.send(row(number))
             newer = await case.connect()
-            newer.say_hello(case.token)
+            await newer.say_hello(case.token)
             newer.send({"type": "rows", "number": "new"})
             await until(lambda: (12, "new") in case.notes.told)
             newer.close()
@@ -294,13 +371,13 @@ def test_one_port_serves_all_sessions_and_the_token_tells_them_apart() -> None:
             assert token != case.token
             assert len(token) >= 32
             client = await case.connect()
-            client.say_hello(token, session=SESSION)
+            await client.say_hello(token, session=SESSION)
             answer = await client.receive()
             assert answer is not None
             assert answer["type"] == "refused"
             client = await case.connect()
-            client.say_hello(token, session="other")
-            assert await client.receive() == {"type": "welcome", "protocol": 1}
+            await client.say_hello(token, session="other")
+            assert await client.receive() == {"type": "welcome"}
             assert case.listener.processes("other") == [ProcessKey("other", 12)]
 
     run(scenario)
@@ -349,8 +426,8 @@ def test_sessions_come_back_after_a_restart_where_they_were() -> None:
                 )
                 for session, its_token in (("again", token), ("other", other_token)):
                     client = await case.connect(port)
-                    client.say_hello(its_token, session=session)
-                    assert await client.receive() == {"type": "welcome", "protocol": 1}
+                    await client.say_hello(its_token, session=session)
+                    assert await client.receive() == {"type": "welcome"}
 
     run(scenario)
 
@@ -392,8 +469,8 @@ def test_processes_of_a_closed_session_may_finish_what_they_say() -> None:
             client.send(row(1))
             client.close()
             await case.until_told("hello 12", (12, 1), "gone 12: ended")
-            late.say_hello(case.token, 13)
-            assert await late.receive() == {"type": "welcome", "protocol": 1}
+            await late.say_hello(case.token, 13)
+            assert await late.receive() == {"type": "welcome"}
 
     run(scenario)
 
@@ -453,10 +530,10 @@ def test_a_flood_of_refusals_does_not_flood_the_log(caplog: pytest.LogCaptureFix
         async with served() as case:
             for _ in range(60):
                 client = await case.connect()
-                client.say_hello("wrong")
+                await client.say_hello("wrong")
                 assert await client.receive() == {
                     "type": "refused",
-                    "reason": "this session is not open here, or the token is wrong",
+                    "reason": "this session is not open here, or its token is another one",
                 }
 
     run(scenario)
@@ -470,8 +547,8 @@ def test_a_port_stays_open_as_long_as_a_session_needs_it() -> None:
             await case.listener.close_session(SESSION)
             await until(lambda: SESSION not in case.listener._sessions)
             client = await case.connect()
-            client.say_hello(token, session="other")
-            assert await client.receive() == {"type": "welcome", "protocol": 1}
+            await client.say_hello(token, session="other")
+            assert await client.receive() == {"type": "welcome"}
 
     run(scenario)
 
@@ -573,7 +650,7 @@ def test_whatever_arrives_the_server_lives_on(pieces: list[bytes | str]) -> None
             client: Client = await case.connect()
             for piece in pieces:
                 if piece == "hello":
-                    client.say_hello(case.token, 99)
+                    client.say_connect()
                 elif piece == "frame":
                     client.send({"type": "rows", "number": 1})
                 else:

@@ -14,25 +14,21 @@ from typing import Any
 from shapetrace.transport.handshake import ProcessInfo
 from shapetrace.transport.sender import Sender
 from shapetrace.transport.session import SessionAddress
+from tests.support import handshakes
 
 PROCESS = ProcessInfo(12, 1, "3.12.1", "/usr/bin/python3", ("train.py",))
-HELLO_MESSAGE = {
-    "type": "hello",
-    "protocol": 1,
-    "token": "secret",
-    "session": "c2a7",
-    "process": {
-        "pid": 12,
-        "parent": 1,
-        "python": "3.12.1",
-        "executable": "/usr/bin/python3",
-        "argv": ["train.py"],
-        "rank": None,
-        "worldSize": None,
-        "implementation": "cpython",
-    },
+PROCESS_OBJECT = {
+    "pid": 12,
+    "parent": 1,
+    "python": "3.12.1",
+    "executable": "/usr/bin/python3",
+    "argv": ["train.py"],
+    "rank": None,
+    "worldSize": None,
+    "implementation": "cpython",
 }
-"""What a process says first, as it is sent."""
+"""How it is sent."""
+TOKEN = "secret"
 WITHIN = 30.0
 
 
@@ -53,7 +49,7 @@ class Agent:
         self.first_words: list[dict[str, Any]] = []
         """Offered whenever a connection is made."""
         self.sender = Sender(
-            SessionAddress("c2a7", port, "secret"),
+            SessionAddress("c2a7", port, TOKEN),
             PROCESS,
             on_connected=self._on_connected,
             on_command=self.commands.append,
@@ -96,6 +92,23 @@ class Peer:
                 return None
             self._buffer += data
 
+    def greet(
+        self,
+        port: int,
+        meanwhile: Callable[[], object] = lambda: None,
+        answer: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Prove that we know the token, and answer the hello, which is returned."""
+        first = self.receive(meanwhile)
+        assert first is not None
+        self.send(handshakes.challenge(first, TOKEN, port))
+        hello = self.receive(meanwhile)
+        assert hello is not None
+        about = (first["session"], TOKEN, port, first["nonce"], handshakes.NONCE)
+        assert hello["proof"] == handshakes.proof_of("agent", *about)
+        self.send(answer or {"type": "welcome"})
+        return hello
+
     def receive_all(self) -> list[dict[str, Any]]:
         """The messages up to the end of the connection."""
         return list(iter(self.receive, None))
@@ -128,10 +141,7 @@ class Server:
     def welcome(self, agent: Agent) -> Peer:
         """A connection that stands."""
         peer = self.accept(agent)
-        hello = peer.receive(lambda: agent.sender.step(0.01))
-        assert hello is not None
-        assert hello["type"] == "hello"
-        peer.send({"type": "welcome", "protocol": 1})
+        peer.greet(self.port, lambda: agent.sender.step(0.01))
         agent.until(lambda: agent.sender.is_connected)
         return peer
 

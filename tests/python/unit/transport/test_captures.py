@@ -34,7 +34,9 @@ NEWS = CaptureNews(
 
 
 def sent(news: CaptureNews) -> CaptureNews:
-    return read_captures(decode(bytes(encode(captures_message(news)))[HEADER_LENGTH:]))
+    read, refused = read_captures(decode(bytes(encode(captures_message(news)))[HEADER_LENGTH:]))
+    assert refused == []
+    return read
 
 
 @pytest.mark.parametrize("news", [NEWS, CaptureNews(), CaptureNews(paths=(), problems={})])
@@ -49,9 +51,10 @@ def test_what_is_wrong_is_left_out() -> None:
     message["names"] = [[1, 2, 3, 4], "ab", message["names"][0]]
     message["problems"] = [["a"], "ab", [1, 2], ["a", "b"]]
     message["paths"] = ["forward", 3]
-    assert read_captures(message) == CaptureNews(
-        ("forward",), {"a": "b"}, NEWS.names, NEWS.values[2:]
-    )
+    news, refused = read_captures(message)
+    assert news == CaptureNews(("forward",), {"a": "b"}, NEWS.names, NEWS.values[2:])
+    assert len(refused) == 1 + 3 + 2 + 5
+    assert "a row of values ('1'): name should be a whole number, not text" in refused
 
 
 plain = st.recursive(
@@ -63,4 +66,5 @@ plain = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["paths", "problems", "names", "values"]), plain))
 def test_any_message_is_read(message: dict[str, Any]) -> None:
-    assert isinstance(read_captures({"type": "captures", **message}), CaptureNews)
+    news, _ = read_captures({"type": "captures", **message})
+    assert isinstance(news, CaptureNews)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shapetrace.transport.framing import (
     LONGEST,
-    LONGEST_BEFORE_HELLO,
+    LONGEST_BEFORE_PROOF,
     Decoder,
     FrameError,
     decode,
@@ -120,8 +120,8 @@ def test_what_is_no_message_is_refused(payload: bytes) -> None:
 
 def test_a_long_frame_is_refused_by_its_header_alone() -> None:
     decoder = Decoder()
-    assert decoder.longest == LONGEST_BEFORE_HELLO
-    decoder.feed(struct.pack(">I", LONGEST_BEFORE_HELLO + 1))
+    assert decoder.longest == LONGEST_BEFORE_PROOF
+    decoder.feed(struct.pack(">I", LONGEST_BEFORE_PROOF + 1))
     with pytest.raises(FrameError, match="65537 bytes is too long; 65536 are allowed"):
         decoder.take()
 

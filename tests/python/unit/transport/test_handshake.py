@@ -8,22 +8,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapetrace.transport.framing import LONGEST_BEFORE_HELLO, decode, encode
+from shapetrace.transport.framing import LONGEST_BEFORE_PROOF, decode, encode
 from shapetrace.transport.handshake import (
-    PROTOCOL,
+    Challenge,
+    Connect,
     HandshakeError,
     Hello,
     ProcessInfo,
     Refused,
     Welcome,
     answer_message,
+    challenge_message,
+    connect_message,
     hello_message,
     read_answer,
+    read_challenge,
+    read_connect,
     read_hello,
-    same_token,
+    read_proof,
     this_process,
 )
-from tests.python.unit.transport.peers import HELLO_MESSAGE, PROCESS
+from shapetrace.transport.proof import PROTOCOL
+from tests.python.unit.transport.peers import PROCESS, PROCESS_OBJECT
 
 texts = st.text(max_size=50)
 short = st.text(min_size=1, max_size=200)
@@ -31,7 +37,6 @@ numbers = st.integers(0, 2**32 - 1)
 hellos = st.builds(
     Hello,
     session=short,
-    token=short,
     process=st.builds(
         ProcessInfo,
         pid=st.integers(1, 2**32 - 1),
@@ -50,53 +55,114 @@ junk = st.recursive(
     max_leaves=5,
 )
 
-HELLO = Hello("c2a7", "secret", PROCESS)
+NONCE = "a1" * 32
+PROOF = "0f" * 32
+HELLO = Hello("c2a7", PROCESS)
+nonces = st.binary(min_size=32, max_size=32).map(bytes.hex)
 
 
 def passed_on(message: dict[str, Any]) -> dict[str, Any]:
     return decode(encode(message)[4:])
 
 
-@given(hellos)
-def test_a_hello_arrives_as_it_was(hello: Hello) -> None:
-    assert read_hello(passed_on(hello_message(hello))) == hello
+@given(short, nonces)
+def test_a_first_frame_arrives_as_it_was(session: str, nonce: str) -> None:
+    connect = Connect(session, nonce)
+    assert read_connect(passed_on(connect_message(connect))) == connect
 
 
-def test_the_hello_as_it_is_sent() -> None:
-    assert hello_message(HELLO) == HELLO_MESSAGE
+@given(nonces, nonces)
+def test_a_challenge_arrives_as_it_was(nonce: str, proof: str) -> None:
+    challenge = Challenge(nonce, proof)
+    assert read_challenge(passed_on(challenge_message(challenge))) == challenge
+
+
+@given(hellos, nonces)
+def test_a_hello_arrives_as_it_was(hello: Hello, proof: str) -> None:
+    message = passed_on(hello_message(hello, proof))
+    assert read_hello(message) == hello
+    assert read_proof(message) == proof
+
+
+def test_the_frames_as_they_are_sent() -> None:
+    assert connect_message(Connect("c2a7", NONCE)) == {
+        "type": "connect",
+        "protocol": 2,
+        "session": "c2a7",
+        "nonce": NONCE,
+    }
+    assert challenge_message(Challenge(NONCE, PROOF)) == {
+        "type": "challenge",
+        "protocol": 2,
+        "nonce": NONCE,
+        "proof": PROOF,
+    }
+    assert hello_message(HELLO, PROOF) == {
+        "type": "hello",
+        "proof": PROOF,
+        "session": "c2a7",
+        "process": PROCESS_OBJECT,
+    }
+    assert answer_message(Welcome()) == {"type": "welcome"}
 
 
 @given(hellos, junk, st.data())
 def test_a_hello_with_anything_in_it_is_right_or_refused(
     hello: Hello, value: Any, data: st.DataObject
 ) -> None:
-    message = hello_message(hello)
+    message = hello_message(hello, PROOF)
     place = message if data.draw(st.booleans()) else message["process"]
     key = data.draw(st.sampled_from(sorted(place)))
     place[key] = value
     with contextlib.suppress(HandshakeError):
         read = read_hello(message)
-        assert read_hello(passed_on(hello_message(read))) == read
+        assert read_hello(passed_on(hello_message(read, read_proof(message)))) == read
 
 
-@given(st.dictionaries(texts, junk, max_size=4))
-def test_anything_is_no_hello(message: dict[str, Any]) -> None:
-    with pytest.raises(HandshakeError):
-        read_hello(message)
-    with pytest.raises(HandshakeError):
-        read_hello({**message, "type": "hello"})
-    with pytest.raises(HandshakeError):
-        read_hello({**message, "type": "hello", "protocol": PROTOCOL})
+@given(
+    st.dictionaries(texts, junk, max_size=4),
+    st.sampled_from(["connect", "challenge", "hello", "rows"]),
+    st.booleans(),
+)
+def test_anything_is_no_first_word(message: dict[str, Any], kind: str, is_ours: bool) -> None:
+    message = {**message, "type": kind} | ({"protocol": PROTOCOL} if is_ours else {})
+    for read in (read_connect, read_challenge, read_hello, read_proof):
+        with contextlib.suppress(HandshakeError):
+            assert isinstance(read(message), Refused)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("type", "rows", "the first frame does not ask to connect"),
+        ("type", "hello", "the first frame does not ask to connect"),
+        ("protocol", True, "protocol is missing or no number"),
+        ("protocol", 1, "speaks protocol 1, the language server 2"),
+        ("session", None, "session is missing or no text"),
+        ("session", "", "session is empty or too long"),
+        ("session", "x" * 201, "session is empty or too long"),
+        ("nonce", "", "nonce is missing or not 64 hexadecimal digits"),
+        ("nonce", "g" * 64, "nonce is missing or not 64 hexadecimal digits"),
+        ("nonce", "\n" * 64, "nonce is missing or not 64 hexadecimal digits"),
+        ("nonce", ["0"] * 64, "nonce is missing or not 64 hexadecimal digits"),
+    ],
+)
+def test_what_is_wrong_with_a_first_frame_is_said(key: str, value: object, said: str) -> None:
+    message = connect_message(Connect("c2a7", NONCE))
+    message[key] = value
+    with pytest.raises(HandshakeError, match=said):
+        read_connect(message)
+
+
+def test_an_agent_of_protocol_1_is_told_that_it_is_of_another_version() -> None:
+    with pytest.raises(HandshakeError, match="of different versions of Shapetrace"):
+        read_connect({"type": "hello", "protocol": 1, "token": "x", "session": "c2a7"})
 
 
 @pytest.mark.parametrize(
     ("where", "key", "value", "said"),
     [
-        (None, "type", "rows", "the first frame is no hello"),
-        (None, "protocol", True, "protocol is missing or no number"),
-        (None, "protocol", 2, "speaks protocol 2, the language server 1"),
-        (None, "token", "", "token is empty or too long"),
-        (None, "token", "x" * 201, "token is empty or too long"),
+        (None, "type", "rows", "the second frame is no hello"),
         (None, "session", None, "session is missing or no text"),
         (None, "process", [], "process is missing or no object"),
         ("process", "pid", 0, "pid is missing or no number that it could be"),
@@ -108,14 +174,14 @@ def test_anything_is_no_hello(message: dict[str, Any]) -> None:
     ],
 )
 def test_what_is_wrong_is_said(where: str | None, key: str, value: object, said: str) -> None:
-    message = hello_message(HELLO)
+    message = hello_message(HELLO, PROOF)
     (message if where is None else message[where])[key] = value
     with pytest.raises(HandshakeError, match=said):
         read_hello(message)
 
 
 def test_what_a_newer_agent_adds_is_passed_over() -> None:
-    message = hello_message(HELLO)
+    message = hello_message(HELLO, PROOF)
     message["later"] = message["process"]["later"] = 1
     assert read_hello(message) == HELLO
 
@@ -123,6 +189,10 @@ def test_what_a_newer_agent_adds_is_passed_over() -> None:
 @pytest.mark.parametrize("answer", [Welcome(), Refused("because")])
 def test_an_answer_arrives_as_it_was(answer: Welcome | Refused) -> None:
     assert read_answer(passed_on(answer_message(answer))) == answer
+
+
+def test_a_refusal_can_come_in_place_of_the_challenge() -> None:
+    assert read_challenge(answer_message(Refused("because"))) == Refused("because")
 
 
 @given(st.dictionaries(texts, junk, max_size=4), st.sampled_from(["welcome", "refused", "rows"]))
@@ -134,23 +204,8 @@ def test_an_answer_with_anything_in_it_is_right_or_no_answer(
 
 
 def test_a_server_of_another_version_is_as_good_as_a_refusal() -> None:
-    answer = read_answer({"type": "welcome", "protocol": PROTOCOL + 1})
-    assert isinstance(answer, Refused)
-
-
-@given(texts, texts)
-def test_tokens_are_the_same_when_they_are_equal(one: str, other: str) -> None:
-    assert same_token(one, one)
-    assert same_token(one, other) == (one == other)
-
-
-def test_a_token_may_be_no_valid_text() -> None:
-    assert same_token("\udc80", "\udc80")
-    assert not same_token("\udc80", "?")
-
-
-def test_no_token_is_shown_by_printing() -> None:
-    assert "secret" not in repr(HELLO)
+    message = {**challenge_message(Challenge(NONCE, PROOF)), "protocol": PROTOCOL + 1}
+    assert isinstance(read_challenge(message), Refused)
 
 
 def test_this_process_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,9 +244,9 @@ def test_any_hello_has_room_in_the_first_frame(
     argv: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "\U0001f600" * 100_000)
-    hello = Hello("\U0001f600" * 200, "\U0001f600" * 200, this_process(argv))
-    assert len(encode(hello_message(hello))) < LONGEST_BEFORE_HELLO
-    assert read_hello(passed_on(hello_message(hello))) == hello
+    hello = Hello("\U0001f600" * 200, this_process(argv))
+    assert len(encode(hello_message(hello, PROOF))) < LONGEST_BEFORE_PROOF
+    assert read_hello(passed_on(hello_message(hello, PROOF))) == hello
 
 
 def test_a_command_line_that_is_cut_says_so() -> None:

@@ -15,23 +15,55 @@ from shapetrace.transport import sender as sender_module
 from shapetrace.transport.connection import Connection
 from shapetrace.transport.framing import Message
 from shapetrace.transport.originals import System
-from tests.python.unit.transport.peers import HELLO_MESSAGE, Agent, Peer, Server, served, until
+from tests.python.unit.transport.peers import (
+    PROCESS_OBJECT,
+    TOKEN,
+    Agent,
+    Peer,
+    Server,
+    served,
+    until,
+)
+from tests.support import handshakes
 
 
 def row(number: int, size: int = 0) -> dict[str, Any]:
     return {"type": "rows", "number": number, "text": "x" * size}
 
 
-def test_it_says_hello_and_is_connected_once_it_is_welcome() -> None:
+def test_it_says_who_it_is_to_a_server_that_knows_the_token() -> None:
     with served() as (server, agent):
         peer = server.accept(agent)
-        assert peer.receive(lambda: agent.sender.step(0.01)) == HELLO_MESSAGE
+        first = peer.receive(lambda: agent.sender.step(0.01))
+        assert first is not None
+        assert first == handshakes.connect("c2a7", first["nonce"])
         agent.sender.step(0.01)
         assert not agent.sender.is_connected
+        peer.send(handshakes.challenge(first, TOKEN, server.port))
+        hello = peer.receive(lambda: agent.sender.step(0.01))
+        assert hello is not None
+        about = ("c2a7", TOKEN, server.port, first["nonce"], handshakes.NONCE)
+        proof = handshakes.proof_of("agent", *about)
+        process = PROCESS_OBJECT
+        assert hello == {"type": "hello", "proof": proof, "session": "c2a7", "process": process}
+        agent.sender.step(0.01)
         assert agent.connected == 0
-        peer.send({"type": "welcome", "protocol": 1})
+        peer.send({"type": "welcome"})
         agent.until(lambda: agent.sender.is_connected)
         assert agent.connected == 1
+
+
+def test_each_connection_has_a_nonce_of_its_own() -> None:
+    with served() as (server, agent):
+        nonces = set()
+        for _ in range(3):
+            peer = server.accept(agent)
+            first = peer.receive(lambda: agent.sender.step(0.01))
+            assert first is not None
+            nonces.add(first["nonce"])
+            peer.close()
+            agent.until(lambda: agent.sender._connection is None)
+        assert len(nonces) == 3
 
 
 def test_messages_arrive_in_their_order() -> None:
@@ -212,12 +244,19 @@ def test_a_server_that_refuses_is_asked_a_few_times_more(monkeypatch: pytest.Mon
         asked = 0
         while not agent.sender.is_over:
             peer = server.accept(agent)
-            peer.receive(lambda: agent.sender.step(0.01))
-            peer.send({"type": "refused", "reason": "the token is wrong"})
+            refusal = {"type": "refused", "reason": "the session is over"}
+            if asked % 2:
+                peer.greet(server.port, lambda: agent.sender.step(0.01), refusal)
+            else:
+                peer.receive(lambda: agent.sender.step(0.01))
+                peer.send(refusal)
             asked += 1
             agent.until(partial(has_refusals, agent, asked))
         assert asked == sender_module._REFUSALS
-        assert agent.sender.trouble == "the language server refuses: the token is wrong"
+        assert agent.sender.trouble == "the language server refuses: the session is over"
+
+
+WELCOME = b'\x00\x00\x00\x12{"type":"welcome"}'
 
 
 @pytest.mark.parametrize(
@@ -227,8 +266,10 @@ def test_a_server_that_refuses_is_asked_a_few_times_more(monkeypatch: pytest.Mon
         b"\xff\xff\xff\xff",
         b"\x00\x00\x00\x02{}",
         b'\x00\x00\x00\x0f{"type":"wake"}',
-        b'\x00\x00\x00\x12{"type":"welcome"}',
+        WELCOME,
         b'\x00\x00\x00\x1f{"type":"welcome","protocol":99}',
+        b"\x00\x00\xc3\x50" + b"[" * 50_000,
+        b"\x00\x00\xc3\x50" + b"9" * 50_000,
     ],
 )
 def test_whoever_is_not_the_language_server_is_left_again(answer: bytes) -> None:
@@ -241,6 +282,67 @@ def test_whoever_is_not_the_language_server_is_left_again(answer: bytes) -> None
         assert agent.connected == 0
         assert not agent.commands
         server.welcome(agent)
+
+
+def reflected(first: dict[str, Any], port: int) -> dict[str, Any]:
+    """What the agent itself would answer: its proof, with its own nonce."""
+    nonce = first["nonce"]
+    proof = handshakes.proof_of("agent", first["session"], TOKEN, port, nonce, nonce)
+    return {"type": "challenge", "protocol": 2, "nonce": nonce, "proof": proof}
+
+
+STRANGERS: dict[str, Callable[[dict[str, Any], int], dict[str, Any]]] = {
+    "another token": lambda first, port: handshakes.challenge(first, "guessed", port),
+    "the proof of another port": lambda first, port: handshakes.challenge(first, TOKEN, port - 1),
+    "the proof of another session": lambda first, port: handshakes.challenge(
+        {**first, "session": "other"}, TOKEN, port
+    ),
+    "the proof of an earlier connection": lambda first, port: handshakes.challenge(
+        {**first, "nonce": "00" * 32}, TOKEN, port
+    ),
+    "a reflection": reflected,
+    "what it was sent": lambda first, port: first,
+    "no proof": lambda first, port: {**handshakes.challenge(first, TOKEN, port), "proof": None},
+    "another version": lambda first, port: {
+        **handshakes.challenge(first, TOKEN, port),
+        "protocol": 3,
+    },
+}
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_a_server_that_does_not_know_the_token_is_told_nothing(stranger: str) -> None:
+    with served() as (server, agent):
+        agent.first_words = [row(0)]
+        peer = server.accept(agent)
+        first = peer.receive(lambda: agent.sender.step(0.01))
+        assert first is not None
+        assert first.keys() == {"type", "protocol", "session", "nonce"}
+        peer.send(STRANGERS[stranger](first, server.port))
+        # Whoever has no proof may go on as if it had one.
+        peer.send({"type": "welcome"})
+        peer.send({"type": "stop"})
+        agent.until(lambda: agent.sender.trouble)
+        assert peer.receive_all() == []
+        assert agent.connected == 0
+        assert not agent.commands
+        again = server.welcome(agent)
+        assert again.receive(lambda: agent.sender.step(0.01)) == row(0)
+
+
+def test_strangers_are_given_up_after_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender_module, "_LONGEST_DELAY", 0.01)
+    with served() as (server, agent):
+        asked = 0
+        while not agent.sender.is_over:
+            peer = server.accept(agent)
+            first = peer.receive(lambda: agent.sender.step(0.01))
+            assert first is not None
+            peer.send(handshakes.challenge(first, "guessed", server.port))
+            asked += 1
+            agent.until(partial(has_refusals, agent, asked))
+        assert asked == sender_module._REFUSALS
+        assert "does not know the session's token" in agent.sender.trouble
 
 
 def test_garbage_after_the_welcome_ends_the_connection() -> None:
@@ -302,10 +404,7 @@ def _greet_and_receive_all(server: Server) -> list[dict[str, Any]]:
     connection, _ = server._listening.accept()
     peer = Peer(connection)
     with connection:
-        hello = peer.receive()
-        assert hello is not None
-        assert hello["type"] == "hello"
-        peer.send({"type": "welcome", "protocol": 1})
+        peer.greet(server.port)
         return peer.receive_all()
 
 
@@ -330,6 +429,16 @@ def test_closing_waits_no_longer_than_told_for_a_server_that_does_not_answer() -
     with served() as (server, agent):
         server.accept(agent)
         assert not agent.sender.close(0.05)
+
+
+def test_closing_does_not_wait_again_for_a_server_that_had_its_time() -> None:
+    with served() as (server, agent):
+        server.accept(agent)
+        agent.sender._connected_at -= 3600.0
+        before = agent.sender._connection
+        assert not agent.sender.close(3599.0)
+        assert before is not None
+        assert agent.sender.trouble == "the language server does not answer"
 
 
 def test_closing_while_another_thread_is_in_a_step() -> None:
