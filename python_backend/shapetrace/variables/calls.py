@@ -13,9 +13,12 @@ from threading import get_ident
 from types import CodeType, FrameType
 from typing import Any, Final, TypeAlias
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.events.followed import Caller
 
 MOST_CALLERS: Final = 3
+MODULE: Final = "<module>"
+"""The function of a module's own code. Callers end there: what is around it imports or runs it."""
 _PACKAGE: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 
 _STANDARD_LIBRARY: Final = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
@@ -48,35 +51,34 @@ def around(frame: FrameType) -> tuple[Running | None, tuple[Caller, ...]]:
     """The followed call that a frame's was made in, and the functions that called."""
     callers: list[Caller] = []
     outer = frame.f_back
-    is_any = bool(running)
+    if not running:
+        return None, callers_of(frame)
+    is_whole = False
     while outer is not None:
-        if len(callers) < MOST_CALLERS:
-            caller = _caller_in(outer)
-            if caller is not None:
-                callers.append(caller)
-        elif not is_any:
-            break
-        if is_any:
-            found = running.get(id(outer))
-            if found is not None and found[2] is outer.f_code:
-                return found, tuple(callers)
+        caller = None if is_whole else _caller_in(outer)
+        if caller is not None:
+            callers.append(caller)
+            is_whole = len(callers) == MOST_CALLERS or caller.function == MODULE
+        found = running.get(id(outer))
+        if found is not None and found[2] is outer.f_code:
+            return found, tuple(callers)
         outer = outer.f_back
     return None, tuple(callers)
 
 
-def first_caller(frame: FrameType) -> Caller | None:
-    """The function that called what runs in a frame."""
+def callers_of(frame: FrameType) -> tuple[Caller, ...]:
+    """The functions that called what runs in a frame, the innermost first; a few of them."""
+    callers: list[Caller] = []
     outer = frame.f_back
-    if outer is not None:
-        known = _callers.get((id(outer.f_code), outer.f_lasti))  # most calls come again
-        if known is not None and known[1] is not None:
-            return known[1]
     while outer is not None:
-        caller = _caller_in(outer)
+        known = _callers.get((id(outer.f_code), outer.f_lasti))  # most calls come again
+        caller = _caller_in(outer) if known is None else known[1]
         if caller is not None:
-            return caller
+            callers.append(caller)
+            if len(callers) == MOST_CALLERS or caller.function == MODULE:
+                break
         outer = outer.f_back
-    return None
+    return tuple(callers)
 
 
 _callers: Final[dict[tuple[int, int], tuple[CodeType, Caller | None]]] = {}
@@ -121,6 +123,20 @@ def flavor_of(code: CodeType) -> str:
     return "generator" if flags & inspect.CO_GENERATOR else "function"
 
 
+def parameters_of(code: CodeType) -> tuple[str, ...]:
+    """The parameters of a function, in the order in which they are written."""
+    named, keywords = code.co_argcount, code.co_kwonlyargcount
+    rest = [*code.co_varnames[named + keywords :]]
+    star = [rest.pop(0)] if code.co_flags & inspect.CO_VARARGS else []
+    double = [rest.pop(0)] if code.co_flags & inspect.CO_VARKEYWORDS else []
+    return (
+        *code.co_varnames[:named],
+        *star,
+        *code.co_varnames[named : named + keywords],
+        *double,
+    )
+
+
 _main_process = os.getpid()
 process_name: str | None = None
 """What this process is called, where it was started by another one of the program's."""
@@ -157,7 +173,9 @@ def _task_name() -> str | None:
             return None
         first = _first_tasks.setdefault(task.get_loop(), weakref.ref(task))
         return None if first() is task else str(task.get_name())
-    except (AttributeError, RuntimeError, TypeError):
+    except (AttributeError, RuntimeError, TypeError) as error:
+        if is_asynchronous(error):
+            raise
         return None  # another library's tasks
 
 

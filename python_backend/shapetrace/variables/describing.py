@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, Final
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import name_of
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
@@ -103,7 +104,9 @@ def held_container(value: Any, kind: type, tensors: Tensors | None) -> Held | No
         return None
     try:
         held = held_by(value, kind, None if tensors is None else tensors.torch)
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return None  # changed by another thread while it was looked at
     return held if held is not None and held.is_own else None
 
@@ -169,7 +172,9 @@ def describe_array(array: Any, arrays: Any) -> FollowedValue:
             if len(_known) < _MOST_KNOWN:
                 _known[key] = known
         return known
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return FollowedValue(followed.OTHER, Other(type(array).__name__))
 
 
@@ -186,7 +191,9 @@ def numpy_number_text(value: Any, kind: type) -> str | None:
     try:
         dtype = numpy_kind.dtype.__get__(value)
         number = numpy_kind.item(value)
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return None
     name = _short(dtype.name)
     return f"{plain_text(number)} {name}" if type(number) in PLAIN else name

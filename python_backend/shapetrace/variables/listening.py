@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
-from inspect import CO_VARARGS, CO_VARKEYWORDS
 from sys import _getframe
 from time import perf_counter
 from types import CodeType, FrameType
 from typing import Any, Final, TypeAlias
 
+from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import catching_everywhere
+from shapetrace._pending_exceptions import raise_later
 from shapetrace.events.followed import (
     CONTAINER,
     KIND,
@@ -18,8 +20,8 @@ from shapetrace.events.followed import (
     VALUES,
     CallBegan,
     CallEnded,
-    Caller,
     FollowedValue,
+    FollowingNote,
     NamedValue,
     VariableChanged,
 )
@@ -28,7 +30,7 @@ from shapetrace.variables import calls
 from shapetrace.variables.calls import (
     Running,
     around,
-    first_caller,
+    callers_of,
     frame_of_program,
     label,
     running,
@@ -82,8 +84,8 @@ class CallState:
         self, listener: FunctionListener, key: int, running: Running, thread: str | None
     ) -> None:
         self.listener = listener
-        self.key = key
         self.running = running
+        self.key = key
         self.thread = thread
         self.memories: dict[str | int, Memory] = {}
         """What is remembered of what is followed, by its key."""
@@ -91,14 +93,27 @@ class CallState:
         """Whether its end was told, or its beginning was not."""
         self.began = 0.0
 
+    @catching_everywhere
     def __del__(self) -> None:
-        if running.get(self.key) is self.running:
-            del running[self.key]
-        if not self.is_over and not sys.is_finalizing():
-            try:
+        try:
+            self._forget()
+            # Its making may have been interrupted.
+            if not getattr(self, "is_over", True) and not sys.is_finalizing():
                 self.listener.left(self, _getframe(1))
-            except RecursionError as error:
+        except BaseException as error:
+            if is_asynchronous(error):
+                self._forget()  # It may have come before that.
+                later = raise_later(error)
+                del later
+            elif isinstance(error, RecursionError):
                 self.listener.missing = error.with_traceback(None)
+            else:
+                raise
+
+    def _forget(self) -> None:
+        key = getattr(self, "key", None)
+        if key is not None and running.get(key) is self.running:
+            del running[key]
 
 
 class FunctionListener:
@@ -120,7 +135,7 @@ class FunctionListener:
         self._file = os.path.abspath(code.co_filename)
         self._outlets = outlets
         self._stats = stats
-        self._parameters = parameters_of(code)
+        self._parameters = calls.parameters_of(code)
         self._names = names_key(function, self._parameters)
         self._flavor = flavor or calls.flavor_of(code)
         self._has_failed = False
@@ -151,15 +166,21 @@ class FunctionListener:
             self._fault(error)
             return None
 
+    def stepped_aside(self) -> None:
+        """Something runs that torch.compile made, where no function is followed."""
+        text = f"{self._function}: calls of it in what torch.compile has compiled are not followed"
+        self._outlets.tell(FollowingNote(text, self._function, self._file, self._line))
+
     def _fault(self, error: Exception) -> None:
-        """A mistake of ours, which is not to become the program's. It is said once."""
+        """Say once what went wrong with us; what is the program's is raised again."""
+        if is_asynchronous(error):
+            raise error
         self.missing = error.with_traceback(None)  # which would keep all that it has met
         if not self._has_failed and not isinstance(error, RecursionError):
             self._complain(error)
 
     def _complain(self, error: Exception) -> None:
-        kind = type(error).__name__
-        complain(f"something is missing of {self._function}: {kind}: {error}")
+        complain(f"something is missing of {self._function}: {type(error).__name__}: {error}")
         self._has_failed = True
 
     def _entered(self, frame: FrameType, given: tuple[object, ...]) -> CallState | None:
@@ -168,12 +189,10 @@ class FunctionListener:
             return None
         printing = self._outlets.alone or self._outlets.printing()
         outer: Running | None = None
-        callers: tuple[Caller, ...] | None = None
-        if running or printing is None:
+        if running:
             outer, callers = around(frame)
-            caller = callers[0] if callers else None
         else:
-            caller = first_caller(frame)
+            callers = callers_of(frame)
         number = calls.next_number()
         if calls.is_new_process:
             calls.name_process()
@@ -198,7 +217,7 @@ class FunctionListener:
             if inner or len(values) != len(self._parameters):
                 told = [*self._parameters[: len(values)], *(each.name for each in inner)]
                 names = names_key(self._function, told)
-            key = call_key(self._file, self._line, depth, thread, caller, names, numbers)
+            key = call_key(self._file, self._line, depth, thread, callers, names, numbers)
             if printing.again(key):
                 state.is_over, state.began = False, perf_counter()
                 return state
@@ -215,7 +234,7 @@ class FunctionListener:
                 function=self._function,
                 file=self._file,
                 line=self._line,
-                callers=around(frame)[1] if callers is None else callers,
+                callers=callers,
                 arguments=tuple(named),
                 flavor=self._flavor,
                 process=os.getpid(),
@@ -254,7 +273,8 @@ class FunctionListener:
                 continue
             memory = state.memories[key] = _remembered(found, followed)
             if steps:
-                told = _told(memory, found, followed)
+                looks = memory.described
+                told = with_statistics(looks, found) if followed.stats else looks
                 inner.append(NamedValue(followed.name.text, told, True, False))
 
     def looked_at(self, state: Any, name: str, value: Any, line: int, assigned: bool) -> None:
@@ -344,7 +364,8 @@ class FunctionListener:
             differs = differences(before, after, is_same_object, followed.tolerance)
             if not differs:
                 return
-        told = _told(after, value, followed) if followed.stats else after.described
+        looks = after.described
+        told = with_statistics(looks, value) if followed.stats else looks
         former = None if before is None else before.described
         call, depth, _ = state.running
         printing = self._outlets.alone or self._outlets.printing()
@@ -451,10 +472,6 @@ class FunctionListener:
         )
 
 
-def _told(memory: Memory, value: Any, followed: Followed) -> FollowedValue:
-    return with_statistics(memory.described, value) if followed.stats else memory.described
-
-
 def _let_go(values: Any, frame: FrameType) -> None:
     """Forget a frame's variables where they are a snapshot, which the frame would keep."""
     if sys.version_info < (3, 13) and frame.f_trace is None and sys.gettrace() is None:
@@ -469,17 +486,3 @@ def _remembered(value: Any, followed: Followed) -> Memory:
     if tensors is not None and type(value) in tensors.plain and not tensors.function_modes():
         return TensorMemory(value, tensors, followed.tolerance is not None)
     return remember(value, followed.tolerance is not None)
-
-
-def parameters_of(code: CodeType) -> tuple[str, ...]:
-    """The parameters of a function, in the order in which they are written."""
-    named, keywords = code.co_argcount, code.co_kwonlyargcount
-    rest = [*code.co_varnames[named + keywords :]]
-    star = [rest.pop(0)] if code.co_flags & CO_VARARGS else []
-    double = [rest.pop(0)] if code.co_flags & CO_VARKEYWORDS else []
-    return (
-        *code.co_varnames[:named],
-        *star,
-        *code.co_varnames[named : named + keywords],
-        *double,
-    )

@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, TextIO
 
+from shapetrace._files import open_to_append
 from shapetrace.events.followed import FollowedEvent
 from shapetrace.variables.outlets import TO_STDOUT, Idle, complain
 from shapetrace.views.followed import FollowedOptions, event_text
@@ -87,8 +88,8 @@ class FileForEach(logging.Handler):
                 self._files[key].close()
             del self._files[key]
         self.folder.mkdir(parents=True, exist_ok=True)
-        name = f"process_{process}_thread_{thread}.log"
-        return (self.folder / name).open("a", encoding="utf-8", errors="backslashreplace")
+        path = self.folder / f"process_{process}_thread_{thread}.log"
+        return open_to_append(path, encoding="utf-8", errors="backslashreplace")
 
     def close(self) -> None:
         """Close the files of this process."""
@@ -147,4 +148,4 @@ def to_logger(text: StyledText) -> None:
             logger.info("%s", line)
 
 
-_OPTIONS: Final = FollowedOptions(WIDTH)
+_OPTIONS: Final = FollowedOptions(WIDTH, cuts_callers=False)

@@ -21,6 +21,7 @@ from itertools import islice
 from math import copysign
 from typing import Any, Final, Protocol
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import name_of
 from shapetrace._memory import is_held, owns_memory
 from shapetrace.events import followed
@@ -132,7 +133,9 @@ def _unmasked_sample_of(array: Any, arrays: Any) -> tuple[Layout | None, bytes]:
         )
         address = arrays.__array_interface__.__get__(array)["data"][0] if layout.blocks else 0
         return layout, read(address, layout)
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return None, b""
 
 
@@ -288,7 +291,9 @@ def _weakly(value: Any) -> Any:
     # Not for classes of the program's with a `__weakref__` of their own making.
     try:
         return weakref.ref(value)
-    except TypeError:
+    except TypeError as error:
+        if is_asynchronous(error):
+            raise
         return None
 
 

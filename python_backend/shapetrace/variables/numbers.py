@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Final, NamedTuple
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._memory import may_be_read
 from shapetrace.panes.reading import reason_not_to_read
 from shapetrace.variables.loaded import Tensors
@@ -35,7 +36,9 @@ def numbers_of_tensor(tensor: Any, tensors: Tensors) -> Numbers | None:
                 whole = torch.torch.view_as_real(whole)
             part = whole[_steps(tuple(whole.shape))].reshape(-1)
             return Numbers(part.to(torch.torch.float64, copy=True), True, whole.numel())
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return None
 
 
@@ -53,7 +56,9 @@ def numbers_of_array(array: Any) -> Numbers | None:
             part = numpy.concatenate([part.real, part.imag])
         with numpy.errstate(all="ignore"):
             return Numbers(part.astype(numpy.float64, copy=True), False, int(whole.size))
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return None
 
 

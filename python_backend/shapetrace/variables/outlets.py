@@ -14,12 +14,13 @@ from io import BufferedWriter, FileIO, TextIOWrapper
 from types import BuiltinMethodType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.events.followed import FollowedEvent, FollowingNote
 from shapetrace.variables import calls
 from shapetrace.variables.rendering import Rendering
 from shapetrace.views.followed import FollowedOptions
 from shapetrace.views.styled import StyledText
-from shapetrace.views.terminal import terminal_width, wants_color
+from shapetrace.views.terminal import is_terminal, terminal_width, wants_color
 
 Outlet: TypeAlias = Callable[[FollowedEvent], object]
 """Is told of each event."""
@@ -52,6 +53,16 @@ class _Known(NamedTuple):
     is_plain: bool
     """Whether none of the program's code runs where it is written to."""
     rendering: Rendering
+
+
+class _Terminal(NamedTuple):
+    """What a stream has said, which may be the program's code: it is asked once."""
+
+    is_one: bool
+
+    def isatty(self) -> bool:
+        """Whether the stream is a terminal."""
+        return self.is_one
 
 
 class Printing:
@@ -121,10 +132,11 @@ class Printing:
         """What is to be known of a stream: all of it or nothing, as other threads print as well."""
         was_telling, telling.is_on = telling.is_on, True
         try:
-            terminal = stream if hasattr(stream, "isatty") else None
+            terminal = _Terminal(hasattr(stream, "isatty") and is_terminal(stream))
             width = self.width or terminal_width(os.environ, 80)
             color = wants_color(self.color, terminal, os.environ)
-            options = FollowedOptions(width, _working_directory())
+            cuts = self.width is not None or terminal.is_one
+            options = FollowedOptions(width, _working_directory(), cuts_callers=cuts)
             rendering = Rendering(options, color, getattr(stream, "encoding", None))
         finally:
             telling.is_on = was_telling
@@ -150,8 +162,10 @@ def write(stream: Any, text: str) -> None:
             stream.flush()
     except UnicodeEncodeError:
         raise
-    except (AttributeError, OSError, ValueError):
-        pass  # None, closed, or nobody reads it: the program can go on without our text.
+    except (AttributeError, OSError, ValueError) as error:
+        if is_asynchronous(error):
+            raise
+        # None, closed, or nobody reads it: the program can go on without our text.
 
 
 def _is_plain(stream: Any) -> bool:
@@ -160,14 +174,18 @@ def _is_plain(stream: Any) -> bool:
         return False
     try:
         return type(stream.buffer) is BufferedWriter and type(stream.buffer.raw) is FileIO
-    except ValueError:  # it was detached
+    except ValueError as error:  # it was detached
+        if is_asynchronous(error):
+            raise
         return False
 
 
 def _working_directory() -> str | None:
     try:
         return os.getcwd()
-    except OSError:
+    except OSError as error:
+        if is_asynchronous(error):
+            raise
         return None
 
 
@@ -215,6 +233,8 @@ class Outlets:
                 try:
                     outlet(event)
                 except Exception as error:
+                    if is_asynchronous(error):
+                        raise
                     self._leave_out(outlet, error)
         finally:
             telling.is_on = False

@@ -83,13 +83,12 @@ class Rendering:
         text = self.lines(event_text(event, self._options).lines)
         values = [argument.value for argument in event.arguments]
         if all(map(_is_shared, values)):
-            caller = event.callers[0] if event.callers else None
             key = call_key(
-                *(event.file, event.line, event.depth, event.thread, caller),
+                *(event.file, event.line, event.depth, event.thread, event.callers),
                 names_key(event.function, [argument.name for argument in event.arguments]),
                 map(id, values),
             )
-            self._keep(key, text, (caller, values))
+            self._keep(key, text, (event.callers, values))
         return text
 
     def _ended(self, event: CallEnded) -> str:
@@ -132,12 +131,12 @@ def call_key(
     line: int,
     depth: int,
     thread: str | None,
-    caller: Caller | None,
+    callers: tuple[Caller, ...],
     names: str,
     values: Iterable[int],
 ) -> object:
-    """By what the lines of a call are known, with the ids of values."""
-    return (file, line, depth, thread, id(caller), names, *values)
+    """By what the lines of a call are known, with the ids of callers and values."""
+    return (file, line, depth, thread, tuple(map(id, callers)), names, *values)
 
 
 def names_key(function: str, names: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ import sys
 from collections import OrderedDict, UserDict, UserList, deque
 from typing import Any, Final
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.panes.inside import own_attributes, tuple_fields
 from shapetrace.panes.loaded import classes_of
 from shapetrace.variables.loaded import Tensors, loaded_tensors
@@ -45,7 +46,9 @@ def _item(value: Any, key: Any) -> Any:
                 return MISSING
             try:
                 return row.__getitem__(value, key)
-            except IndexError:
+            except IndexError as error:
+                if is_asynchronous(error):
+                    raise
                 return MISSING
     if UserDict in classes or UserList in classes:
         data = own_attributes(value, classes).get("data", MISSING)

@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from typing import Any, Final
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._memory import may_be_read
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedStatistics, FollowedValue
@@ -66,7 +67,9 @@ def _of_array(array: Any) -> FollowedStatistics:
         if not plain.size:
             return FollowedStatistics(0, 0, reason="empty")
         return _of_numbers(_part(plain), plain.size, numpy)
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return FollowedStatistics(0, 0, reason="not read: NumPy does not compute with it")
 
 

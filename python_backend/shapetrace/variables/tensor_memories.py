@@ -10,6 +10,7 @@ from _thread import _count as other_threads
 from typing import Any, Final, NamedTuple
 from weakref import ref
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Other
@@ -50,7 +51,9 @@ def _described(tensor: Any, tensors: Tensors) -> FollowedValue:
 def _describe(tensor: Any, tensors: Tensors) -> FollowedValue:
     try:
         return FollowedValue(followed.TENSOR, described(tensor, tensors.torch))
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return FollowedValue(followed.TENSOR, Other(type(tensor).__name__))
 
 
@@ -67,7 +70,10 @@ def look_at(tensor: Any, tensors: Tensors, version: int | None = 0) -> Look | No
             type(tensor),
         )
         look = _looks.get(key)
-    except Exception:  # symbolic sizes, sparse, nested and functorch's tensors refuse some of these
+    except Exception as error:
+        # Symbolic sizes, sparse, nested and functorch's tensors refuse some of these.
+        if is_asynchronous(error):
+            raise
         return None
     if look is None:
         layout = None
@@ -116,8 +122,10 @@ class TensorMemory:
         version: int | None = None
         try:
             version = tensor._version if kind in tensors.plain else tensors.version_of(tensor)
-        except RuntimeError:
-            pass  # inference mode counts nothing
+        except RuntimeError as error:
+            if is_asynchronous(error):
+                raise
+            # inference mode counts nothing
         self.version = version
         """How often it had been written to; None where that is not counted."""
         self.address: int | None = None
@@ -159,7 +167,10 @@ class TensorMemory:
                 return
             self.content = read(address + start, layout)
             self.layout = layout
-        except Exception:  # functorch's tensors and those that are only described have no storage
+        except Exception as error:
+            # Functorch's tensors and those that are only described have no storage.
+            if is_asynchronous(error):
+                raise
             return
 
     def is_of(self, value: Any) -> bool:
@@ -188,5 +199,7 @@ class TensorMemory:
                     tensors.address_of(value) == self.address
                     and tensors.offset_of(value) == self.offset
                 )
-        except Exception:
+        except Exception as error:
+            if is_asynchronous(error):
+                raise
             return False

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
-from shapetrace.process.tracebacks import without_first_frame
+from shapetrace._asynchronous import clean
+from shapetrace._exception_table import catching_everywhere
 
 _ITEM: Final = "shapetrace"
 
@@ -93,14 +94,15 @@ class Children:
         begin = self._begin
 
         @functools.wraps(original)
+        @catching_everywhere
         def get_preparation_data(name: str) -> dict[str, Any]:
             try:
                 data: dict[str, Any] = original(name)
+                self.has_started = True
+                return {**data, _ITEM: begin}
             except BaseException as error:
-                without_first_frame(error)
+                clean(error)
                 raise
-            self.has_started = True
-            return {**data, _ITEM: begin}
 
         def put_back() -> None:
             if spawn.get_preparation_data is get_preparation_data:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Final, Protocol, TypeAlias
 
+from shapetrace._asynchronous import is_asynchronous
+from shapetrace._dynamo import TO_SEE_IT_ALL, regions_begun
 from shapetrace.instrument import Following
 from shapetrace.instrument.interface import Interest, Listener
 from shapetrace.instrument.modules import MODULE, Choice, follow_module
@@ -52,6 +54,7 @@ class Watching:
         self._apart: Final = apart
         self._found: Final = {each: _Found() for each in wanted}
         self._sources: Final[Sources] = {}
+        self._regions_before: Final = regions_begun()
         self.problems: Final[dict[str, None]] = {}
         """What is not followed, and why."""
 
@@ -68,6 +71,8 @@ class Watching:
             source = text()
             return code if source is None else self._followed(code, module, source)
         except Exception as error:
+            if is_asynchronous(error):
+                raise
             self._note(code.co_filename, f"{type(error).__name__}: {error}")
             return code
 
@@ -83,6 +88,8 @@ class Watching:
             try:
                 self._follow(function, new, roots)
             except Exception as error:
+                if is_asynchronous(error):
+                    raise
                 self._note(function.__qualname__, f"{type(error).__name__}: {error}")
 
     def drop(self, wanted: Wanted) -> None:
@@ -101,7 +108,14 @@ class Watching:
     def lines(self, where: str = "") -> list[str]:
         """What there is to say in the end: what is not followed, and names that brought nothing."""
         missing = (self.missing(each, where) for each in self.wanted)
-        return [*dict(self.problems), *(line for line in missing if line is not None)]
+        aside = regions_begun() - self._regions_before
+        count = f"{aside:,} calls of it"
+        compiled = f"stepped around what torch.compile has compiled ({count}); {TO_SEE_IT_ALL}"
+        return [
+            *dict(self.problems),
+            *(line for line in missing if line is not None),
+            *([compiled] if aside else ()),
+        ]
 
     def _followed(self, code: CodeType, module: str, text: str) -> CodeType:
         file = code.co_filename
@@ -224,5 +238,7 @@ def _flag() -> Flag:
         import mmap
 
         return mmap.mmap(-1, 1)
-    except (ImportError, OSError):
+    except (ImportError, OSError) as error:
+        if is_asynchronous(error):
+            raise
         return bytearray(1)

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable
 from types import CodeType
 from typing import Any, Final, Protocol, TypeAlias, cast
 
-from shapetrace.process.tracebacks import without_first_frame
+from shapetrace._asynchronous import clean, is_asynchronous
+from shapetrace._exception_table import catching_everywhere
 
 Prepare: TypeAlias = Callable[[CodeType, str, Callable[[], str | None]], CodeType]
 """Given a module's code, its name and how to read its source: the code to be run. Never raises."""
@@ -65,31 +66,33 @@ class Loading:
         self._undo.append(put_back)
 
     def _of_loader(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @catching_everywhere
         def get_code(self_: _Loader, fullname: str) -> CodeType | None:
             try:
                 code = original(self_, fullname)
+                if code is None:
+                    return None
+                return self._prepare(code, fullname, lambda: self_.get_source(fullname))
             except BaseException as error:
                 # A bare raise does not add this frame again.
-                without_first_frame(error)
+                clean(error)
                 raise
-            if code is None:
-                return None
-            return self._prepare(code, fullname, lambda: self_.get_source(fullname))
 
         return get_code
 
     def _of_file(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @catching_everywhere
         def get_code_from_file(*arguments: Any, **keywords: Any) -> Any:
             try:
                 result = original(*arguments, **keywords)
+                # Before Python 3.12 its file's name comes with it.
+                code = cast(CodeType, result[0] if isinstance(result, tuple) else result)
+                file = code.co_filename
+                code = self._prepare(code, "__main__", lambda: text_of(file))
+                return (code, *result[1:]) if isinstance(result, tuple) else code
             except BaseException as error:
-                without_first_frame(error)
+                clean(error)
                 raise
-            # Before Python 3.12 its file's name comes with it.
-            code = cast(CodeType, result[0] if isinstance(result, tuple) else result)
-            file = code.co_filename
-            code = self._prepare(code, "__main__", lambda: text_of(file))
-            return (code, *result[1:]) if isinstance(result, tuple) else code
 
         return get_code_from_file
 
@@ -99,5 +102,7 @@ def text_of(file: str) -> str | None:
     try:
         with open(file, "rb") as stream:
             return importlib.util.decode_source(stream.read())
-    except (OSError, SyntaxError, UnicodeDecodeError):
+    except (OSError, SyntaxError, UnicodeDecodeError) as error:
+        if is_asynchronous(error):
+            raise
         return None

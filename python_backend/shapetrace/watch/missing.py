@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from shapetrace._asynchronous import is_asynchronous
+from shapetrace._syntax import parsed
 from shapetrace.instrument.modules import MODULE, definitions
 from shapetrace.instrument.scopes import assigned
-from shapetrace.instrument.source import parsed
 from shapetrace.watch.wanted import Wanted
 
 Sources: TypeAlias = dict[str, tuple[str, str]]
@@ -88,7 +89,9 @@ def _variables(
     for file, (module, text) in sources.items():
         try:
             tree = parsed(text)
-        except (SyntaxError, ValueError, RecursionError):
+        except (SyntaxError, ValueError, RecursionError) as error:
+            if is_asynchronous(error):
+                raise
             continue
         for name, node in definitions(tree):
             line = 1 if isinstance(node, ast.Module) else node.lineno

@@ -72,6 +72,94 @@ def test_the_tree_of_the_document() -> None:
     ]
 
 
+_CHAIN = (
+    Caller("Dataset.__getitem__", "/work/data.py", 28),
+    Caller("fetch", "/work/loader.py", 7),
+    Caller("<module>", "/work/train.py", 3),
+)
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (200, "Dataset.__getitem__ data.py:28 ← fetch loader.py:7 ← train.py:3"),
+        (95, "Dataset.__getitem__ data.py:28 ← fetch loader.py:7 ← …"),
+        (75, "Dataset.__getitem__ data.py:28 ← …"),
+        (70, "Dataset.__getitem__ data.py:28"),
+        (50, "data.py:28"),
+        (30, None),
+    ],
+)
+def test_callers_are_a_chain_that_is_cut_for_a_terminal(width: int, expected: str | None) -> None:
+    event = CallBegan(1, None, 0, "transform", "/work/data.py", 40, _CHAIN, ())
+    head = "┌── transform  data.py:40"
+    (line,) = lines(event, width=width)
+    assert line == (head if expected is None else f"{head}, called from {expected}")
+    assert len(line) <= width
+    whole = FollowedOptions(width, "/work", cuts_callers=False)
+    assert event_text(event, whole).plain().splitlines() == [
+        f"{head}, called from Dataset.__getitem__ data.py:28 ← fetch loader.py:7 ← train.py:3"
+    ]
+
+
+def test_the_whole_chain_goes_to_a_file_and_each_chain_is_known_by_itself(
+    program: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    it = program("""
+        import io
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+
+        @auto_diff(file=(stream := io.StringIO()), stats=False)
+        def innermost_function_with_a_name_that_is_long(x):
+            return x
+
+        @auto_diff(file=(terminal := Terminal()))
+        def shown(x):
+            return x
+
+        def first(x):
+            return innermost_function_with_a_name_that_is_long(x), shown(x)  # first
+
+        def second(x):
+            return first(x)  # second
+
+        def third(x):
+            return second(x)  # third
+
+        def fourth(x):
+            return third(x)  # fourth
+
+        def other(x):
+            return second(x)  # other
+
+        def several(x):
+            for _ in range(2):
+                fourth(x)
+                other(x)  # several
+    """)
+    it.module.several(3)
+    began = [
+        line.partition(", called from ")[2]
+        for line in it.module.stream.getvalue().splitlines()
+        if line.startswith("┌──")
+    ]
+
+    def place(name: str) -> str:
+        return f"{name} {it.path.name}:{it.line(name)}"
+
+    both = [
+        f"{place('first')} ← {place('second')} ← {place('third')}",
+        f"{place('first')} ← {place('second')} ← {place('other')}",
+    ]
+    assert began == both * 2
+    shown = [line for line in it.module.terminal.getvalue().splitlines() if "┌──" in line]
+    assert len(shown) == 4
+    assert max(len(re.sub(r"\x1b\[[\d;]*m", "", line)) for line in shown) <= 80
+
+
 def test_long_containers_are_cut_and_lines_fit() -> None:
     items = tuple(Tensor((n, n + 1, 64), "float32") for n in range(40))
     keys = tuple(f"a rather long key {n}" for n in range(40))
