@@ -36,15 +36,17 @@ if TYPE_CHECKING:
         logger,
         var_tracker,
     )
-    from shapetrace.compat.torch_code_tracing import TracingMode
-    from shapetrace.compat.tracy_nn import Tracer, trace_model
+    from shapetrace.compat.torch_code_tracing import DTYPE_ABBRS, TracingMode
+    from shapetrace.compat.tracy_nn import Color, TensorOpsTracer, Tracer, trace_model
     from shapetrace.recording import LiveRecording, Recording, load, trace
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "DTYPE_ABBRS",
     "AlreadyTracingError",
     "CaptureError",
+    "Color",
     "H5PYSaverCallback",
     "LiveRecording",
     "ModelTracer",
@@ -53,6 +55,7 @@ __all__ = [
     "Recording",
     "ResultEntry",
     "ShapetraceError",
+    "TensorOpsTracer",
     "TraceFileError",
     "Tracer",
     "TracingMode",
@@ -74,6 +77,8 @@ __all__ = [
 _HOMES = {
     "AlreadyTracingError": "_errors",
     "CaptureError": "_errors",
+    "Color": "compat.tracy_nn",
+    "DTYPE_ABBRS": "compat.torch_code_tracing",
     "H5PYSaverCallback": "capture.hdf5.saver",
     "LiveRecording": "recording",
     "ModelTracer": "capture.tracer",
@@ -82,6 +87,7 @@ _HOMES = {
     "Recording": "recording",
     "ResultEntry": "capture.results",
     "ShapetraceError": "_errors",
+    "TensorOpsTracer": "compat.tracy_nn",
     "TraceFileError": "_errors",
     "Tracer": "compat.tracy_nn",
     "TracingMode": "compat.torch_code_tracing",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Trace, Variable
 
 if TYPE_CHECKING:
+    from shapetrace.live import LiveOutput
     from shapetrace.recorder.session import Recorder
 
 DEFAULT_WIDTH = 100
@@ -97,13 +98,19 @@ class LiveRecording(Recording):
         self._stopped: Recorder | None = None
         self._trace: Trace | None = None
 
-    def start(self, depth: int = 1) -> Self:
-        """Begin to record; ``depth`` says how far out the frame to be shown outermost is."""
+    def start(self, depth: int = 1, live: LiveOutput | None = None) -> Self:
+        """Begin to record; ``depth`` says how far out the frame to be shown outermost is.
+
+        What is recorded is written ``live`` as well, where that is given.
+        """
         from shapetrace.recorder.options import RecorderOptions
         from shapetrace.recorder.session import Recorder
 
         model = None if self._model is None else self._model()
-        recorder = Recorder(RecorderOptions(**self._options), model)
+        on_change = None if live is None else live.step
+        recorder = Recorder(RecorderOptions(**self._options, on_change=on_change), model)
+        if live is not None:
+            live.watch(recorder)
         recorder.start(sys._getframe(depth))
         self._recorder, self._stopped, self._trace = recorder, None, None
         return self

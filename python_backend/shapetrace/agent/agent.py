@@ -26,7 +26,7 @@ from shapetrace.process.exits import WatchedExits
 from shapetrace.process.forks import undivided
 from shapetrace.process.main_thread import raise_on_main_thread, soon_on_main_thread
 from shapetrace.recorder.arrival import when_torch_is_imported
-from shapetrace.recorder.ranks import rank_and_world_size
+from shapetrace.recorder.ranks import ThisProcess
 from shapetrace.transport.handshake import this_process
 from shapetrace.transport.originals import System
 from shapetrace.transport.sender import Sender
@@ -82,6 +82,7 @@ class Agent:
         if beginning == "fork":
             self._flush_seconds = self._last_words_seconds = FLUSH_SECONDS_OF_FORK
         self._pid = os.getpid()
+        self._process = ThisProcess()
         self._recorder: Recorder | None = None
         self._writer: RowWriter | None = None
         self._state = "waiting"
@@ -210,7 +211,7 @@ class Agent:
             passes=1 if one_pass else None,
             through_step=one_pass,
             settle_after=None if one_pass else SETTLE_AFTER,
-            on_first_call=self._start_thread if self._beginning == "fork" else None,
+            on_change=self._start_thread if self._beginning == "fork" else None,
             follows_forks=True,
             debugger=debugger.loaded_debugger(),
             program_began_at=self._began_at,
@@ -406,7 +407,7 @@ class Agent:
         state = self._state
         if state == "recording" and recorder is not None and recorder.rest.asleep:
             state = "settled"
-        rank, _ = rank_and_world_size()
+        rank, _ = self._process.look()
         counts = (passes, calls, self._sender.dropped)
         told = (self._state, self._message, state, rank, *counts)
         if told == self._told:

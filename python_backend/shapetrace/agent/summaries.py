@@ -82,6 +82,7 @@ def _can_be_read(tensor: Any, torch: Torch) -> bool:
             and not base.is_nested.__get__(tensor)
             and not base.is_quantized.__get__(tensor)
             and not torch.is_transforming()
+            and torch.lost_memory(tensor) is None
         )
 
 

@@ -108,6 +108,7 @@ def run(arguments: argparse.Namespace, program: Program) -> int:
         output=arguments.output,
         overwrite=arguments.overwrite,
         shards=arguments.shards,
+        program=None if program.is_module else program.name,
     )
     look = ViewChoice("table", arguments.color, arguments.width, arguments.verbose)
     captured = CapturedRun(choice, Terminal(), look)

@@ -8,9 +8,11 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shapetrace._dynamo import TO_SEE_IT_ALL, regions_begun
 from shapetrace._errors import CaptureError
 from shapetrace.cli import notes
 from shapetrace.cli.outcome import keep_interrupt
+from shapetrace.cli.started_anew import StartedAnew
 from shapetrace.cli.terminal import Terminal, ViewChoice
 from shapetrace.cli.traced_run import OUR_FAILURE, import_path
 from shapetrace.process.exits import WatchedExits
@@ -35,6 +37,8 @@ class CaptureChoice:
     output: str | None = None
     overwrite: bool = False
     shards: bool = False
+    program: str | None = None
+    """The file that is run, which is not to be replaced."""
 
 
 class CapturedRun:
@@ -55,6 +59,7 @@ class CapturedRun:
         self._place: str | None = None
         self._why_not: str | None = None
         self._is_over = False
+        self._started_anew = StartedAnew()
         self._problems: list[str] = []
 
     def begin(self) -> None:
@@ -66,23 +71,25 @@ class CapturedRun:
         if self._choice.shards and self._choice.output is None:
             raise CaptureError("--shards needs a file: -o run.h5")
         if self._choice.output is not None:
-            _check_place(self._choice.output, self._choice.overwrite)
+            _check_place(self._choice.output, self._choice)
             if self._choice.shards:
                 from shapetrace.capture.hdf5.rank import this_process
                 from shapetrace.capture.hdf5.shards import shard_path
 
                 own = shard_path(self._choice.output, this_process()[0])
-                _check_place(own, self._choice.overwrite)
+                _check_place(own, self._choice)
             # The program may change the folder before it calls its model, or afterwards.
             self._place = os.path.abspath(self._choice.output)
         atexit.register(self._at_exit)
         self._exits.install()
+        self._started_anew.begin()
         self._cancel_waiting = when_torch_is_imported(self._torch_arrived)
 
     def abandon(self) -> None:
         """There was no program to run after all."""
         atexit.unregister(self._at_exit)
         self._exits.remove()
+        self._started_anew.end()
         self._cancel_waiting()
         if self._finder is not None:
             self._finder.stop()
@@ -94,9 +101,14 @@ class CapturedRun:
         self._is_over = True
         self._cancel_waiting()
         self._exits.remove()
+        self._started_anew.end()
         with import_path(self._own_path):
             try:
-                return self._hand_out()
+                code = self._hand_out()
+                others = self._started_anew.line("captured")
+                if others is not None:
+                    self._terminal.note(others)
+                return code
             except KeyboardInterrupt:
                 return 0  # Ctrl-C once more: the user does not want the rest.
 
@@ -191,16 +203,22 @@ class CapturedRun:
             return notes.NOT_IMPORTED.replace("trace", "capture")
         if self._finder is not None and self._finder.misses:
             return "nothing was captured: no module that was called has these values"
-        return "nothing was captured: no module with parameters was called"
+        line = "nothing was captured: no module with parameters was called"
+        if regions_begun():
+            line += f" outside of what torch.compile has compiled; {TO_SEE_IT_ALL}"
+        return line
 
 
-def _check_place(path: str, overwrite: bool) -> None:
+def _check_place(path: str, choice: CaptureChoice) -> None:
     """Refuse at once what could not be written in the end."""
-    from shapetrace.sinks.file import FileSink
+    from shapetrace.sinks.file import OutputFile
 
-    if not overwrite and os.path.exists(path):
-        raise CaptureError(f"{path} is there already; --overwrite replaces it")
-    FileSink(path).open()
+    if os.path.lexists(path):
+        if not choice.overwrite:
+            raise CaptureError(f"{path} is there already; --overwrite replaces it")
+        if os.path.exists(path) and not os.path.isdir(path) and not os.path.isfile(path):
+            raise CaptureError(f"cannot write {path}: HDF5 needs a file; name one, such as run.h5")
+    OutputFile(path, None, () if choice.program is None else (choice.program,)).open()
 
 
 def _nothing() -> None:

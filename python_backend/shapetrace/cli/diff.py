@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
-import traceback
 from typing import TYPE_CHECKING
 
-from shapetrace._errors import ShapetraceError, TraceFileError
 from shapetrace.cli.options import add_look_options
 from shapetrace.cli.terminal import Terminal, ViewChoice
-from shapetrace.cli.traced_run import OUR_FAILURE
 
 if TYPE_CHECKING:
     from shapetrace.comparing.model import Kind
@@ -83,21 +79,15 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    try:
-        return _run(arguments)
-    except ShapetraceError:
-        raise
-    except Exception:
-        # Python would end with 1, which is what scripts take for a difference.
-        traceback.print_exc()
-        return OUR_FAILURE
-
-
-def _run(arguments: argparse.Namespace) -> int:
     from shapetrace.comparing.compare import compare
     from shapetrace.events.loading import load_pair
+    from shapetrace.sinks.file import REPORT, OutputFile
     from shapetrace.views.source import read_source
 
+    output = None
+    if arguments.output is not None:
+        output = OutputFile(arguments.output, REPORT, (arguments.a, arguments.b))
+        output.open()
     a, b = load_pair(arguments.a, arguments.b)
     comparison = compare(
         a,
@@ -110,21 +100,12 @@ def _run(arguments: argparse.Namespace) -> int:
     terminal = Terminal()
     choice = ViewChoice(arguments.format, arguments.color, arguments.width, arguments.verbose)
     names = (arguments.a, arguments.b)
-    if arguments.output is None:
+    if output is None:
         terminal.show_differences(comparison, names, choice)
     else:
         text = terminal.differences(comparison, names, choice, None)
-        _write(arguments.output, text)
+        output.write([text.encode("utf-8", "backslashreplace")])
     return DIFFERENT if comparison.differ else ALIKE
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        with open(path, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-    except (OSError, ValueError) as error:
-        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
-        raise TraceFileError(f"cannot write {path}: {reason}; choose another place") from None
 
 
 def _kinds(text: str) -> list[Kind]:

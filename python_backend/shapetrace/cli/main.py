@@ -10,6 +10,7 @@ python -m shapetrace diff good.json bad.json
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -74,7 +75,30 @@ def _read(chosen: argparse.Namespace) -> int:
         return _READING[chosen.command](chosen)
     except KeyboardInterrupt:
         pass
+    except ShapetraceError:
+        raise
+    except Exception as error:
+        # Python would end with 1, which is what scripts take for a difference.
+        raise ShapetraceError(_failure(chosen, error)) from error
     end_by_interrupt()
+
+
+def _failure(chosen: argparse.Namespace, error: Exception) -> str:
+    """What says on one line that a file could not be shown, and where in our code it failed."""
+    files = [chosen.file] if chosen.command == "show" else [chosen.a, chosen.b]
+    names = " and ".join(name if name.isprintable() else repr(name) for name in files)
+    text = str(error)
+    reason = f"{type(error).__name__}: {text if text.isprintable() else repr(text)}"
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is not None:
+        file = os.path.basename(traceback.tb_frame.f_code.co_filename)
+        reason += f" ({file}:{traceback.tb_lineno})"
+    return (
+        f"cannot {chosen.command} {names}: {reason}; a trace may be damaged: record it again. "
+        "If that fails too, it is a fault of Shapetrace: report this line"
+    )
 
 
 def make_parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:

@@ -32,6 +32,7 @@ examples:
   python -m shapetrace run --stop-after-trace train.py
   python -m shapetrace run --view listing -m package.module
   python -m shapetrace run --view none -o run.json train.py
+  python -m shapetrace run --live --passes all train.py
   python -m shapetrace run --watch video,mask pipeline.py
   python -m shapetrace run --watch "transform:sample['video']" pipeline.py
 
@@ -41,9 +42,11 @@ With --stop-after-trace it ends where the pass returned, by SystemExit, so
 that finally blocks and exit handlers run. A program that swallows that is
 interrupted as by Ctrl-C, and ended without them after some seconds more.
 
-Ctrl-C ends the program and shows what was recorded so far. SIGTERM kills it
-at once, as it does under python: the file named by -o is there if recording
-had ended by then."""
+Ctrl-C ends the program and shows what was recorded so far. A signal that
+kills it (SIGTERM, a segmentation fault, an abort) kills it as it does under
+python, after what was recorded has been shown and written to the file named
+by -o; SIGKILL leaves nothing but what --live has printed, and that file if
+recording had ended by then."""
 
 
 def add_parser(
@@ -94,6 +97,12 @@ def add_parser(
         action="store_true",
         help="look at the values that calls return too, and keep a few numbers of each, by "
         "which two runs can be compared",
+    )
+    recording.add_argument(
+        "--live",
+        action="store_true",
+        help="print each call as it comes, and nothing at the end unless --view asks for it; a "
+        "call that repeats another is printed once",
     )
     recording.add_argument("-o", "--output", metavar="FILE", help="write the trace to a file")
     watching = parser.add_argument_group("what is watched")
@@ -150,7 +159,7 @@ def run(arguments: argparse.Namespace, program: Program) -> int:
     prepared = PreparedProgram(program, None if watched is None else watched.prepared)
     if watched is not None and not _is_recording_wanted(arguments):
         return _run_watched(prepared, watched)
-    sink = _opened_file(arguments.output) if arguments.output is not None else None
+    sink = None if arguments.output is None else _opened_file(arguments.output, program)
     recording = RecordingChoice(
         level=arguments.level,
         passes=arguments.passes,
@@ -158,9 +167,10 @@ def run(arguments: argparse.Namespace, program: Program) -> int:
         settle_after=arguments.settle_after,
         expand_fused=arguments.expand_fused,
         fingerprint=arguments.fingerprint,
+        live=arguments.live,
     )
     view = view_choice(arguments)
-    if watched is not None and arguments.view is None:
+    if (watched is not None or arguments.live) and arguments.view is None:
         view = replace(view, view="none")
     argv = (program.name, *program.arguments)
     traced_run = TracedRun(recording, view, sink, terminal, argv)
@@ -204,7 +214,8 @@ def _run_watched(prepared: PreparedProgram, watched: WatchedRun) -> int:
 def _is_recording_wanted(arguments: argparse.Namespace) -> bool:
     """Whether more than the history of variables is asked for."""
     is_shown = arguments.view not in (None, "none")
-    return is_shown or arguments.output is not None or arguments.stop_after_trace
+    is_asked = is_shown or arguments.live or arguments.stop_after_trace
+    return is_asked or arguments.output is not None
 
 
 def _watched_run(
@@ -223,12 +234,12 @@ def _watched_run(
     return WatchedRun(choice, terminal, view_choice(arguments))
 
 
-def _opened_file(path: str) -> FileSink:
+def _opened_file(path: str, program: Program) -> FileSink:
     # Not imported before it is wanted: the program shall find as little as possible imported.
     from shapetrace.sinks.file import FileSink
 
-    sink = FileSink(path)
-    sink.open(only_over_traces=True)
+    sink = FileSink(path, () if program.is_module else (program.name,))
+    sink.open()
     return sink
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import os
+import stat
+from contextlib import suppress
+from typing import TYPE_CHECKING, BinaryIO
 
+from shapetrace._files import descriptor_of
 from shapetrace.cli.options import add_view_options, view_choice
-from shapetrace.cli.terminal import Terminal
+from shapetrace.cli.terminal import Terminal, ViewChoice
 
 if TYPE_CHECKING:
-    from shapetrace.events.captured import CapturedFile
+    from shapetrace.capture.hdf5.journal import Left
+
+_COMMAND = "python -m shapetrace"
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 """What every HDF5 file begins with."""
@@ -34,47 +40,137 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         allow_abbrev=False,
     )
     parser.add_argument("file", metavar="FILE", help="the trace file, or the HDF5 file")
+    parser.add_argument(
+        "--recover",
+        action="store_true",
+        help="first finish what a program was killed in while it wrote captured values; without "
+        "this, nothing is ever written",
+    )
     add_view_options(parser.add_argument_group("how it is shown"), may_be_none=False)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    terminal, choice = Terminal(), view_choice(arguments)
-    if _is_hdf5(arguments.file):
-        terminal.show_captured(_summary(arguments.file, choice.view), choice)
-        return 0
     from shapetrace.events import codec
 
-    terminal.show(codec.load(arguments.file), choice)
+    terminal, choice = Terminal(), view_choice(arguments)
+    path: str = arguments.file
+    if arguments.recover:
+        _recover(path, terminal)
+    if _is_shared_name(path):
+        _show_captured(path, None, terminal, choice)
+        return 0
+    with codec.opened(path) as stream:
+        # Read once: of a pipe nothing can be read again.
+        beginning = codec.read_all(stream, path, len(_HDF5))
+        if beginning == _HDF5:
+            place, content = _place_of(path, stream), None
+            if place is None:
+                place, content = path, beginning + codec.read_all(stream, path)
+            _show_captured(place, content, terminal, choice)
+            return 0
+        trace = codec.load_stream(stream, path, beginning)
+    terminal.show(trace, choice)
     return 0
 
 
-def _is_hdf5(path: str) -> bool:
-    """Whether it is a file of captured values, or the name that files of single ranks share."""
-    try:
-        with open(path, "rb") as stream:
-            return stream.read(len(_HDF5)) == _HDF5
-    except FileNotFoundError:
-        from shapetrace._errors import CaptureFileError
-        from shapetrace.capture.hdf5.shards import shards_of
-
-        if shards_of(path):
-            return True
-        if path.endswith((".h5", ".hdf5")):
-            raise CaptureFileError(
-                f"there is no file {path}; name a file that `shapetrace capture -o FILE` or "
-                "H5PYSaverCallback wrote"
-            ) from None
+def _is_shared_name(path: str) -> bool:
+    """Whether there is no such file, but files of single ranks that share this name."""
+    if os.path.lexists(path) or not path.isprintable():
         return False
-    except (OSError, ValueError):
-        # Said by whoever reads it.
-        return False
-
-
-def _summary(path: str, view: str) -> CapturedFile:
     from shapetrace._errors import CaptureFileError
-    from shapetrace.capture.hdf5.summaries import read_summary
+    from shapetrace.capture.hdf5.shards import shards_of
 
-    if view != "tree":
-        raise CaptureFileError(f"{path} holds captured values, of which there is no view {view!r}")
-    return read_summary(path)
+    if shards_of(path):
+        return True
+    if path.endswith((".h5", ".hdf5")):
+        raise CaptureFileError(
+            f"there is no file {path}; name a file that `shapetrace capture -o FILE` or "
+            "H5PYSaverCallback wrote"
+        )
+    return False
+
+
+def _place_of(path: str, stream: BinaryIO) -> str | None:
+    """A path by which another process can read this file; None for a pipe."""
+    here = os.fstat(stream.fileno())
+    if not stat.S_ISREG(here.st_mode):
+        return None
+    if descriptor_of(path) is None:
+        return path
+    place = os.path.realpath(path)
+    try:
+        return place if os.path.samestat(os.stat(place), here) else None
+    except OSError:
+        return None  # It has been deleted.
+
+
+def _show_captured(
+    path: str, content: bytes | None, terminal: Terminal, choice: ViewChoice
+) -> None:
+    from shapetrace._errors import CaptureFileError
+    from shapetrace.capture.hdf5.apart import summary_of
+    from shapetrace.capture.hdf5.journal import Left, journal_of
+
+    if choice.view != "tree":
+        raise CaptureFileError(
+            f"{path} holds captured values, of which there is no view {choice.view!r}"
+        )
+    left = {} if content is not None else _left_beside(path)
+    unfinished = [file for file, what in left.items() if what is Left.UNFINISHED]
+    advice = f"`{_COMMAND} show --recover {path}` finishes what a killed program began to write"
+    try:
+        summary = summary_of(path, content)
+    except CaptureFileError as error:
+        raise CaptureFileError(f"{error}; {advice}" if unfinished else str(error)) from None
+    terminal.show_captured(summary, choice)
+    if unfinished:
+        terminal.note(f"{path} may lack its last gather; {advice}")
+    for file, what in left.items():
+        if what is Left.FOREIGN:
+            terminal.note(
+                f"{journal_of(file)} was left alone: it is damaged, or not the journal of this file"
+            )
+
+
+def _left_beside(path: str) -> dict[str, Left]:
+    """What is beside a file of captured values, and those of single ranks that it shows."""
+    from shapetrace.capture.hdf5.journal import left_beside
+    from shapetrace.capture.hdf5.shards import shards_of
+
+    found: dict[str, Left] = {}
+    for file in (path, *shards_of(path).values()):
+        # Who may not read it is told by the reading itself.
+        with suppress(OSError):
+            found[file] = left_beside(file)
+    return found
+
+
+def _recover(path: str, terminal: Terminal) -> None:
+    """Finish what a program was killed in; the one thing here that writes."""
+    from shapetrace._errors import CaptureFileError
+    from shapetrace._files import advice
+    from shapetrace.capture.hdf5.apart import join
+    from shapetrace.capture.hdf5.journal import Left, journal_of, recover
+    from shapetrace.capture.hdf5.shards import shards_of
+
+    left = _left_beside(path)
+    for file, what in left.items():
+        if what is Left.FOREIGN:
+            raise CaptureFileError(
+                f"{journal_of(file)} is damaged, or not the journal of this file: nothing was "
+                "changed; remove it"
+            )
+        if what is Left.BUSY:
+            raise CaptureFileError(f"{file} is being written by a program that runs")
+    unfinished = [file for file, what in left.items() if what is Left.UNFINISHED]
+    try:
+        for file in unfinished:
+            recover(file)
+            terminal.note(f"{file}: finished what a killed program began to write")
+    except OSError as error:
+        raise CaptureFileError(f"cannot write {file}: {advice(error)}") from None
+    if not unfinished:
+        terminal.note(f"{path}: there is nothing to recover")
+    elif shards_of(path):
+        join(path)

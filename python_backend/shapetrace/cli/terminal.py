@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from shapetrace.comparing.model import Comparison
     from shapetrace.events.captured import CapturedFile
     from shapetrace.events.model import Trace
+    from shapetrace.views import StyledText, ViewOptions
 
 VIEW_NAMES = ("tree", "listing", "table", "markdown", "json")
 """The names of the views; written out here as nothing of them is loaded before the program runs."""
@@ -58,6 +59,34 @@ class Terminal:
             self.note("the trace is not shown, as stdout is closed; write it to a file with -o")
             return
         _write(stream, _rendered(trace, choice, stream, self._base))
+
+    def options(self, choice: ViewChoice) -> ViewOptions:
+        """What a view is to be laid out for."""
+        from shapetrace import views
+
+        width = choice.width or views.terminal_width(os.environ)
+        return views.ViewOptions(width=width, base=self._base, verbose=choice.verbose)
+
+    def show_lines(self, text: StyledText, choice: ViewChoice) -> None:
+        """Print some lines to stdout, after everything that has been printed before."""
+        from shapetrace import views
+        from shapetrace.views.terminal import to_text
+
+        stream = self._usable_stdout()
+        if stream is not None:
+            color = views.wants_color(choice.color, stream, os.environ)
+            _write(stream, to_text(text, color=color, encoding=stream.encoding))
+
+    def anew(self) -> Terminal:
+        """The same streams with nothing in their buffers, of which one may be in use just now."""
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (AttributeError, OSError, RuntimeError, ValueError):
+                pass
+        other = Terminal(_opened_anew(self.stdout), _opened_anew(self.stderr))
+        other._base = self._base
+        return other
 
     def show_captured(self, file: CapturedFile, choice: ViewChoice) -> None:
         """Print what is in a file of captured values."""
@@ -109,6 +138,13 @@ class Terminal:
         return None
 
 
+def _opened_anew(stream: TextIO) -> TextIO:
+    try:
+        return open(stream.fileno(), "w", encoding=stream.encoding, errors="replace", closefd=False)
+    except (AttributeError, OSError, ValueError):
+        return stream
+
+
 def _rendered(trace: Trace, choice: ViewChoice, stream: TextIO, base: str | None) -> str:
     from shapetrace import views
 
@@ -133,8 +169,8 @@ def _write(stream: TextIO, text: str) -> None:
     for waiting in (sys.stdout, sys.stderr):
         try:
             waiting.flush()
-        except (AttributeError, OSError, ValueError):
-            pass
+        except (AttributeError, OSError, RuntimeError, ValueError):
+            pass  # RuntimeError: a signal has come while this very thread was writing to it
     try:
         stream.write(text)
         stream.flush()

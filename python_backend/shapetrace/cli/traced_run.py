@@ -23,18 +23,24 @@ from shapetrace.cli import notes
 from shapetrace.cli.attendant import Attendant
 from shapetrace.cli.outcome import keep_interrupt
 from shapetrace.cli.progress import Progress
+from shapetrace.cli.started_anew import StartedAnew
 from shapetrace.cli.terminal import Terminal, ViewChoice
 from shapetrace.process.ending import Ending, interrupt_main_thread
 from shapetrace.process.exits import WatchedExits
+from shapetrace.process.fatal import FatalSignals
 from shapetrace.recorder.arrival import when_torch_is_imported
 
 if TYPE_CHECKING:
     from shapetrace.events.model import Trace
+    from shapetrace.live import LiveOutput
     from shapetrace.recorder.session import Recorder
     from shapetrace.sinks.base import Sink
 
 OUR_FAILURE = 2
 """The exit code for what is not the program's fault."""
+
+LIVE_SECONDS = 0.25
+"""How long the newest call waits to be printed where none comes after it."""
 
 SECONDS_FOR_OTHER_THREAD = 30.0
 """How long to wait for a trace that another thread is giving out."""
@@ -51,6 +57,8 @@ class RecordingChoice:
     settle_after: int | None = None
     expand_fused: bool = False
     fingerprint: bool = False
+    live: bool = False
+    """Print each call as it comes."""
 
 
 class TracedRun:
@@ -81,6 +89,9 @@ class TracedRun:
         self.ending = Ending(interrupt_main_thread, self._end_process)
         self._attendant = Attendant(self._attend)
         self._progress: Progress | None = None
+        self._started_anew = StartedAnew()
+        self._live: LiveOutput | None = None
+        self._fatal: FatalSignals | None = None
         self._finishing = _thread.allocate_lock()
         self._finisher: int | None = None
 
@@ -88,14 +99,18 @@ class TracedRun:
         """Get ready; nothing of the program has run."""
         atexit.register(self._at_exit)
         self._exits.install()
+        self._started_anew.begin()
         self._cancel_waiting = when_torch_is_imported(self._torch_arrived)
 
     def abandon(self) -> None:
         """There was no program to run after all."""
         atexit.unregister(self._at_exit)
         self._exits.remove()
+        self._started_anew.end()
         self._cancel_waiting()
         self._attendant.stop()
+        if self._fatal is not None:
+            self._fatal.remove()
         if self._recorder is not None:
             self._recorder.stop()
 
@@ -142,13 +157,18 @@ class TracedRun:
                 expand_fused=choice.expand_fused,
                 fingerprint=choice.fingerprint,
                 program_began_at=self._began_at.timestamp(),
+                on_change=self._print_news if choice.live else None,
             )
             recorder = Recorder(options, on_complete=self._recording_is_complete)
+            if choice.live:
+                self._live = self._live_output(recorder)
             recorder.start()
         except Exception as error:
             self._why_not_recorded = f"the recorder could not start: {notes.on_one_line(error)}"
             return
         self._recorder = recorder
+        self._fatal = FatalSignals(self._before_dying)
+        self._fatal.install()
         file = self._sink.name if self._sink is not None else None
         self._progress = Progress(
             self._terminal.stderr, recorder.counters, lambda: recorder.complete, file
@@ -173,16 +193,50 @@ class TracedRun:
     def _attend(self) -> float | None:
         if self.ending.is_asked_for:
             return self.ending.step()
-        return self._progress.step() if self._progress is not None else None
+        if self._live is not None:
+            # What nothing has come after yet: the program may hang.
+            self._live.step()
+        wait = self._progress.step() if self._progress is not None else None
+        is_live = self._live is not None and not (self._recorder and self._recorder.complete)
+        return LIVE_SECONDS if is_live else wait
 
-    def _give_out(self) -> bool:
+    def _live_output(self, recorder: Recorder) -> LiveOutput:
+        from shapetrace.live import LiveOutput
+
+        live = LiveOutput(
+            lambda text: self._terminal.show_lines(text, self._view),
+            self._recording.level,
+            self._terminal.options(self._view),
+        )
+        live.watch(recorder)
+        return live
+
+    def _print_news(self) -> None:
+        if self._live is not None and os.getpid() == self._pid:
+            self._live.step()
+
+    def _before_dying(self, name: str) -> None:
+        """Called by a signal that is about to end the process, in the middle of anything."""
+        if not self._finishing.acquire(False) or self._finisher is not None:
+            return
+        self._finisher = _thread.get_ident()
+        self._terminal = self._terminal.anew()
+        self._terminal.note(f"the program is ended by {name}; this is what was recorded until then")
+        with import_path(self._own_path):
+            self._give_out(is_dying=True)
+
+    def _give_out(self, *, is_dying: bool = False) -> bool:
         self._cancel_waiting()
         self._exits.remove()
-        self._attendant.stop()
+        self._started_anew.end()
+        if self._fatal is not None:
+            self._fatal.remove()
+        if not is_dying:
+            self._attendant.stop()
         if self._progress is not None:
             self._progress.clear()
         try:
-            trace = self._trace()
+            trace = self._trace(is_dying)
         except Exception as error:
             self._terminal.note(f"the trace is lost: {notes.on_one_line(error)}")
             return False
@@ -193,11 +247,17 @@ class TracedRun:
             self._terminal.note(missing)
         elif self._sink is None and self._view.view == "none":
             self._terminal.note(f"recorded {notes.recorded_text(trace)}")
+        others = self._started_anew.line("traced")
+        if others is not None:
+            self._terminal.note(others)
         return is_written and is_shown
 
-    def _trace(self) -> Trace:
+    def _trace(self, is_dying: bool) -> Trace:
         if self._recorder is not None:
-            self._recorder.stop()
+            if not is_dying:
+                self._recorder.stop()
+            if self._live is not None:
+                self._live.step(final=True)
             return self._recorder.snapshot()
         if self._why_not_recorded is None:
             is_imported = sys.modules.get("torch") is not None

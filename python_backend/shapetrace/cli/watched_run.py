@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import TYPE_CHECKING
 
+from shapetrace._dynamo import Bystander, stand_by
 from shapetrace.cli.outcome import keep_interrupt
 from shapetrace.cli.terminal import Terminal, ViewChoice
 from shapetrace.process.exits import WatchedExits
@@ -44,18 +45,21 @@ class WatchedRun:
         self._pid = os.getpid()
         self._exits = WatchedExits(self.finish)
         self._is_over = False
+        self._stop_counting_regions: Callable[[], None] | None = None
 
     def begin(self) -> None:
         """Get ready; nothing of the program has run."""
         atexit.register(self._at_exit)
         self._exits.install()
+        # What is compiled is counted only while there is a bystander.
+        self._stop_counting_regions = stand_by(Bystander())
         self._watch.begin()
 
     def abandon(self) -> None:
         """There was no program to run after all."""
         atexit.unregister(self._at_exit)
         self._exits.remove()
-        self._watch.end()
+        self._end()
 
     def prepared(self, code: CodeType, module: str, text: Callable[[], str | None]) -> CodeType:
         """What is to run in place of a module's code."""
@@ -67,7 +71,7 @@ class WatchedRun:
             return
         self._is_over = True
         self._exits.remove()
-        self._watch.end()
+        self._end()
         try:
             sys.stdout.flush()
             self._terminal.stdout.flush()
@@ -75,6 +79,12 @@ class WatchedRun:
             pass  # Closed or replaced; nobody reads it.
         for line in self._watch.lines():
             self._terminal.note(line)
+
+    def _end(self) -> None:
+        stop, self._stop_counting_regions = self._stop_counting_regions, None
+        if stop is not None:
+            stop()
+        self._watch.end()
 
     def _at_exit(self) -> None:
         self.finish()

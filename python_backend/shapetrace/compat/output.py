@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 
 from shapetrace.events.model import Trace
+from shapetrace.live import LiveOutput
 from shapetrace.views import StyledText, ViewOptions, terminal_width, wants_color
 from shapetrace.views.registry import VIEWS
 from shapetrace.views.styled import printable
@@ -31,16 +32,40 @@ def joined(texts: Iterable[StyledText]) -> StyledText:
 
 def show(text: StyledText, *, may_color: bool = True) -> None:
     """Print to stdout, in colour where it is a terminal and NO_COLOR is not set."""
+    encoding = getattr(sys.stdout, "encoding", None)
+    write(to_text(text, color=colored(may_color), encoding=encoding))
+
+
+def colored(may_color: bool) -> bool:
+    """Whether what is printed now is in colour."""
+    return wants_color("auto" if may_color else "never", sys.stdout, os.environ)
+
+
+def write(text: str) -> None:
+    """Print text to stdout."""
     stream = sys.stdout
-    choice = "auto" if may_color else "never"
-    color = wants_color(choice, stream, os.environ)
-    encoding = getattr(stream, "encoding", None)
     try:
-        stream.write(to_text(text, color=color, encoding=encoding))
+        stream.write(text)
         stream.flush()
     except (AttributeError, OSError, ValueError):
         # None, closed, or nobody reads it: the program can go on without our text.
         pass
+
+
+def live_output(live: bool | None, level: str, *, may_color: bool = True) -> LiveOutput | None:
+    """Prints calls as they come, where that is asked for; None to print them at the end.
+
+    Where nothing is said it is done on a terminal, where somebody watches.
+    """
+    if live is None:
+        try:
+            live = sys.stdout.isatty()
+        except (AttributeError, ValueError):
+            live = False  # None, or closed
+    if not live:
+        return None
+    options = ViewOptions(width=terminal_width(os.environ), base=_working_directory())
+    return LiveOutput(lambda text: show(text, may_color=may_color), level, options)
 
 
 def warn(message: str) -> None:

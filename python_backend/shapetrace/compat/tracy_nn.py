@@ -1,4 +1,4 @@
-"""``Tracer`` and ``trace_model``, the names of tracy_nn.
+"""``Tracer``, ``trace_model``, ``Color`` and ``TensorOpsTracer``, the names of tracy_nn.
 
 ● TRACING MHA STARTED
 
@@ -15,17 +15,101 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Self
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import AlreadyTracingError
-from shapetrace.compat.output import RUNNING_ALREADY, joined, show, view_of, warn
+from shapetrace.compat.output import RUNNING_ALREADY, joined, live_output, show, view_of, warn
+from shapetrace.live import LiveOutput
 from shapetrace.recording import LiveRecording, Recording, trace
 from shapetrace.views import StyledText
 from shapetrace.views.styled import Line, printable
 
 _NOT_STOPPED = "The program ended before stop() was called; this is what had been seen."
+
+
+class Color:
+    """ANSI codes of colours, all empty where stdout was no terminal when they were loaded."""
+
+    PURPLE = "\033[95m"
+    CYAN = "\033[96m"
+    DARKCYAN = "\033[36m"
+    BLUE = "\033[94m"
+    GREEN = "\033[92m"
+    YELLOW = "\033[93m"
+    RED = "\033[91m"
+    ORANGE = "\033[33m"
+    BOLD = "\033[1m"
+    UNDERLINE = "\033[4m"
+    END = "\033[0m"
+    GREY = "\033[90m"
+
+    _is_disabled = False
+    """Whether ``disable`` was called. Who prints without that looks at what stdout is by then."""
+
+    @classmethod
+    def disable(cls) -> None:
+        """Print in no colours from now on."""
+        cls._is_disabled = True
+        cls._clear()
+
+    @classmethod
+    def _clear(cls) -> None:
+        for name in dir(cls):
+            if name.isupper():
+                setattr(cls, name, "")
+
+
+try:
+    _is_terminal = sys.stdout.isatty()
+except (AttributeError, ValueError):
+    _is_terminal = False  # None, or closed
+if not _is_terminal:
+    Color._clear()
+
+
+class TensorOpsTracer:
+    """Prints the operations on tensors between its two methods, with nothing around them."""
+
+    def __init__(self, color_class: Any = Color) -> None:
+        self.Color = color_class
+        self._recording: LiveRecording | None = None
+
+    def _start_tensor_ops_tracing(self) -> None:
+        """Begin to record."""
+        if self._recording is not None:
+            return
+        recording = trace()
+        try:
+            recording.start(2)
+        except AlreadyTracingError:
+            warn(f"TensorOpsTracer records nothing: {RUNNING_ALREADY}.")
+            return
+        self._recording = recording
+
+    def _stop_tensor_ops_tracing(self) -> None:
+        """End the recording and print it."""
+        recording, self._recording = self._recording, None
+        if recording is None:
+            return
+        try:
+            recording.stop()
+            text = view_of(recording.trace, "listing", verbose=True)
+        except Exception as error:
+            if is_asynchronous(error):
+                raise
+            # Ours to regret, not the program's to handle.
+            warn(f"TensorOpsTracer cannot show what it recorded: {type(error).__name__}: {error}")
+            return
+        show(text, may_color=_may_color(self.Color))
+
+
+def _may_color(color_class: Any) -> bool:
+    is_disabled = getattr(color_class, "_is_disabled", None)
+    return bool(getattr(color_class, "END", True)) if is_disabled is None else not is_disabled
 
 
 class Tracer:
@@ -38,14 +122,24 @@ class Tracer:
     A trace that is never stopped is printed when the program ends.
     """
 
-    def __init__(self, name: str = "Neural Network") -> None:
+    def __init__(self, name: str = "Neural Network", *, live: bool | None = None) -> None:
         self.name = name
+        self.live = live
+        """Print each call as it comes, and once, before the whole is printed; None for that where
+        stdout is a terminal."""
+        self._live: LiveOutput | None = None
         self.model: Any = None
         """What is recorded when ``start`` or ``trace`` is given no model."""
         self._process = os.getpid()
         self._running: LiveRecording | None = None
         self._recording: LiveRecording | None = None
         self._printed = StyledText(())
+        self.tensor_ops_tracer = TensorOpsTracer(Color)
+        """Prints operations by themselves; ``start`` has no need of it."""
+
+    @property
+    def _is_active(self) -> bool:
+        return self.is_active
 
     @property
     def is_active(self) -> bool:
@@ -92,12 +186,16 @@ class Tracer:
             warn(f"Tracer {self.name} is already active!")
             return
         recording = trace(self.model if model is None else model)
+        live = live_output(self.live, "torch", may_color=_may_color(Color))
         try:
-            recording.start(depth + 1)
+            recording.start(depth + 1, live)
         except AlreadyTracingError:
             warn(f"Tracer {self.name} records nothing: {RUNNING_ALREADY}.")
             return
         self._running = self._recording = recording
+        self._live = live
+        if live is not None:
+            show(StyledText((self._banner("STARTED"), ())), may_color=_may_color(Color))
         self._process = os.getpid()
         atexit.register(self._stop_at_exit)
 
@@ -110,16 +208,22 @@ class Tracer:
             return  # in a fork, which is not watched: the process that was started prints
         try:
             recording.stop()
+            if self._live is not None:
+                self._live.step(final=True)
+                show(StyledText(((),)))
             tree = view_of(recording.trace, "tree", verbose=True)
         except Exception as error:
+            if is_asynchronous(error):
+                raise
             # Ours to regret, not the program's to handle.
             warn(
                 f"Tracer {self.name} cannot show what it recorded: {type(error).__name__}: {error}"
             )
             return
         begin, end = self._banner("STARTED"), self._banner("COMPLETE")
-        self._printed = joined((StyledText((begin,)), tree, StyledText((*remarks, end))))
-        show(self._printed)
+        printed = joined((tree, StyledText((*remarks, end))))
+        self._printed = joined((StyledText((begin,)), printed))
+        show(self._printed if self._live is None else printed, may_color=_may_color(Color))
 
     def _stop_at_exit(self) -> None:
         self._stop(remarks=((((_NOT_STOPPED, "note"),)), ()))

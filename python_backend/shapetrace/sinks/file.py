@@ -1,85 +1,127 @@
-"""A trace file whose place is tried out long before there is a trace to write."""
+"""Files that a command writes, whose place is tried out long before there is anything to write."""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from shapetrace._errors import TraceFileError
+from shapetrace._files import FilePath, advice, descriptor_of, status, try_to_write, write_whole
 from shapetrace.events import codec
 from shapetrace.events.model import Trace
 
 
-class FileSink:
-    """A file that always holds one whole trace, or what it held before."""
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a command writes, and how a file that holds such a thing begins."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    lacking: str
+    """What is wrong with a file that holds something else."""
+    beginning: re.Pattern[bytes]
+
+
+TRACE: Final = Kind("is no trace", re.compile(rb'\s*\{\s*"format"\s*:\s*"shapetrace/'))
+REPORT: Final = Kind(
+    "is no report of `shapetrace diff`",
+    re.compile(
+        rb'\s*\{\s*"format"\s*:\s*"shapetrace-diff/'
+        rb"|# `.*` and `.*` (?:differ|are alike)\r?\n"
+        rb"|(?:\x1b\[[\d;]*m)*A(?:\x1b\[[\d;]*m)*  .* \xc2\xb7 .*\n"
+        rb"(?:\x1b\[[\d;]*m)*B(?:\x1b\[[\d;]*m)*  .* \xc2\xb7 "
+    ),
+)
+_ENOUGH: Final = 1 << 16
+"""A file of ours is known by so many bytes of its beginning."""
+
+
+class OutputFile:
+    """A file that always holds something whole, and replaces nothing but what is of its kind."""
+
+    def __init__(self, path: FilePath, kind: Kind | None, inputs: Sequence[FilePath] = ()) -> None:
+        """Without a kind, whatever is there may be replaced, but for the inputs."""
         self._given = os.fspath(path)
+        self._kind = kind
         # The program may change its working directory meanwhile.
         self._path = os.path.abspath(self._given)
+        self._inputs = inputs
 
     @property
     def name(self) -> str:
         """The file, as the user named it."""
         return self._given
 
-    def open(self, only_over_traces: bool = False) -> None:
+    def open(self) -> None:
         """Try whether the file can be written, without changing it."""
         try:
-            _try_to_write(self._path)
-            if only_over_traces and _holds_something_else(self._path):
-                advice = "remove it, or name another file"
-                raise TraceFileError(f"{self._given} is there already and is no trace: {advice}")
-        except OSError as error:
-            reason = _ADVICE.get(type(error)) or f"{error.strerror}; choose another place"
-            raise TraceFileError(f"cannot write {self._given}: {reason}") from None
-        except ValueError as error:
-            raise TraceFileError(f"cannot write {self._given!r}: {error}") from None
+            try_to_write(self._path)
+            self._refuse_what_is_not_ours()
+        except (OSError, ValueError) as error:  # ValueError: the path holds a null character.
+            raise _refusal(self._given, error) from None
+
+    def write(self, pieces: Iterable[bytes]) -> None:
+        """Write all of this, or change nothing."""
+        try:
+            # Something else may have been put there since.
+            self._refuse_what_is_not_ours()
+            write_whole(self._path, pieces)
+        except (OSError, ValueError) as error:
+            # The whole path: the user may not be in the folder any more where it was given.
+            raise _refusal(self._path, error) from None
+
+    def _refuse_what_is_not_ours(self) -> None:
+        present = status(self._path)
+        if present is None or not stat.S_ISREG(present.st_mode):
+            return
+        if descriptor_of(self._path) is not None:
+            return  # The shell has made this file for us.
+        with open(self._path, "rb") as stream:
+            beginning = stream.read(_ENOUGH)
+        is_input = any(_is_same(path, present) for path in self._inputs)
+        kind = self._kind
+        is_ours = kind is None or not beginning or kind.beginning.match(beginning)
+        if is_input and (is_ours or TRACE.beginning.match(beginning)):
+            raise TraceFileError(f"{self._given} is read by this command: name another file")
+        if kind is not None and not is_ours:
+            raise TraceFileError(
+                f"{self._given} is there already and {kind.lacking}: remove it, or "
+                "name another file"
+            )
+
+
+def _refusal(path: str, error: Exception) -> TraceFileError:
+    name = path if path.isprintable() else repr(path)
+    return TraceFileError(f"cannot write {name}: {advice(error)}")
+
+
+def _is_same(path: FilePath, file: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), file)
+    except (OSError, ValueError):
+        return False
+
+
+class FileSink:
+    """A file that always holds one whole trace, or what it held before."""
+
+    def __init__(self, path: FilePath, inputs: Sequence[FilePath] = ()) -> None:
+        self._file = OutputFile(path, TRACE, inputs)
+
+    @property
+    def name(self) -> str:
+        """The file, as the user named it."""
+        return self._file.name
+
+    def open(self) -> None:
+        """Try whether the file can be written, without changing it."""
+        self._file.open()
 
     def write(self, trace: Trace) -> None:
         """Write the whole trace, or change nothing."""
-        codec.save(trace, self._path)
+        self._file.write(codec.pieces(trace))
 
     def close(self) -> None:
         """Nothing stays open between writes."""
-
-
-def _holds_something_else(path: str) -> bool:
-    """Whether there is a file that no trace was written to: the program itself, perhaps."""
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            return False
-        with open(path, "rb") as stream:
-            beginning = stream.read(_ENOUGH)
-    except OSError:
-        return False  # there is none, or nobody may read it
-    return bool(beginning) and b"shapetrace/" not in beginning
-
-
-_ENOUGH = 256
-"""The format stands within so many bytes of a trace file."""
-
-_ADVICE: dict[type[OSError], str] = {
-    FileNotFoundError: "its folder does not exist; make it first, or choose another place",
-    NotADirectoryError: "its folder does not exist; make it first, or choose another place",
-    IsADirectoryError: "it is a folder; name a file in it",
-    PermissionError: "it is not permitted there; choose another place",
-}
-
-
-def _try_to_write(path: str) -> None:
-    try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError:
-        mode = None
-    if mode is not None and stat.S_ISDIR(mode):
-        raise IsADirectoryError
-    if mode is not None and not stat.S_ISREG(mode):
-        if not os.access(path, os.W_OK):
-            raise PermissionError
-        return
-    # A new file is put in place of the old one, so it is the folder that has to allow it.
-    folder = os.path.dirname(os.path.realpath(path))
-    probe = os.path.join(folder, f".shapetrace-{os.urandom(8).hex()}.tmp")
-    os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    os.unlink(probe)

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -20,6 +21,7 @@ from shapetrace.events import followed
 from shapetrace.events.followed import (
     CallBegan,
     CallEnded,
+    Caller,
     FollowedEvent,
     FollowedStatistics,
     FollowedValue,
@@ -27,7 +29,7 @@ from shapetrace.events.followed import (
     VariableChanged,
 )
 from shapetrace.events.model import Tensor
-from shapetrace.views.shapes import value_text
+from shapetrace.views.shapes import CUT, value_text
 from shapetrace.views.styled import Line, Span, StyledText, line_cells, printable
 
 GUIDE = "│   "
@@ -45,6 +47,8 @@ class FollowedOptions:
     width: int = 80
     base: str | None = None
     """The directory that files below it are named relative to."""
+    cuts_callers: bool = True
+    """Whether callers for which there is no room are left out, as on a terminal."""
 
 
 def event_text(event: FollowedEvent, options: FollowedOptions) -> StyledText:
@@ -100,17 +104,28 @@ def began_line(event: CallBegan, options: FollowedOptions) -> Line:
     elif event.flavor != "function":
         head.append((f" {event.flavor}", "note"))
     if event.callers and event.flavor != "module":
-        caller = event.callers[0]
-        by = f"{caller.function} " if caller.function != "<module>" else ""
-        where = place_text(caller.file, caller.line, options.base)
-        called: Span = (f", called from {printable(by)}{where}", "location")
-        if line_cells([*head, called]) <= options.width:
-            head.append(called)
-        else:
-            short: Span = (f", called from {where}", "location")
-            if line_cells([*head, short]) <= options.width:
-                head.append(short)
+        head += _called_from(event.callers, head, options)
     return tuple(head)
+
+
+def _called_from(
+    callers: Sequence[Caller], head: Sequence[Span], options: FollowedOptions
+) -> list[Span]:
+    """Who called, the innermost first; on a terminal as much of it as there is room for."""
+    places = [place_text(each.file, each.line, options.base) for each in callers]
+    names = [
+        place if each.function == "<module>" else f"{printable(each.function)} {place}"
+        for each, place in zip(callers, places, strict=True)
+    ]
+    chains = [names]
+    if options.cuts_callers:
+        chains += [[*names[:number], CUT] for number in range(len(names) - 1, 0, -1)]
+        chains += [names[:1], places[:1]]
+    for chain in chains:
+        span: Span = (f", called from {' ← '.join(chain)}", "location")
+        if not options.cuts_callers or line_cells([*head, span]) <= options.width:
+            return [span]
+    return []
 
 
 def argument_lines(

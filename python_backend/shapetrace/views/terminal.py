@@ -32,6 +32,7 @@ _PLAIN_GLYPHS = {
     "⬇️": "v",
     "⬇": "v",
     "→": "->",
+    "←": "<-",
     "×": "x",
     "✗": "x",
     "●": "*",
@@ -67,10 +68,14 @@ def wants_color(choice: str, stream: Stream | None, environ: Mapping[str, str]) 
         return True
     if environ.get("TERM") == "dumb" or stream is None:
         return False
+    return is_terminal(stream)
+
+
+def is_terminal(stream: Stream | None) -> bool:
+    """Whether a stream is a terminal; not if it is closed."""
     try:
-        return stream.isatty()
+        return stream is not None and stream.isatty()
     except ValueError:
-        # A closed stream.
         return False
 
 

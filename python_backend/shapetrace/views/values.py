@@ -67,13 +67,25 @@ def _range(all_calls: Sequence[Fingerprint]) -> str:
     if low == high:
         is_one = sum(each.count for each in all_calls) == 1
         return number_text(low) if is_one else f"always {number_text(low)}"
-    mean = math.fsum(mean * count for mean, count in means) / sum(count for _, count in means)
-    square = math.fsum(size * size * count for size, count in sizes)
-    size = math.sqrt(square / sum(count for _, count in sizes))
-    return (
-        f"{number_text(low)} {CUT} {number_text(high)}, mean {number_text(mean)}, "
-        f"rms {number_text(size)}"
+    span = f"{number_text(low)} {CUT} {number_text(high)}"
+    weights = _weights([count for _, count in means])
+    squares = _weights([count for _, count in sizes])
+    if weights is None or squares is None:
+        return span
+    mean = math.fsum(mean * weight for (mean, _), weight in zip(means, weights, strict=True))
+    # hypot and not the root of a sum of squares, which are infinite where numbers are large.
+    size = math.hypot(
+        *(size * math.sqrt(weight) for (size, _), weight in zip(sizes, squares, strict=True))
     )
+    return f"{span}, mean {number_text(mean)}, rms {number_text(size)}"
+
+
+def _weights(counts: Sequence[int]) -> list[float] | None:
+    """The share of each count in all of them; None where a damaged file says what cannot be."""
+    total = sum(counts)
+    if total <= 0 or min(counts) < 0:
+        return None
+    return [count / total for count in counts]
 
 
 def _finite(fingerprint: Fingerprint) -> int:

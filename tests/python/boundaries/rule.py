@@ -31,12 +31,15 @@ ALLOWED: dict[str, set[str]] = {
         *("process", "transport", "views.shapes"),
     },
     "server": {"comparing", "events", "views", "transport", "capture.paths", "watch.wanted"},
-    "compat": {"events", "views", "variables", "capture", "recording"},
+    "compat": {"events", "views", "variables", "capture", "live", "recording"},
     "cli": {"*"},
 }
 """What of ours each package may import, beside itself and the modules below."""
 
-SHARED = {"_classes", "_errors", "_log", "_memory"}
+SHARED = {
+    *("_asynchronous", "_exception_table", "_pending_exceptions"),
+    *("_classes", "_dynamo", "_errors", "_files", "_log", "_memory", "_syntax"),
+}
 """Modules beside the packages that every package may import. The others there may import all."""
 
 OUTSIDE: dict[str, set[str]] = {
@@ -44,6 +47,7 @@ OUTSIDE: dict[str, set[str]] = {
     "recorder": {"torch"},
     "instrument": {"torch"},
     "capture": {"h5py", "numpy", "torch"},
+    "compat": {"torch"},
     "agent": {"_pydevd_bundle", "debugpy", "pydevd", "torch"},
     "server": {"lsprotocol", "pygls"},
 }
@@ -54,6 +58,9 @@ IN_ONE_MODULE = {"h5py", "rich"}
 
 HEAVY = {"torch", "numpy", "rich", "h5py", "pygls"}
 """What nothing may import before it is needed."""
+
+WHEN_NEEDED = {"compat"}
+"""Packages that may import torch, and do so only when they are used."""
 
 NEEDED_AT_ONCE = {"server": {"pygls"}}
 """What a package needs from its first moment on, of these."""

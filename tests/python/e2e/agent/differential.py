@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
@@ -20,7 +21,8 @@ class Watched:
 
     def see(self, what: object) -> None:
         """Note something that is to be the same without us."""
-        self.seen.append(str(what))
+        # From Python 3.12 on, forking a process with threads warns with the number of the process.
+        self.seen.append(re.sub(r"\(pid=\d+\)", "(pid=…)", str(what)))
 
     def stop(self) -> Stop:
         """Wait for a stop and note it."""

@@ -224,7 +224,9 @@ def test_before_torch_is_imported(tmp_path: Path) -> None:
 def test_a_program_that_forks_all_the_time(tmp_path: Path) -> None:
     """A child that comes while the agent is being imported does not wait for who imports it."""
     text = """
-        import os, signal, torch
+        import os, signal, torch, warnings
+        # From Python 3.12 on, each fork beside the debugger's threads warns.
+        warnings.simplefilter("ignore", DeprecationWarning)
         print("ready", flush=True)
         children = child = 0
         signal.signal(signal.SIGALRM, lambda *_: os.kill(child, signal.SIGKILL))

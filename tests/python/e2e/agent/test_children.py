@@ -46,7 +46,9 @@ def run(text: str, directory: Path, processes: int, **options: Any) -> tuple[lis
 
 
 FORKS = """
-import multiprocessing, os, sys, torch
+import multiprocessing, os, sys, torch, warnings
+# From Python 3.12 on, a fork beside the debugger's threads warns.
+warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
 net = torch.nn.Linear(3, 4)
 def work(number):
     print("child", net(torch.ones(number, 3)).shape, flush=True)

@@ -82,6 +82,7 @@ main()
 '''
 
 LISTENER = """
+from shapetrace.agent.hiding import hide_code, hide_skips
 from shapetrace.instrument import Interest, follow
 
 class Listener:
@@ -94,6 +95,9 @@ class Listener:
         Listener.heard += 1
 
 def follow_all(owner):
+    hide_skips()  # as the agent does, whose listeners are in files of ours
+    for told in (Listener.entered, Listener.looked_at, Listener.returned):
+        hide_code(told.__code__)
     for name in ("forward", "helper", "pieces", "ends"):
         follow(getattr(owner, name), Interest(None, True), Listener())
 """

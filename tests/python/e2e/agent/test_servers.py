@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from shapetrace.events.rows import RowReader
-from shapetrace.transport.framing import LONGEST, Decoder, Message, decode, encode
-from shapetrace.transport.handshake import Welcome, answer_message
+from shapetrace.transport.framing import LONGEST, Decoder, Message, decode
+from tests.support import handshakes
+from tests.support.debug_adapter import PATIENCE
 from tests.support.debug_client import Launch, Script, launch
 from tests.support.session_server import HIDING_RULE, SessionServer
 
@@ -110,11 +112,12 @@ def test_the_server_is_restarted(tmp_path: Path) -> None:
 
 
 class LazyServer:
-    """Says welcome, and reads what it is sent only when it is told to."""
+    """Admits the agent of a session, and reads what it is sent only when it is told to."""
 
     def __init__(self) -> None:
         self.may_read = threading.Event()
         self.heard: list[Message] = []
+        self.token = "0123456789abcdef"
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
         self.thread = threading.Thread(target=self._serve, daemon=True)
@@ -130,7 +133,7 @@ class LazyServer:
         connection, _ = self._listening.accept()
         decoder = Decoder(LONGEST)
         with connection:
-            connection.sendall(encode(answer_message(Welcome())))
+            handshakes.admit(connection, self.token)
             self.may_read.wait()
             while data := connection.recv(1 << 20):
                 decoder.feed(data)
@@ -148,7 +151,7 @@ def lazy() -> Iterator[LazyServer]:
 def test_a_server_that_does_not_read(lazy: LazyServer, tmp_path: Path) -> None:
     script = Script.write(MANY_CALLS.replace("go_on.wait()", ""), tmp_path)
     with SessionServer() as server:
-        server.port = lazy.port
+        server.port, server.token = lazy.port, lazy.token
         with launch(script, server.launch()) as session:
             session.go()
             ended = session.end()
@@ -158,7 +161,7 @@ def test_a_server_that_does_not_read(lazy: LazyServer, tmp_path: Path) -> None:
 def test_a_server_that_reads_late_hears_it_all(lazy: LazyServer, tmp_path: Path) -> None:
     script = Script.write(MANY_CALLS, tmp_path)
     with SessionServer() as server:
-        server.port = lazy.port
+        server.port, server.token = lazy.port, lazy.token
         with launch(script, server.launch()) as session:
             session.go()
             session.wait_for_output("waiting")
@@ -177,29 +180,78 @@ def test_a_server_that_reads_late_hears_it_all(lazy: LazyServer, tmp_path: Path)
     assert lazy.heard[-1]["type"] == "bye"
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", struct.pack(">I", 1 << 31), b"\0\0\0\2{}"],
-    ids=["nothing", "http", "too long", "no welcome"],
-)
-def test_somebody_else_answers(answer: bytes, tmp_path: Path) -> None:
-    script = Script.write(PROGRAM.replace("go_on.wait()", ""), tmp_path)
-    listening = socket.create_server(("127.0.0.1", 0))
+def impersonations(token: str) -> list[Callable[[socket.socket], None]]:
+    """What somebody may try who has the port of a session's server, and not its token."""
 
-    def serve() -> None:
-        try:
-            while True:
+    def says(*frames: Message) -> Callable[[socket.socket], None]:
+        def say(connection: socket.socket) -> None:
+            for frame in frames:
+                handshakes.send(connection, frame)
+
+        return say
+
+    def writes(data: bytes) -> Callable[[socket.socket], None]:
+        return lambda connection: connection.sendall(data)
+
+    def guesses(connection: socket.socket) -> None:
+        first = handshakes.receive(connection)
+        port = connection.getsockname()[1]
+        challenged = handshakes.challenge(first, "guessed" + token[7:], port)
+        for frame in (challenged, {"type": "welcome"}, {"type": "stop"}):
+            handshakes.send(connection, frame)
+
+    def reflects(connection: socket.socket) -> None:
+        handshakes.send(connection, handshakes.receive(connection))
+
+    welcome: Message = {"type": "welcome"}
+    return [
+        says({**welcome, "protocol": 1}),
+        guesses,
+        reflects,
+        writes(b""),
+        writes(b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+        writes(struct.pack(">I", 1 << 31)),
+        writes(struct.pack(">I", 60_000) + b"[" * 60_000),
+        says(welcome, {"type": "watch", "names": ["__import__('os').abort()", None]}),
+    ]
+
+
+def test_somebody_else_has_the_port(tmp_path: Path) -> None:
+    """He learns that there is a session, and nothing of the program; that notices nothing."""
+    script = Script.write(PROGRAM, tmp_path)
+    heard: list[bytes] = []
+    all_tried = threading.Event()
+    with SessionServer() as server, socket.create_server(("127.0.0.1", 0)) as listening:
+        server.port = listening.getsockname()[1]
+
+        def serve() -> None:
+            for impersonate in impersonations(server.token):
                 connection, _ = listening.accept()
                 with connection:
-                    connection.sendall(answer)
-        except OSError:
-            pass  # the test is over
+                    sent = connection.recv(1 << 16, socket.MSG_PEEK)
+                    impersonate(connection)
+                    connection.shutdown(socket.SHUT_WR)
+                    with contextlib.suppress(ConnectionError):
+                        while data := connection.recv(1 << 16):
+                            sent += data
+                    heard.append(sent)
+            all_tried.set()
+            with contextlib.suppress(OSError):
+                while True:  # Silent from now on: the end of the program waits for nobody.
+                    silent.append(listening.accept()[0])
 
-    threading.Thread(target=serve, daemon=True).start()
-    with SessionServer() as server:
-        server.port = listening.getsockname()[1]
+        silent: list[socket.socket] = []
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
         with launch(script, server.launch()) as session:
             session.go()
+            assert all_tried.wait(PATIENCE)
+            session.evaluate(GO_ON)
             ended = session.end()
-    listening.close()
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "waiting\nover\n", "")
+    said = b"".join(heard)
+    assert said.count(b'"type":"connect"') >= len(heard)
+    for secret in (server.token, str(tmp_path), script.path.name, '"pid"', '"hello"', "torch"):
+        assert secret.encode() not in said
+    for connection in silent:
+        connection.close()

@@ -1,18 +1,20 @@
 """Two hosts, as far as programs can tell: network namespaces with a cable between them.
 
-Where those are not permitted, two launchers on this host play the two: the processes then find each
-other by the loopback interface, and no cable can be cut.
+They are made inside a user namespace, where every user may make them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
-import socket
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.machine import find_ip
+
+PORT = 29500
+"""In a namespace of its own any port is free."""
 
 
 @dataclass(frozen=True)
@@ -21,65 +23,51 @@ class Host:
     interface: str
     prefix: Sequence[str]
     """What goes before a command that runs there."""
-    namespace: str = ""
+    cut_command: Sequence[str]
 
     def cut_off(self) -> None:
         """Pull the cable."""
-        _ip("-n", self.namespace, "link", "set", self.interface, "down")
+        _run(self.cut_command)
 
 
 @contextlib.contextmanager
-def two_hosts() -> Iterator[tuple[Host, Host]]:
-    with contextlib.ExitStack() as stack:
-        try:
-            hosts = _namespaces(stack)
-        except (OSError, subprocess.CalledProcessError):
-            hosts = Host("127.0.0.1", "lo", []), Host("127.0.0.1", "lo", [])
-        yield hosts
+def two_hosts(folder: Path) -> Iterator[tuple[Host, Host]]:
+    """The hosts, whose programs run in that folder."""
+    # The namespaces end with the last process in them.
+    with subprocess.Popen(
+        ["unshare", "--user", "--map-root-user", "--mount", "--net", "sh", "-c", "echo; read line"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        inside = ["nsenter", f"--target={holder.pid}", "--user", "--mount", "--net"]
+        inside += ["--preserve-credentials", "--"]
+        yield _cabled(inside, folder)
 
 
-def free_port(host: Host) -> int:
-    """In a namespace of its own any port is free."""
-    if host.namespace:
-        return 29500
-    with socket.socket() as chosen:
-        chosen.bind((host.address, 0))
-        port: int = chosen.getsockname()[1]
-        return port
-
-
-def _namespaces(stack: contextlib.ExitStack) -> tuple[Host, Host]:
-    if shutil.which("ip") is None:
-        raise FileNotFoundError("ip")
-    names = [f"shapetrace-{os.getpid()}-{end}" for end in "ab"]
-    # At most 15 characters.
-    cables = [f"st{os.getpid()}{end}" for end in "ab"]
+def _cabled(inside: Sequence[str], folder: Path) -> tuple[Host, Host]:
+    # Where `ip netns` keeps the names of namespaces.
+    _run([*inside, "mount", "-t", "tmpfs", "none", "/run"])
+    ip = find_ip() or "ip"
+    for name in "ab":
+        _run([*inside, ip, "netns", "add", name])
+    cable = ["link", "add", "cable-a", "netns", "a"]
+    _run([*inside, ip, *cable, "type", "veth", "peer", "name", "cable-b", "netns", "b"])
     hosts = []
-    for name in names:
-        _ip("netns", "add", name)
-        stack.callback(_ip, "netns", "del", name)
-    _ip(
-        "link",
-        "add",
-        cables[0],
-        "netns",
-        names[0],
-        "type",
-        "veth",
-        "peer",
-        "name",
-        cables[1],
-        "netns",
-        names[1],
-    )
-    for number, (name, cable) in enumerate(zip(names, cables, strict=True), 1):
-        address = f"10.213.77.{number}"
-        _ip("-n", name, "address", "add", f"{address}/24", "dev", cable)
-        for interface in ("lo", cable):
-            _ip("-n", name, "link", "set", interface, "up")
-        hosts.append(Host(address, cable, ["ip", "netns", "exec", name], name))
+    for number, name in enumerate("ab", 1):
+        address, interface = f"10.213.77.{number}", f"cable-{name}"
+        # As `ip netns exec` does, without its mount of /sys: not every system lets a user do that.
+        there = [*inside, "nsenter", f"--net=/run/netns/{name}", "--"]
+        _run([*there, ip, "address", "add", f"{address}/24", "dev", interface])
+        for device in ("lo", interface):
+            _run([*there, ip, "link", "set", device, "up"])
+        cut = [*there, ip, "link", "set", interface, "down"]
+        # Who enters other mounts is at their root.
+        in_folder = [*there, "sh", "-c", 'cd "$0" && exec "$@"', str(folder)]
+        hosts.append(Host(address, interface, in_folder, cut))
     return hosts[0], hosts[1]
 
 
-def _ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True)
+def _run(command: Sequence[str]) -> None:
+    subprocess.run(command, check=True, capture_output=True)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.python.e2e.capture.hosts import free_port, two_hosts
+from tests.python.e2e.capture.hosts import PORT, two_hosts
 from tests.python.e2e.capture.ranks import WITHIN, result, start, write
+from tests.support.machine import needs_ip, needs_namespaces
 
 pytestmark = pytest.mark.e2e
 
@@ -75,15 +76,16 @@ def end(launcher: subprocess.Popen[str]) -> None:
         launcher.kill()
 
 
+@needs_ip
+@needs_namespaces
 def test_two_hosts_and_a_cable_that_is_cut(tmp_path: Path) -> None:
     program = write(tmp_path, SOURCE)
-    with two_hosts() as hosts, contextlib.ExitStack() as stack:
-        port = free_port(hosts[0])
+    with two_hosts(tmp_path) as hosts, contextlib.ExitStack() as stack:
         processes = []
         for number, host in enumerate(hosts):
             launcher = [sys.executable, "-m", "torch.distributed.run", "--nnodes=2"]
             launcher += [f"--node-rank={number}", "--nproc-per-node=2"]
-            launcher += [f"--master-addr={hosts[0].address}", f"--master-port={port}"]
+            launcher += [f"--master-addr={hosts[0].address}", f"--master-port={PORT}"]
             process = start(
                 [*host.prefix, *launcher, str(program)],
                 tmp_path,
@@ -92,8 +94,7 @@ def test_two_hosts_and_a_cable_that_is_cut(tmp_path: Path) -> None:
             stack.callback(end, process)
             processes.append(process)
         until(lambda: (tmp_path / "all have come").exists(), processes)
-        if hosts[1].namespace:
-            hosts[1].cut_off()
+        hosts[1].cut_off()
         (tmp_path / "cut").touch()
         until(lambda: all((tmp_path / f"done {rank}").exists() for rank in range(4)), processes)
         (tmp_path / "end").touch()
@@ -105,13 +106,9 @@ def test_two_hosts_and_a_cable_that_is_cut(tmp_path: Path) -> None:
     assert main.told("hosts").problems == []
     told = main.told("cut off")
     assert told.values()[0] == ["0:1", "1:1", "2:1", "3:1"]
-    if hosts[1].namespace:
-        assert told.values()[-1] == ["0:1000000", "1:1000000"]
-        for rank in (2, 3):
-            (problem,) = [line for line in told.problems if line.startswith(f"rank {rank} ")]
-            assert problem == f"rank {rank} has not been heard of for 1 s, after round 1 (train)"
-            (problem,) = other.told("cut off", rank).problems
-            assert problem.startswith(f"rank {rank}: the process group's key-value store does not")
-    else:
-        assert told.values()[-1] == [f"{rank}:1000000" for rank in range(4)]
-        assert told.problems == []
+    assert told.values()[-1] == ["0:1000000", "1:1000000"]
+    for rank in (2, 3):
+        (problem,) = [line for line in told.problems if line.startswith(f"rank {rank} ")]
+        assert problem == f"rank {rank} has not been heard of for 1 s, after round 1 (train)"
+        (problem,) = other.told("cut off", rank).problems
+        assert problem.startswith(f"rank {rank}: the process group's key-value store does not")

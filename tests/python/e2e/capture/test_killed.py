@@ -13,6 +13,7 @@ import pytest
 
 from shapetrace.capture.hdf5.journal import journal_of, recover
 from shapetrace.capture.hdf5.reading import read_names, read_values
+from shapetrace.capture.hdf5.shards import join_shards
 from tests.python.e2e.capture.writers import NAMES, PER_GATHER, start
 
 pytestmark = pytest.mark.e2e
@@ -76,7 +77,10 @@ def test_shards_of_killed_ranks_are_shown_as_one(tmp_path: Path) -> None:
     chance = random.Random(1)
     ranks = [start(path, 10**9, "shards", RANK=str(rank), WORLD_SIZE="3") for rank in range(2)]
     gathers = [killed(rank, chance) for rank in ranks]
+    for rank in range(2):
+        recover(str(path.with_name(f"run.rank{rank}.h5")))
     assert "first" in read_names(path)
+    join_shards(path)
     read = read_values(path, "first")
     for rank, count in enumerate(gathers):
         assert sum(item.ranks == (rank,) for item in read) >= count * PER_GATHER

@@ -79,7 +79,10 @@ def test_the_file_has_what_would_be_printed(folder: Path, form: str) -> None:
         (("good.json", "."), ". is a folder; name a file that"),
         (("good.json", "text.json"), "text.json: this is not a Shapetrace trace; name a file that"),
         (("cut.json", "good.json"), "cut.json: this file is cut short or damaged at line"),
-        (("good.json", "bad.json", "-o", "no/where"), "cannot write no/where: No such file"),
+        (
+            ("good.json", "bad.json", "-o", "no/where"),
+            "cannot write no/where: its folder does not exist",
+        ),
     ],
 )
 def test_trouble_is_said_in_one_line(folder: Path, arguments: tuple[str, ...], reason: str) -> None:

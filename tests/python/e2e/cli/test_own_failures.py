@@ -69,7 +69,7 @@ def test_programs_that_cannot_be_run(arguments: list[str], reason: str, folder: 
         ("empty", "it is a folder; name a file in it"),
         ("nowhere/run.json", "its folder does not exist; make it first, or choose another place"),
         ("script.py/run.json", "its folder does not exist; make it first, or choose another place"),
-        ("x" * 300, "File name too long; choose another place"),
+        ("x" * 300, "file name too long; choose another place"),
     ],
 )
 def test_files_that_cannot_be_written(file: str, reason: str, folder: Path) -> None:

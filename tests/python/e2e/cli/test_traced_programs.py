@@ -20,6 +20,7 @@ from tests.python.e2e.cli.programs import (
     Outcome,
     by_both,
     environment,
+    python,
     shapetrace,
     without_progress,
 )
@@ -304,7 +305,43 @@ def test_children_give_nothing_out(tmp_path: Path) -> None:
     assert outcome.stdout.startswith("step 0\nstep 1\nchild 5\n[2, 2]\nscript.py · torch ")
     assert outcome.stdout.count("script.py · torch ") == 1
     assert outcome.stderr.count("wrote run.json") == 1
+    assert "started anew" not in outcome.stderr
     assert codec.load(tmp_path / "run.json").run.passes == 1
+
+
+SPAWNED = """
+    import sys
+    import torch
+    from torch.utils.data import DataLoader
+
+    def work(rank, factor):
+        print((torch.nn.Linear(4, 2)(torch.ones(3, 4)) * factor).shape, sys.argv, flush=True)
+
+    if __name__ == "__main__":
+        torch.multiprocessing.spawn(work, (2.0,), nprocs=2)
+        loader = DataLoader(range(4), 2, num_workers=1, multiprocessing_context="spawn")
+        print([batch.tolist() for batch in loader])
+        sys.exit(3)
+"""
+
+
+def test_processes_that_were_started_anew_are_told_of_once(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(textwrap.dedent(SPAWNED))
+    plain = python("script.py", cwd=tmp_path)
+    assert (plain.code, plain.stderr) == (3, "")
+    assert plain.stdout.count("torch.Size([3, 2]) ['script.py']") == 2
+    for command, missed, way in [
+        (("run", "--view", "none"), "traced", "trace"),
+        (("capture", "--values", "forward.x"), "captured", "ModelTracer"),
+    ]:
+        outcome = shapetrace(*command, "script.py", cwd=tmp_path)
+        assert (outcome.code, outcome.stdout) == (3, plain.stdout)
+        told = (
+            f"shapetrace: 3 processes that the program started anew were not {missed}; "
+            f"use shapetrace.{way} in what they run, "
+            f"or start ranks by torchrun -m shapetrace {command[0]}"
+        )
+        assert [line for line in outcome.stderr.splitlines() if "anew" in line] == [told]
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
@@ -354,8 +391,9 @@ def test_termination_leaves_the_file_of_a_finished_recording(tmp_path: Path) -> 
     write(tmp_path, FOR_EVER)
     process = start(tmp_path, "-o", "run.json", "script.py")
     process.terminate()
-    stdout, _ = process.communicate(timeout=60)
-    assert (process.returncode, stdout) == (-signal.SIGTERM, "")
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGTERM
+    assert "1 forward pass" in stdout, stderr
     assert codec.load(tmp_path / "run.json").run.passes == 1
 
 

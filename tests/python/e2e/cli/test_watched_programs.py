@@ -363,6 +363,32 @@ def test_a_function_that_is_tracked_by_its_own_decorator(tmp_path: Path) -> None
     assert "script.py:5  y  [1]" in changes(outcome)
 
 
+def test_what_is_compiled_is_stepped_around_and_that_is_said(tmp_path: Path) -> None:
+    source = """
+    import sys
+    import torch
+    def scaled(x):
+        hidden = x * 2
+        return hidden
+    @torch.compiler.disable
+    def alone(x):
+        hidden = x + 1
+        return hidden
+    alone(torch.ones(3))
+    compiled = torch.compile(scaled, backend="eager")
+    for _ in range(int(sys.argv[1])):
+        compiled(torch.ones(2))
+    """
+    told = (
+        "shapetrace: stepped around what torch.compile has compiled (3 calls of it); "
+        "TORCH_COMPILE_DISABLE=1 in the environment has nothing compiled"
+    )
+    outcome = watch(tmp_path, source, "hidden", arguments=("3",))
+    assert outcome.stderr.splitlines()[-1:] == [told]
+    assert changes(outcome) == ["script.py:8  hidden  f32[3]"]
+    assert "torch.compile" not in watch(tmp_path, source, "hidden", arguments=("0",)).stderr
+
+
 def test_an_error_ends_the_calls_in_the_history(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("def f(x):\n    x = 0\n    return 1 / x\nf(2)\n")
     outcome = shapetrace("run", "--watch", "x", "script.py", cwd=tmp_path)

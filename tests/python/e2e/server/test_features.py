@@ -60,6 +60,26 @@ def test_hints_appear_and_the_editor_is_asked_to_look(client: Client, path: Path
     ]
 
 
+def test_rows_that_make_no_sense_spoil_no_answer(client: Client, path: Path) -> None:
+    uri = client.open(path)
+    agent = FakeAgent(client)
+    for message in rows_of(recorded(path, may_fail=True)):
+        spoilt = json.loads(json.dumps(message))
+        for rows in (each for each in spoilt.values() if isinstance(each, list)):
+            first = rows[0]
+            rows[:0] = [None, [], [None, *first[1:]], [*first[:-1], {}], [10**30, *first[1:]]]
+            rows.append([-1, *first[1:]])
+        agent.send(spoilt)
+    agent.send({"type": "captures", "values": [[None]], "names": 5})
+    agent.send({"type": "watches", "changes": [[0, 1, "f", 1, {"event": []}]]})
+    agent.send({"type": "status", "state": None, "passes": "many", "rank": 10**30})
+    assert client.wait(lambda: client.places(uri) == HINTS)
+    assert client.hover(uri, 10, 21) is not None
+    question = {"parent": None, "filter": "", "offset": 0, "limit": 200}
+    assert client.request("shapetrace/tree", question)["nodes"]
+    assert client.lenses(uri)
+
+
 def test_a_document_that_is_opened_later_has_hints_at_once(client: Client, path: Path) -> None:
     traced(client, path)
     other = client.open(path.parent / "other.py", "import torch\n")

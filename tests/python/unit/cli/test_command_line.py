@@ -57,6 +57,7 @@ def test_options_of_run_with_their_defaults() -> None:
         "output": None,
         "watch": None,
         "watch_in": [],
+        "live": False,
         "view": None,
         "color": "auto",
         "width": None,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import inspect
 import sys
 import weakref
 from collections.abc import Callable
@@ -12,10 +13,12 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+import torch_code_tracing as original
 from torch import Tensor, nn
 
 import shapetrace
 from shapetrace import TracingMode
+from shapetrace.compat import torch_code_tracing
 from shapetrace.compat.torch_code_tracing import StackFrame, Trace
 from tests.python.unit.compat.terminals import Terminal, in_a_terminal
 
@@ -328,13 +331,13 @@ def test_what_was_seen_before_an_error_is_printed(capsys: pytest.CaptureFixture[
 def test_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
-    with TracingMode() as mode:
+    with TracingMode(live=False) as mode:
         torch.ones(2)
     assert "\x1b[" in terminal.getvalue()
     assert "\x1b[" in mode.format(color=True)
     assert "\x1b[" not in mode.format()
     terminal.truncate(0)
-    with TracingMode(color=False):
+    with TracingMode(color=False, live=False):
         torch.ones(2)
     assert "ones(2)" in terminal.getvalue()
     assert "\x1b[" not in terminal.getvalue()
@@ -409,3 +412,152 @@ def test_a_device_context_around_and_inside_is_left_alone() -> None:
         "f32[2]@meta",
     ]
     assert torch.ones(2).device.type == "cpu"
+
+
+def test_on_a_terminal_ops_are_printed_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    with TracingMode(color=False):
+        x = torch.ones(2)
+        x.neg()
+        before = terminal.getvalue()
+    assert "ones([2]" in before
+    assert "neg(f32[2]) -> f32[2]" in terminal.getvalue()
+    assert terminal.getvalue().count("ones([2]") == 1
+
+
+def test_the_keyword_argument_of_the_torch_mode_is_taken() -> None:
+    with TracingMode(None, quiet=True, _dispatch_key=None) as tracing:
+        torch.ones(2).add(1)
+    assert "add.Tensor" in tracing.format()
+
+
+# As the base of other classes
+
+
+def test_what_torch_code_tracing_has_is_here() -> None:
+    assert shapetrace.DTYPE_ABBRS == original.DTYPE_ABBRS
+    assert shapetrace.DTYPE_ABBRS is torch_code_tracing.DTYPE_ABBRS
+    for name in vars(original.TracingMode):
+        assert hasattr(TracingMode, name), name
+    theirs = inspect.signature(original.TracingMode).parameters
+    ours = inspect.signature(TracingMode).parameters
+    for name in ("quiet", "succinct", "color"):
+        assert (theirs[name].default, theirs[name].kind) == (ours[name].default, ours[name].kind)
+    mode, its = TracingMode(quiet=True, color=False), original.TracingMode(quiet=True, color=False)
+    for name in ("_verbose", "_color", "_succinct", "traces"):
+        assert getattr(mode, name) == getattr(its, name), name
+    mode._verbose = True
+    assert not mode.quiet
+
+
+def program(x: Tensor) -> Tensor:
+    return F.relu(x.view(3, 2) + 1)
+
+
+def test_a_subclass_gets_each_op_and_returns_what_it_returns() -> None:
+    def made(base: type[Any]) -> tuple[Any, Any, list[str]]:
+        class Doubling(base):
+            def __init__(self) -> None:
+                super().__init__(quiet=True)
+                self.seen: list[str] = []
+
+            def __enter__(self) -> Any:
+                return super().__enter__()
+
+            def __torch_dispatch__(
+                self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+            ) -> Any:
+                self.seen.append(str(func))
+                if func is torch.ops.aten.relu.default:
+                    return torch.full((1,), 7.0)
+                return super().__torch_dispatch__(func, types, args, kwargs)
+
+        with Doubling() as mode:
+            result = program(torch.zeros(2, 3))
+        return mode, result, mode.seen
+
+    mode, result, seen = made(TracingMode)
+    _, their_result, theirs = made(original.TracingMode)
+    assert result.equal(their_result)
+    assert seen == theirs
+    assert [trace.op_str.partition("(")[0] for trace in mode.traces][1:3] == ["view", "add.Tensor"]
+    frames = [frame.function for frame in mode.traces[1].stack]
+    assert frames[:2] == ["made", "program"]
+    assert torch.relu(torch.ones(1)).item() == 1
+
+
+def test_what_a_subclass_raises_is_the_programs() -> None:
+    class Refusing(TracingMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            raise KeyError(str(func))
+
+    x = torch.zeros(2, 3)
+    with pytest.raises(KeyError, match=r"aten\.view") as caught, Refusing(quiet=True):
+        program(x)
+    assert not [entry for entry in caught.traceback if "python_backend" in str(entry.path)]
+    assert program(torch.zeros(2, 3)).shape == (3, 2)
+
+
+def test_a_subclass_chooses_what_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    class OnlyAdditions(TracingMode):
+        def _add_trace(self, trace: Trace) -> None:
+            if trace.op_str.startswith("add"):
+                super()._add_trace(trace)
+
+    with OnlyAdditions() as mode:
+        program(torch.zeros(2, 3))
+    assert [trace.op_str for trace in mode.traces] == ["add.Tensor(f32[3,2], 1) -> f32[3,2]"]
+    printed = capsys.readouterr().out
+    assert printed == mode.format()
+    assert "aten.add" in printed
+    assert "aten.view" not in printed
+    assert "relu" not in printed.replace("F.relu(x.view(3, 2) + 1)", "")
+    mode.traces.clear()
+    assert mode.format() == ""
+
+
+def test_a_subclass_prints_as_it_likes(capsys: pytest.CaptureFixture[str]) -> None:
+    class Numbered(TracingMode):
+        def _trace_str(self, index: int, color: bool, succinct: bool) -> str:
+            return f"{index} {color} {succinct} {self.traces[index].op_str.partition('(')[0]}"
+
+    lines = ["0 False True view", "1 False True add.Tensor", "2 False True relu"]
+    mode = Numbered()
+    x = torch.zeros(2, 3)
+    with mode:
+        program(x)
+    assert capsys.readouterr().out.splitlines() == lines
+    with mode:
+        program(x)
+        assert len(mode.format().splitlines()) == 6
+    assert capsys.readouterr().out.splitlines()[0] == "3 False True view"
+    mode.print()
+    assert capsys.readouterr().out.splitlines()[:3] == lines
+    assert mode.format().splitlines()[:3] == lines
+
+    class Silent(TracingMode):
+        def _print_trace(self, index: int, succinct: bool) -> None:
+            printed.append(self._trace_str(index, False, succinct))
+
+    printed: list[str] = []
+    with Silent():
+        program(x)
+    assert capsys.readouterr().out == ""
+    assert len(printed) == 3
+    assert "aten.add" in printed[1]
+    assert "aten.view" not in printed[1]
+    assert Silent()._trace_str(-1, color=False, succinct=True) == "<no traces>"
+
+
+def test_a_trace_that_a_subclass_makes_is_shown() -> None:
+    class Loud(TracingMode):
+        def _add_trace(self, trace: Trace) -> None:
+            super()._add_trace(Trace(trace.op_str.upper(), trace.stack))
+
+    with Loud(quiet=True) as mode:
+        torch.ones(2)
+        assert "aten.ones([2]" in mode.format()
+    assert mode.format().startswith("# ONES([2]")

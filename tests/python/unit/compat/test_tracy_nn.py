@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import io
 import sys
 from collections.abc import Callable
@@ -388,7 +389,7 @@ def test_colour_is_decided_when_the_tree_is_printed(monkeypatch: pytest.MonkeyPa
 
 
 def test_notices_are_yellow_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    tracer = Tracer("one")
+    tracer = Tracer("one", live=False)
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     with tracer.trace():
@@ -450,3 +451,63 @@ def test_a_fault_of_ours_is_told_and_not_raised(
     assert capsys.readouterr().out == (
         "Tracer unlucky cannot show what it recorded: LookupError: 1 ops\n"
     )
+
+
+# What else tracy_nn has
+
+
+def test_colours_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    with Tracer(live=False).trace():
+        torch.ones(2)
+    assert "\x1b[" in terminal.getvalue()
+    names = [name for name in vars(shapetrace.Color) if name.isupper()]
+    assert len(names) == 12
+    for name in (*names, "_is_disabled"):
+        monkeypatch.setattr(shapetrace.Color, name, getattr(shapetrace.Color, name))
+    shapetrace.Color.RED = "red"
+    shapetrace.Color.disable()
+    assert {getattr(shapetrace.Color, name) for name in names} == {""}
+    for live in (False, True):
+        terminal.truncate(0)
+        with Tracer(live=live).trace():
+            torch.ones(2)
+        assert "ones(2)" in terminal.getvalue()
+        assert "\x1b[" not in terminal.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("stream", "expected"),
+    [(Terminal(), "\x1b[91m\x1b[0m"), (io.StringIO(), ""), (_closed(), ""), (None, "")],
+    ids=["terminal", "file", "closed", "none"],
+)
+def test_colours_are_those_of_the_stream_that_was_there_at_first(
+    monkeypatch: pytest.MonkeyPatch, stream: io.StringIO | None, expected: str
+) -> None:
+    spec = importlib.util.spec_from_file_location("loaded_anew", tracy_nn.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    anew = importlib.util.module_from_spec(spec)
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "stdout", stream)
+        spec.loader.exec_module(anew)
+    assert expected == anew.Color.RED + anew.Color.END
+
+
+def test_operations_by_themselves(capsys: pytest.CaptureFixture[str]) -> None:
+    tracer = shapetrace.TensorOpsTracer(shapetrace.Color)
+    tracer._stop_tensor_ops_tracing()
+    tracer._start_tensor_ops_tracing()
+    tracer._start_tensor_ops_tracing()
+    Block()(torch.rand(2, 3))
+    assert capsys.readouterr().out == ""
+    tracer._stop_tensor_ops_tracing()
+    printed = capsys.readouterr().out
+    assert "f32[2,4]" in printed
+    assert "TRACING" not in printed
+    with shapetrace.trace():
+        tracer._start_tensor_ops_tracing()
+    assert "TensorOpsTracer records nothing" in capsys.readouterr().out
+    assert isinstance(Tracer().tensor_ops_tracer, shapetrace.TensorOpsTracer)
+    assert not Tracer()._is_active

@@ -1,0 +1,114 @@
+"""Doing something first where a signal is about to end the process, as ``faulthandler`` does.
+
+Python's own handlers run only once the main thread is back in Python, which it is not after a
+segmentation fault. So these are handlers of the system's, in place for one signal: they run on the
+stack of whatever was interrupted, put back what was there, and raise the signal again, so that the
+process ends by it as it would have. Python knows nothing of them (``signal.getsignal``), a handler
+that the program sets takes their place, and a forked or executed child has none.
+
+What is done may find a lock held, or memory damaged. So a second fault ends the process at once,
+and so does the clock, after a while.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+SECONDS: Final = 10
+"""How long the end of the process is put off at most."""
+
+_FAULTS: Final = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT")
+"""Signals for which there may be a handler already: ``faulthandler``'s, which comes after ours."""
+
+_REQUESTS: Final = ("SIGTERM", "SIGHUP", "SIGQUIT")
+"""Signals that end the process unless something is done about them; then they are left alone."""
+
+_Handler: Any = ctypes.CFUNCTYPE(None, ctypes.c_int)
+
+
+class FatalSignals:
+    """Calls a function with the name of the signal that is about to end this process."""
+
+    def __init__(self, before_end: Callable[[str], None]) -> None:
+        self._before_end = before_end
+        self._pid = os.getpid()
+        self._formers: dict[int, int] = {}
+        self._handler = _Handler(self._handle)
+        """Kept for as long as the process runs: a signal may be under way."""
+        self._follows_forks = False
+
+    def install(self) -> None:
+        """Be there from now on, where the system has such handlers."""
+        if os.name != "posix":
+            return
+        ours = _address(self._handler)
+        for name in (*_FAULTS, *_REQUESTS):
+            number = int(getattr(signal, name))
+            former = _get(number)
+            if former != _DEFAULT and name in _REQUESTS:
+                continue
+            _set(number, ours, once=name in _REQUESTS)
+            self._formers[number] = former
+        _kept.append(self)
+        if not self._follows_forks:
+            self._follows_forks = True
+            os.register_at_fork(after_in_child=self.remove)
+
+    def remove(self) -> None:
+        """Put back what was there; what the program has set since stays."""
+        ours = _address(self._handler)
+        while self._formers:
+            number, former = self._formers.popitem()
+            # The system takes a handler that is for one signal away by itself.
+            if _get(number) == ours:
+                _set(number, former)
+
+    def _handle(self, number: int) -> None:
+        former = self._formers.get(number, _DEFAULT)
+        try:
+            signal.alarm(0)
+            _set(int(signal.SIGALRM), _DEFAULT)
+            signal.alarm(SECONDS)
+            self.remove()
+            if os.getpid() == self._pid:
+                self._before_end(signal.Signals(number).name)
+        except BaseException as error:
+            if os.environ.get("SHAPETRACE_DEBUG"):
+                sys.excepthook(type(error), error, error.__traceback__)
+        finally:
+            _set(number, former)
+            # Held back until this returns, where signals do not come within their own handlers.
+            signal.pthread_kill(threading.get_ident(), number)
+
+
+_DEFAULT: Final = 0
+_kept: list[FatalSignals] = []
+
+
+def _get(number: int) -> int:
+    function: Any = ctypes.pythonapi.PyOS_getsig
+    function.restype, function.argtypes = ctypes.c_void_p, [ctypes.c_int]
+    return function(number) or _DEFAULT
+
+
+def _set(number: int, handler: int, *, once: bool = False) -> None:
+    """Have the system call this; for one signal only, where that is wanted and the system can.
+
+    A thread that never gives the interpreter back keeps ours from running: a second signal ends the
+    process all the same.
+    """
+    function: Any = ctypes.pythonapi.PyOS_setsig
+    if once:
+        function = getattr(ctypes.CDLL(None), "sysv_signal", function)
+    function.restype, function.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p]
+    function(number, handler)
+
+
+def _address(handler: Any) -> int:
+    return int(ctypes.cast(handler, ctypes.c_void_p).value or 0)

@@ -1,0 +1,70 @@
+"""Whatever kills a program, it dies as it would, and what was recorded until then is there."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from shapetrace.events import codec
+from tests.python.e2e.cli.programs import shapetrace
+
+pytestmark = pytest.mark.e2e
+
+PROGRAM = """\
+import ctypes, os, signal, sys, threading
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 4)
+    def forward(self, x):
+        return self.fc(x).relu()
+y = Net()(torch.ones(2, 3))
+z = y + 1
+assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+child = os.fork()
+if child == 0:
+    os.kill(os.getpid(), signal.SIGTERM)
+assert os.waitpid(child, 0)[1] == signal.SIGTERM
+"""
+
+DEATHS = {
+    "a segmentation fault": ("ctypes.string_at(0)", -signal.SIGSEGV),
+    "an abort": ("os.abort()", -signal.SIGABRT),
+    "a request, while it hangs with the interpreter held": (
+        "os.system(f'(sleep 1; kill -TERM {os.getpid()}) &') or ctypes.PyDLL(None).sleep(600)",
+        -signal.SIGTERM,
+    ),
+    "leaving at once": ("os._exit(3)", 3),
+}
+
+
+@pytest.mark.parametrize("death", DEATHS)
+def test_what_was_recorded_is_written(death: str, tmp_path: Path) -> None:
+    statement, code = DEATHS[death]
+    (tmp_path / "script.py").write_text(f"{PROGRAM}{statement}\n")
+    ran = shapetrace("run", "-o", "run.json", "--passes", "all", "script.py", cwd=tmp_path)
+    assert ran.code == code
+    assert "f32[2,4]" in ran.stdout
+    assert ran.stdout.count("shapetrace") == 0
+    trace = codec.load(tmp_path / "run.json")
+    assert [op.label for op in trace.ops if op.line in (9, 11)] == ["linear()", "relu()", "+"]
+    assert ("is ended by SIG" in ran.stderr) == (code < 0)
+
+
+def test_calls_are_printed_as_they_come(tmp_path: Path) -> None:
+    """SIGKILL leaves what was printed before."""
+    (tmp_path / "script.py").write_text(f"{PROGRAM}os.kill(os.getpid(), signal.SIGKILL)\n")
+    ran = shapetrace("run", "--live", "script.py", cwd=tmp_path)
+    assert ran.code == -signal.SIGKILL
+    for line in (
+        "ones(2, 3) -> f32[2,3] ",
+        "│ │ linear(f32[2,3], f32[4,3], f32[4]) -> f32[2,4] ",
+        "│ └ fc (Linear) -> f32[2,4]",
+        "│ relu(f32[2,4]) -> f32[2,4] ",
+        "└ Net -> f32[2,4]",
+    ):
+        assert ran.stdout.count(f"\n{line}") == 1

@@ -1,0 +1,59 @@
+"""Commands that read traces, where something of ours is wrong."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from shapetrace import views
+from shapetrace.cli.main import main
+from shapetrace.comparing import compare
+from shapetrace.events import codec
+from tests.python.unit.comparing.worlds import random_world
+
+
+@pytest.mark.parametrize("command", ["show", "diff"])
+def test_a_mistake_of_ours_is_told_on_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+) -> None:
+    path = tmp_path / "a.json"
+    codec.save(random_world(1).trace(), path)
+
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError("too\nlarge")
+
+    monkeypatch.setattr(compare, "compare", fail)
+    monkeypatch.setattr(views, "render", fail)
+    files = [str(path)] * (1 if command == "show" else 2)
+    assert main([command, *files]) == 2
+    shown = capsys.readouterr()
+    line = fail.__code__.co_firstlineno + 1
+    where = f"({Path(__file__).name}:{line})"
+    assert shown.err == (
+        f"shapetrace: cannot {command} {' and '.join(files)}: MemoryError: 'too\\nlarge' {where}; "
+        "a trace may be damaged: record it again. If that fails too, it is a fault of Shapetrace: "
+        "report this line\n"
+    )
+    assert not shown.out
+
+
+@pytest.mark.parametrize("view", ["tree", "listing", "table", "markdown", "json"])
+def test_numbers_of_a_damaged_trace_that_cannot_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], view: str
+) -> None:
+    path = tmp_path / "a.json"
+    codec.save(random_world(5, with_values=True).trace(), path)
+    text = path.read_text()
+    changed = re.sub(r'"count":\d+,"', '"count":0,"', text)
+    changed = re.sub(r'"looked_at":\d+', '"looked_at":0', changed)
+    assert changed != text
+    path.write_text(changed)
+    assert main(["show", "--view", view, str(path)]) == 0
+    shown = capsys.readouterr()
+    assert shown.out
+    assert not shown.err
