@@ -1,9 +1,14 @@
 /** `npm run demo`: Shapetrace's main job, in a real VS Code that nobody has to look at. */
+import { installBrowser } from "./editor/browser.mjs";
+import { checkMachine, installEditor } from "./editor/install.mjs";
 import { BACKEND_ENVIRONMENT, Failure, main, PYTHON, run, setUp } from "./setup.mjs";
 import { packageExtension } from "./package.mjs";
 
 main(async () => {
+  checkMachine(["newest"]);
   setUp();
+  installBrowser();
+  installEditor("newest");
   await packageExtension();
   console.log("\nTrace Forward Pass in VS Code, and what the editor then shows:\n");
   const code = run(process.execPath, ["--import", "tsx", "scripts/showcase/demo.ts"]);

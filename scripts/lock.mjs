@@ -20,6 +20,24 @@ export function locked(file, tellWaiting, work) {
 }
 
 /**
+ * As `locked`, for work that others may go on beside.
+ *
+ * @template Result
+ * @param {string} file
+ * @param {(owner: number | undefined) => void} tellWaiting called once, if it has to wait
+ * @param {() => Promise<Result>} work
+ * @returns {Promise<Result>}
+ */
+export async function lockedWhile(file, tellWaiting, work) {
+  acquire(file, tellWaiting);
+  try {
+    return await work();
+  } finally {
+    rmSync(file, { force: true });
+  }
+}
+
+/**
  * @param {string} file
  * @param {(owner: number | undefined) => void} tellWaiting
  */

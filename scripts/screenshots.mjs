@@ -1,8 +1,10 @@
 /** `npm run screenshots`: the pictures of the README, taken anew. */
+import { checkMachine } from "./editor/install.mjs";
 import { packageExtension } from "./package.mjs";
 import { main, run, setUp } from "./setup.mjs";
 
 main(async () => {
+  checkMachine(["newest"]);
   setUp();
   await packageExtension();
   return run(process.execPath, ["--import", "tsx", "scripts/showcase/screenshots.ts"]);

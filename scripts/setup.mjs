@@ -7,11 +7,12 @@
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { locked } from "./lock.mjs";
+import { isSupervised, supervise } from "./processes.mjs";
 
 export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -19,7 +20,7 @@ export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 export class Failure extends Error {}
 
 /** A command that did not do its work: `code` is null where a signal ended it. */
-class CommandFailure extends Failure {
+export class CommandFailure extends Failure {
   /**
    * @param {string} message
    * @param {number | null} code
@@ -32,9 +33,12 @@ class CommandFailure extends Failure {
 
 const OLDEST_PYTHON = /** @type {const} */ ([3, 11]);
 const OLDEST_NODE = /** @type {const} */ ([20, 19]);
-const REQUIREMENTS = "requirements-dev.txt";
-const CONSTRAINTS = "constraints.txt";
+export const REQUIREMENTS = "requirements-dev.txt";
+export const CONSTRAINTS = "constraints.txt";
 const WINDOWS = process.platform === "win32";
+
+/** With these npm gives up a network that is not there after seconds, not minutes. */
+export const SOON = ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=4000"];
 
 const ENVIRONMENT = join(ROOT, ".venv");
 const COMPLETE = join(ENVIRONMENT, ".shapetrace-complete");
@@ -93,24 +97,30 @@ export function run(program, options, environment = process.env, folder = ROOT) 
 }
 
 /**
- * Does the work of a script, and turns a failure into one line and an exit code.
+ * Does the work of a script, and turns a failure into one line and an exit code. When it is done,
+ * nothing that it started is left.
  *
  * @param {() => number | Promise<number>} work
  */
 export function main(work) {
-  void finish(work);
+  void (isSupervised() ? finished(work) : supervise()).then((code) => {
+    // Whatever is still open: a failure in one part does not wait for the others.
+    process.exit(code);
+  });
 }
 
 /** @param {() => number | Promise<number>} work */
-async function finish(work) {
+async function finished(work) {
   try {
-    process.exitCode = await work();
+    return await work();
   } catch (error) {
     if (!(error instanceof Failure)) {
-      throw error;
+      console.error(error);
     }
-    console.error(`shapetrace: ${error.message}`);
-    process.exitCode = 1;
+    const advice =
+      error instanceof Failure ? error.message : "see above; mend that, and run this again";
+    console.error(`shapetrace: ${advice}`);
+    return 1;
   }
 }
 
@@ -124,11 +134,14 @@ function setUpPython() {
     const interpreter = findPython();
     say(`making .venv with ${interpreter.command.join(" ")} (Python ${interpreter.version})`);
     rmSync(ENVIRONMENT, { recursive: true, force: true });
+    // From the start: without its mark, one that was cut off here would be taken for a whole one.
+    mkdirSync(ENVIRONMENT);
+    markUnfinished();
     const [program = "", ...options] = interpreter.command;
     must(program, [...options, "-m", "venv", ENVIRONMENT]);
   }
   say("installing Python packages (1.5 GB, a few minutes the first time)");
-  writeFileSync(UNFINISHED, "Its packages are being installed, or that was cut off.\n");
+  markUnfinished();
   rmSync(COMPLETE, { force: true });
   try {
     // torch by itself and first: as a dependency of another package pip may choose another build.
@@ -142,8 +155,12 @@ function setUpPython() {
     }
     throw error;
   }
-  writeFileSync(COMPLETE, pythonDigest(versionOf([PYTHON])));
+  writeFileSync(COMPLETE, packagesDigest(versionOf([PYTHON])));
   rmSync(UNFINISHED);
+}
+
+function markUnfinished() {
+  writeFileSync(UNFINISHED, "This is being made and filled, or that was cut off.\n");
 }
 
 function setUpNode() {
@@ -151,9 +168,9 @@ function setUpNode() {
     say("installing node packages");
     const npm = process.env["npm_execpath"];
     if (npm?.endsWith(".js")) {
-      must(process.execPath, [npm, "ci"]);
+      must(process.execPath, [npm, "ci", ...SOON]);
     } else {
-      must(WINDOWS ? "npm.cmd" : "npm", ["ci"]);
+      must(WINDOWS ? "npm.cmd" : "npm", ["ci", ...SOON]);
     }
   }
 }
@@ -164,7 +181,7 @@ function pythonIsComplete() {
     existsSync(COMPLETE) &&
     !existsSync(UNFINISHED) &&
     environmentServes() &&
-    readFileSync(COMPLETE, "utf8") === pythonDigest(versionOf([PYTHON]))
+    readFileSync(COMPLETE, "utf8") === packagesDigest(versionOf([PYTHON]))
   );
 }
 
@@ -175,8 +192,12 @@ function environmentServes() {
   return isNewEnough(version) && (!chosen || versionOf([chosen]) === version);
 }
 
-/** @param {string | undefined} version */
-function pythonDigest(version) {
+/**
+ * What an environment's mark holds: of the version of its Python, and of its packages.
+ *
+ * @param {string | undefined} version
+ */
+export function packagesDigest(version) {
   const digest = createHash("sha256").update(version ?? "");
   for (const file of [REQUIREMENTS, CONSTRAINTS]) {
     digest.update(`\0${readFileSync(join(ROOT, file), "utf8")}`);
@@ -184,7 +205,7 @@ function pythonDigest(version) {
   return digest.digest("hex");
 }
 
-function torchRequirement() {
+export function torchRequirement() {
   const requirement = /^torch==.*$/m.exec(readFileSync(join(ROOT, REQUIREMENTS), "utf8"));
   if (requirement === null) {
     throw new Failure(`${REQUIREMENTS} pins no torch`);
@@ -238,7 +259,7 @@ function findPython() {
  * @param {readonly string[]} command
  * @returns {string | undefined}
  */
-function versionOf([program = "", ...options]) {
+export function versionOf([program = "", ...options]) {
   const source = "import sys; print('%d.%d.%d' % sys.version_info[:3])";
   const result = spawnSync(program, [...options, "-c", source], { encoding: "utf8" });
   return result.status === 0 ? result.stdout.trim() : undefined;
@@ -295,7 +316,8 @@ function must(program, options) {
   const code = run(program, options);
   if (code !== 0) {
     const command = [program, ...options].join(" ");
-    throw new CommandFailure(`\`${command}\` failed with exit code ${code}`, code);
+    const advice = "mend what it says above, and run this again";
+    throw new CommandFailure(`\`${command}\` failed with exit code ${code}: ${advice}`, code);
   }
 }
 

@@ -2,26 +2,15 @@
  * A real VS Code for tests, screenshots and trying things out: the npm package `code-server` is VS
  * Code's own workbench, server and extension host, and a browser shows it. The newest version and
  * the oldest that the extension supports, each with the Node.js it is made for, in `.editors`.
- *
- * An editor is put together in a folder with another name, which is renamed when all is there: a
- * folder with the right name is complete.
  */
-import { spawnSync } from "node:child_process";
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readlinkSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, readlinkSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { locked } from "../lock.mjs";
-import { Failure, main, ROOT } from "../setup.mjs";
+import { Failure, main, setUp } from "../setup.mjs";
+import { canHaveBrowser, installBrowser } from "./browser.mjs";
+import { canHaveCompilers, installCompilers, removeCompilers } from "./compilers.mjs";
+import { EDITORS, installed, npm, npmEnvironment } from "./folders.mjs";
 
 /**
  * @typedef {"newest" | "oldest"} EditorName
@@ -45,9 +34,6 @@ const NATIVE_PACKAGES = [
   "node-pty",
 ];
 
-const EDITORS = join(ROOT, ".editors");
-const LOCK = join(EDITORS, ".lock");
-const UNFINISHED = ".unfinished-";
 const PLATFORM = `${process.platform}-${process.arch}`;
 
 /** An installed editor: the program that runs it, and its server's main file. */
@@ -64,6 +50,36 @@ export class Editor {
   }
 }
 
+/** Where an editor is, or will be. */
+function folderOf(/** @type {EditorName} */ name) {
+  const { codeServer, node } = RECIPES[name];
+  return `${codeServer}-node-${node}`;
+}
+
+/**
+ * Fails at once where the editors, or a browser for them, cannot be had: before anything is
+ * installed, which takes minutes.
+ *
+ * @param {readonly EditorName[]} names
+ * @param {{ browser?: boolean }} [needs]
+ */
+export function checkMachine(names, { browser = true } = {}) {
+  if (process.platform !== "linux") {
+    throw new Failure("the editor for tests is installed on Linux only; use a Linux machine");
+  }
+  const isThere = names.every((name) => existsSync(join(EDITORS, folderOf(name))));
+  const missing = [
+    ...(isThere || canHaveCompilers() ? [] : ["g++", "make"]),
+    ...(!browser || canHaveBrowser() ? [] : ["chromium"]),
+  ];
+  if (missing.length > 0) {
+    const names = missing.join(" ");
+    throw new Failure(
+      `this machine lacks ${names}; install them (Debian: apt-get install ${names})`,
+    );
+  }
+}
+
 /**
  * The editor of that name, installed now if it is not yet.
  *
@@ -71,74 +87,61 @@ export class Editor {
  * @returns {Editor}
  */
 export function installEditor(name) {
-  const recipe = RECIPES[name];
-  const folder = join(EDITORS, `${recipe.codeServer}-node-${recipe.node}`);
+  const folder = join(EDITORS, folderOf(name));
   if (!existsSync(folder)) {
-    if (process.platform !== "linux") {
-      throw new Failure("the editor for tests is installed on Linux only");
-    }
-    mkdirSync(EDITORS, { recursive: true });
-    locked(LOCK, sayWaiting, () => {
-      if (!existsSync(folder)) {
-        putTogether(name, recipe, folder);
-      }
+    // Before the lock is taken for the editor: the compilers are installed under it too.
+    const compilers = installCompilers();
+    installed(folderOf(name), (unfinished) => {
+      putTogether(name, RECIPES[name], unfinished, compilers);
     });
   }
   return new Editor(name, folder);
 }
 
-/**
- * The browser that shows an editor: SHAPETRACE_CHROMIUM, or the first on PATH.
- *
- * @returns {string}
- */
-export function findBrowser() {
-  const chosen = process.env["SHAPETRACE_CHROMIUM"];
-  const folders = (process.env["PATH"] ?? "").split(delimiter);
-  const candidates = chosen
-    ? [chosen]
-    : ["chromium", "chromium-browser", "google-chrome"].flatMap((name) =>
-        folders.map((folder) => join(folder, name)),
-      );
-  const found = candidates.find((file) => existsSync(file));
-  if (found === undefined) {
-    throw new Failure(
-      chosen
-        ? `SHAPETRACE_CHROMIUM=${chosen} does not exist`
-        : "no Chromium was found; install one (Debian: apt-get install chromium), or name it in SHAPETRACE_CHROMIUM",
-    );
-  }
-  return found;
+/** Installs both editors and a browser, if they are not there yet. */
+export function installEditors() {
+  installBrowser();
+  installEditor("newest");
+  installEditor("oldest");
+  removeCompilers();
 }
 
 /**
  * @param {EditorName} name
  * @param {Recipe} recipe
- * @param {string} folder
+ * @param {string} unfinished
+ * @param {NodeJS.ProcessEnv} compilers
  */
-function putTogether(name, recipe, folder) {
+function putTogether(name, recipe, unfinished, compilers) {
   say(`installing the ${name} editor, code-server ${recipe.codeServer} (a minute)`);
-  removeLeftOvers();
-  // A name of its own: what an installation started that was killed may be writing still.
-  const unfinished = `${folder}${UNFINISHED}${process.pid}`;
-  mkdirSync(unfinished, { recursive: true });
   const dependencies = {
     "code-server": recipe.codeServer,
     [`node-${PLATFORM}`]: recipe.node,
     ...(recipe.ripgrep && { [`@vscode/ripgrep-${PLATFORM}`]: recipe.ripgrep }),
   };
   writeFileSync(join(unfinished, "package.json"), JSON.stringify({ private: true, dependencies }));
-  const { server, node } = new Editor(name, unfinished);
   npm(unfinished, process.execPath, ["install", "--ignore-scripts"]);
 
+  const { server, node } = new Editor(name, unfinished);
+  const environment = environmentOf(node, compilers);
   const workbench = join(server, "lib", "vscode");
   const extensions = join(workbench, "extensions");
   for (const place of [workbench, extensions]) {
-    npm(place, node, ["install", "--omit=dev", "--ignore-scripts"]);
+    npm(place, node, ["install", "--omit=dev", "--ignore-scripts"], environment);
   }
-  npm(unfinished, node, ["rebuild", "--ignore-scripts=false", "argon2"]);
   const native = NATIVE_PACKAGES.filter((it) => existsSync(join(workbench, "node_modules", it)));
-  npm(workbench, node, ["rebuild", "--ignore-scripts=false", ...native]);
+  const compile = (/** @type {string} */ folder, /** @type {readonly string[]} */ packages) => {
+    npm(folder, node, ["rebuild", "--ignore-scripts=false", ...packages], environment);
+  };
+  try {
+    compile(unfinished, ["argon2"]);
+    compile(workbench, native);
+  } catch (error) {
+    if (error instanceof Failure) {
+      error.message += "\nmend that, or install other compilers (Debian: apt-get install g++ make)";
+    }
+    throw error;
+  }
 
   link("node_modules", join(workbench, "node_modules.asar"));
   link("code-linux.sh", join(workbench, "bin", "remote-cli", "code-server"));
@@ -148,66 +151,21 @@ function putTogether(name, recipe, folder) {
     const given = join(unfinished, "node_modules", "@vscode", `ripgrep-${PLATFORM}`);
     link(relative(wants, join(given, "bin")), join(wants, "bin"));
   }
-  renameSync(unfinished, folder);
-  removeLeftOvers();
-}
-
-/** Removes what installations have left that were killed. */
-function removeLeftOvers() {
-  for (const name of readdirSync(EDITORS).filter((it) => it.includes(UNFINISHED))) {
-    try {
-      rmSync(join(EDITORS, name), { recursive: true, force: true });
-    } catch (error) {
-      say(`${name} is still being written, the next installation removes it: ${String(error)}`);
-    }
-  }
 }
 
 /**
- * Runs npm in a folder with a Node.js, for which it also compiles.
- *
- * @param {string} folder
- * @param {string} node
- * @param {readonly string[]} options
- */
-function npm(folder, node, options) {
-  const [program, ...before] = npmCommand(node);
-  const result = spawnSync(
-    program,
-    [...before, ...options, "--no-audit", "--no-fund", "--loglevel=error"],
-    { cwd: folder, env: npmEnvironment(node), encoding: "utf8" },
-  );
-  if (result.status !== 0) {
-    const output = `${result.stdout}${result.stderr}`.trim() || (result.error?.message ?? "");
-    const needs = options[0] === "rebuild" ? " (it needs make, g++ and python3)" : "";
-    throw new Failure(`\`npm ${options.join(" ")}\` failed${needs}:\n${output}`);
-  }
-}
-
-/**
- * @param {string} node
- * @returns {[string, ...string[]]}
- */
-function npmCommand(node) {
-  const npm = process.env["npm_execpath"];
-  return npm?.endsWith(".js") ? [node, npm] : ["npm"];
-}
-
-/**
- * What npm and the compilers it starts find: that Node.js first, with its headers, and nothing that
- * an npm around us has set for this project.
+ * What npm and the compilers that it starts find: the editor's Node.js first, with its headers.
  *
  * @param {string} node
+ * @param {NodeJS.ProcessEnv} compilers
  * @returns {NodeJS.ProcessEnv}
  */
-function npmEnvironment(node) {
-  const foreign =
-    /^npm_(package_|lifecycle_|command$|node_execpath$|config_(local_prefix|prefix|ignore_scripts|nodedir|omit|include)$)/i;
-  const kept = Object.entries(process.env).filter(([key]) => !foreign.test(key));
+function environmentOf(node, compilers) {
   const home = dirname(dirname(node));
   return {
-    ...Object.fromEntries(kept),
-    PATH: [dirname(node), process.env["PATH"]].filter(Boolean).join(delimiter),
+    ...npmEnvironment(),
+    ...compilers,
+    PATH: [dirname(node), compilers["PATH"] ?? process.env["PATH"]].filter(Boolean).join(delimiter),
     npm_config_yes: "true", // node-pty 1.1 has node-gyp run by npx
     ...(existsSync(join(home, "include", "node")) && { npm_config_nodedir: home }),
   };
@@ -228,11 +186,6 @@ function link(target, file) {
   }
 }
 
-/** @param {number | undefined} owner */
-function sayWaiting(owner) {
-  say(`waiting for process ${owner ?? "?"}, which is installing (its mark is .editors/.lock)`);
-}
-
 /** @param {string} message */
 function say(message) {
   console.log(`editor: ${message}`);
@@ -240,10 +193,10 @@ function say(message) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   main(() => {
-    findBrowser();
-    installEditor("newest");
-    installEditor("oldest");
-    say("both editors are there");
+    checkMachine(["newest", "oldest"]);
+    setUp();
+    installEditors();
+    say("both editors and a browser are there");
     return 0;
   });
 }

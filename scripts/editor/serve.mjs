@@ -1,10 +1,11 @@
 /** Runs an installed editor: a server on a free port of this machine, with folders of its own. */
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
+import { ENDING_SIGNALS, exitCodeAfter, processesWith, readProcess } from "../processes.mjs";
 import { Failure } from "../setup.mjs";
 
 /** In the environment of all that a server starts, so that nothing of it is left behind. */
@@ -45,6 +46,9 @@ export class Server {
   #address = "";
   #output = "";
   #mark = randomUUID();
+  #removeAtExit = () => {
+    this.#remove();
+  };
 
   /**
    * @param {import("./install.mjs").Editor} editor
@@ -57,6 +61,10 @@ export class Server {
     this.home = mkdtempSync(join(tmpdir(), "shapetrace-editor-"));
     this.userData = join(this.home, "data");
     this.extensions = join(this.home, "extensions");
+    process.on("exit", this.#removeAtExit);
+    for (const signal of ENDING_SIGNALS) {
+      process.off(signal, exitAfter).on(signal, exitAfter);
+    }
     this.writeSettings({});
   }
 
@@ -141,7 +149,17 @@ export class Server {
    * @returns {number[]}
    */
   processes(pattern) {
-    return processesWith(`${MARK}=${this.#mark}`).filter((id) => pattern.test(commandLine(id)));
+    return this.#all().filter((id) => pattern.test(commandLine(id)));
+  }
+
+  /**
+   * Fails once the server ends by itself.
+   *
+   * @returns {Promise<never>}
+   */
+  async ended() {
+    const code = this.#process && (await this.#ended(this.#process));
+    throw new Failure(`the editor ended with exit code ${code}:\n${this.#output}`);
   }
 
   /** Ends the server and all that it started, and removes its folders. */
@@ -153,7 +171,12 @@ export class Server {
       await this.#ended(server);
       clearTimeout(force);
     }
-    for (const id of processesWith(`${MARK}=${this.#mark}`)) {
+    this.#remove();
+  }
+
+  /** Kills what is left of the server, and removes its folders. */
+  #remove() {
+    for (const id of this.#all()) {
       try {
         process.kill(id, "SIGKILL");
       } catch {
@@ -161,6 +184,11 @@ export class Server {
       }
     }
     rmSync(this.home, { recursive: true, force: true, maxRetries: 5 });
+    process.off("exit", this.#removeAtExit);
+  }
+
+  #all() {
+    return processesWith({ [MARK]: this.#mark });
   }
 
   /** @param {readonly string[]} options */
@@ -201,33 +229,12 @@ export class Server {
   }
 }
 
-/**
- * The ids of the processes that have that in their environment.
- *
- * @param {string} assignment
- */
-function processesWith(assignment) {
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .filter((id) => {
-      try {
-        return readFileSync(join("/proc", id, "environ"), "utf8")
-          .split("\0")
-          .includes(assignment);
-      } catch {
-        return false; // Gone, or somebody else's.
-      }
-    })
-    .map(Number);
-}
-
 /** @param {number} id */
 function commandLine(id) {
-  try {
-    return readFileSync(join("/proc", String(id), "cmdline"), "utf8")
-      .replaceAll("\0", " ")
-      .trim();
-  } catch {
-    return ""; // Gone meanwhile.
-  }
+  return readProcess(id, "cmdline").replaceAll("\0", " ").trim();
+}
+
+/** @param {NodeJS.Signals} signal */
+function exitAfter(signal) {
+  process.exit(exitCodeAfter(signal));
 }

@@ -5,7 +5,8 @@ import { after, before, describe, test } from "node:test";
 
 import { type Browser, chromium } from "playwright-core";
 
-import { findBrowser, installEditor } from "../../../../scripts/editor/install.mjs";
+import { BROWSER_OPTIONS, installBrowser } from "../../../../scripts/editor/browser.mjs";
+import { installEditor } from "../../../../scripts/editor/install.mjs";
 import { Server } from "../../../../scripts/editor/serve.mjs";
 import { Failure, PYTHON, ROOT } from "../../../../scripts/setup.mjs";
 import { keepEvidence } from "./evidence";
@@ -47,16 +48,6 @@ export type EditorTest = (title: string, options: TestOptions, body: TestBody) =
 
 const TEST_MILLISECONDS = 180_000;
 
-export const BROWSER_OPTIONS = [
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-gpu",
-  "--disable-quic",
-  "--disable-sync",
-  "--no-first-run",
-  "--no-sandbox",
-];
-
 /** What makes the editor predictable to type into and to read. */
 const TEST_SETTINGS: Settings = {
   "debug.toolBarLocation": "floating",
@@ -65,6 +56,8 @@ const TEST_SETTINGS: Settings = {
   "editor.minimap.enabled": false,
   "editor.quickSuggestions": { other: "off", comments: "off", strings: "off" },
   "editor.stickyScroll.enabled": false,
+  // What it keeps at the top lies over rows that are scrolled to, and no mouse gets there.
+  "workbench.tree.enableStickyScroll": false,
   "editor.suggestOnTriggerCharacters": false,
   "files.autoSave": "off",
   "shapetrace.interpreter": PYTHON,
@@ -85,7 +78,7 @@ export function packagedExtension(): string {
 
 /** A browser that shows editors. */
 export async function launchBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: findBrowser(), args: BROWSER_OPTIONS });
+  return chromium.launch({ ...installBrowser(), args: BROWSER_OPTIONS });
 }
 
 /**
