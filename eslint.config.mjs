@@ -3,7 +3,7 @@ import { defineConfig, globalIgnores } from "eslint/config";
 import typescript from "typescript-eslint";
 
 export default defineConfig(
-  globalIgnores([".editors/", ".venv/", "build/", "dist/"]),
+  globalIgnores([".editors/", ".pythons/", ".venv/", "build/", "dist/"]),
   { linterOptions: { reportUnusedDisableDirectives: "error" } },
   {
     files: ["**/*.{ts,mjs}"],

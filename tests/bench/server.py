@@ -17,9 +17,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from shapetrace.transport.framing import Decoder, encode
-from shapetrace.transport.handshake import Hello, hello_message, this_process
+from shapetrace.transport.framing import encode
+from shapetrace.transport.handshake import this_process
 from tests.bench.results import Bar, Result, Table
+from tests.support import handshakes
 
 BACKEND = Path(__file__).resolve().parents[2] / "python_backend"
 MEGABYTE = 1_000_000
@@ -282,7 +283,7 @@ def _first_hints(server: Server, agent: socket.socket, uri: str, path: Path) -> 
     for number, line in enumerate(_executed_lines()[:5]):
         server.refreshes.clear()
         began = time.perf_counter()
-        agent.sendall(encode({"type": "rows", "ops": [_op(-1 - number, line, 0)]}))
+        agent.sendall(encode({"type": "rows", "ops": [_op(10 * OPS + number, line, 0)]}))
         shown = None
         while not shown:
             while not server.refreshes:
@@ -298,10 +299,7 @@ def _connect(server: Server) -> socket.socket:
         "shapetrace/openSession", {"session": "bench", "name": "bench", "mode": "debug"}
     )
     agent = socket.create_connection(("127.0.0.1", opened["port"]))
-    agent.sendall(encode(hello_message(Hello("bench", opened["token"], this_process(["b.py"])))))
-    decoder = Decoder()
-    while decoder.take() is None:
-        decoder.feed(agent.recv(65536))
+    handshakes.join(agent, "bench", opened["token"], this_process(["b.py"]))
     return agent
 
 
