@@ -1,5 +1,6 @@
 import type { Locator, Page } from "playwright-core";
 
+import { chooseInContextMenu } from "./offering";
 import { eventually, type Patience } from "./waiting";
 
 /** One piece of a rendered line: the file's own text, or something that an extension has put in. */
@@ -184,21 +185,9 @@ export class CodeView {
 
   async #addBreakpoint(line: number, action: string, text: string): Promise<void> {
     const row = this.#editor.locator(".margin-view-overlays .line-numbers");
-    await row.getByText(String(line), { exact: true }).click({ button: "right" });
-    const item = this.#page.locator(".monaco-menu .action-item", { hasText: action });
+    const number = row.getByText(String(line), { exact: true });
+    await chooseInContextMenu(this.#page, number, action);
     const widget = this.#page.locator(".breakpoint-widget");
-    await item.waitFor();
-    await eventually(
-      "the breakpoint can be described",
-      async () => {
-        // A menu that has just been opened lets a click pass.
-        if (await item.isVisible()) {
-          await item.click();
-        }
-        return widget.isVisible();
-      },
-      (isOpen) => isOpen,
-    );
     await widget.locator(".monaco-editor").click();
     await this.#page.keyboard.insertText(text);
     await this.#page.keyboard.press("Enter");

@@ -1,6 +1,7 @@
 import type { Page } from "playwright-core";
 
 import type { CodeView } from "./codeView";
+import { takeOffer } from "./offering";
 import { eventually, eventuallyEqual, type Patience } from "./waiting";
 
 const RUNNING = "running";
@@ -22,14 +23,11 @@ export class DebugView {
 
   /** Starts the launch configuration of that name. */
   async startNamed(name: string): Promise<void> {
-    await this.#page.keyboard.press("Control+P");
-    const input = this.#page.locator(".quick-input-widget input:visible");
-    await input.fill(`debug ${name}`);
-    await this.#page
-      .locator(".quick-input-list .monaco-list-row.focused", { hasText: name })
-      .first()
-      .waitFor();
-    await input.press("Enter");
+    // Files of that name are offered until the editor has taken in what is typed.
+    const label = this.#page
+      .locator(".quick-input-list .monaco-list-row.focused .label-name")
+      .filter({ hasText: new RegExp(`^${name}$`) });
+    await takeOffer(this.#page, { key: "Control+P", text: `debug ${name}`, row: label.first() });
   }
 
   /** By its button, which is there only once the editor knows that the program stands still. */

@@ -1,5 +1,6 @@
 import type { Locator, Page } from "playwright-core";
 
+import { chooseInContextMenu } from "./offering";
 import { unfold } from "./unfolding";
 import { eventually } from "./waiting";
 
@@ -143,20 +144,7 @@ export class TraceView {
 
   /** Opens the menu of a node, and chooses an entry. */
   async chooseInMenu(label: string, action: string): Promise<void> {
-    await this.#row(label).click({ button: "right" });
-    const item = this.#page.locator(".monaco-menu .action-item", { hasText: action });
-    await item.waitFor();
-    await eventually(
-      `${action} is chosen`,
-      async () => {
-        // A menu that has just been opened lets a click pass.
-        if (await item.isVisible()) {
-          await item.click();
-        }
-        return item.isVisible();
-      },
-      (isOpen) => !isOpen,
-    );
+    await chooseInContextMenu(this.#page, this.#row(label), action);
   }
 
   /** Presses a button above the tree. */

@@ -3,12 +3,10 @@ import type { BrowserContext, Locator, Page } from "playwright-core";
 import { CodeView } from "./codeView";
 import { DiffView } from "./diffView";
 import { DebugView } from "./debugView";
+import { takeOffer } from "./offering";
 import { TraceView } from "./traceView";
 import { ValuesView } from "./valuesView";
 import { eventually, PATIENCE_SECONDS } from "./waiting";
-
-/** How long the palette may take to offer a command before it is opened anew. */
-const PALETTE_MILLISECONDS = 1500;
 
 /** One window of the editor, as a person sees and uses it. */
 export class Workbench {
@@ -55,40 +53,17 @@ export class Workbench {
 
   /** Runs a command by its title in the palette, such as `Shapetrace: Clear Hints`. */
   async run(title: string): Promise<void> {
-    const offered = this.#quickInput.locator(".monaco-list-row.focused", {
+    const row = this.#quickInput.locator(".monaco-list-row.focused", {
       has: this.page.getByText(title, { exact: true }),
     });
-    // The palette does not learn of commands that are contributed while it is open, and a window
-    // that has just been opened may not take keys yet.
-    await eventually(
-      `the palette offers "${title}"`,
-      async () => {
-        await this.page.keyboard.press("F1");
-        try {
-          const input = this.#quickInput.locator("input");
-          await input.fill(`>${title}`, { timeout: PALETTE_MILLISECONDS });
-          await offered.first().waitFor({ timeout: PALETTE_MILLISECONDS });
-          return true;
-        } catch {
-          await this.page.keyboard.press("Escape");
-          return false;
-        }
-      },
-      (isOffered) => isOffered,
-    );
-    await this.page.keyboard.press("Enter");
+    await takeOffer(this.page, { key: "F1", text: `>${title}`, row: row.first() });
   }
 
   /** Opens a file by its absolute path, and waits until its text is there. */
   async openFile(path: string): Promise<void> {
     const name = path.slice(path.lastIndexOf("/") + 1);
-    await this.page.keyboard.press("Control+P");
-    await this.#quickInput.locator("input").fill(path);
-    await this.#quickInput
-      .locator(".monaco-list-row.focused .label-name", { hasText: name })
-      .first()
-      .waitFor();
-    await this.page.keyboard.press("Enter");
+    const row = this.#quickInput.locator(".monaco-list-row.focused .label-name", { hasText: name });
+    await takeOffer(this.page, { key: "Control+P", text: path, row: row.first() });
     await eventually(
       `${name} is in the active editor`,
       () => this.code.fileName().catch(() => ""),
