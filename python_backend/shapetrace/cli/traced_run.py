@@ -25,6 +25,7 @@ from shapetrace.cli.outcome import keep_interrupt
 from shapetrace.cli.progress import Progress
 from shapetrace.cli.started_anew import StartedAnew
 from shapetrace.cli.terminal import Terminal, ViewChoice
+from shapetrace.process.early_end import ended_by
 from shapetrace.process.ending import Ending, interrupt_main_thread
 from shapetrace.process.exits import WatchedExits
 from shapetrace.process.fatal import FatalSignals
@@ -221,7 +222,7 @@ class TracedRun:
             return
         self._finisher = _thread.get_ident()
         self._terminal = self._terminal.anew()
-        self._terminal.note(f"the program is ended by {name}; this is what was recorded until then")
+        self._terminal.note(ended_by(name))
         with import_path(self._own_path):
             self._give_out(is_dying=True)
 

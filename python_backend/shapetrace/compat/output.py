@@ -50,6 +50,11 @@ def write(text: str) -> None:
     except (AttributeError, OSError, ValueError):
         # None, closed, or nobody reads it: the program can go on without our text.
         pass
+    except RuntimeError:
+        # A signal that ends the program has come while this very thread was writing to it.
+        number, encoding = stream.fileno(), stream.encoding
+        with open(number, "w", encoding=encoding, errors="replace", closefd=False) as anew:
+            anew.write(text)
 
 
 def live_output(live: bool | None, level: str, *, may_color: bool = True) -> LiveOutput | None:

@@ -32,6 +32,7 @@ from shapetrace.compat.output import (
 )
 from shapetrace.events import model
 from shapetrace.live import LiveOutput
+from shapetrace.process.early_end import EarlyEnd
 from shapetrace.recording import DEFAULT_WIDTH, LiveRecording, trace
 from shapetrace.views import StyledText, ViewOptions
 from shapetrace.views.calls import error_text, filled_form, outcome
@@ -129,6 +130,7 @@ class TracingMode:
         None is for that where stdout is a terminal."""
         self._live: list[LiveOutput | None] = []
         """For each block that is running, what prints its ops."""
+        self._early_end = EarlyEnd(self._tell_before_end)
         self._modes: list[Any] = []
         """For each block that is running, what gives its ops to a subclass, if that wants them."""
         self._entered: list[LiveRecording | None] = []
@@ -177,6 +179,7 @@ class TracingMode:
             return
         self._entered.append(recording)
         self._live.append(live)
+        self._early_end.watch()
 
     def __exit__(
         self,
@@ -191,6 +194,7 @@ class TracingMode:
         if recording is None:
             return
         live = self._live.pop()
+        self._early_end.cancel()
         known = len(self._kept)
         try:
             recording.__exit__(kind, error, traceback)
@@ -205,6 +209,16 @@ class TracingMode:
             live.step(final=True)
         elif not self.quiet:
             self._print(known, self.succinct)
+
+    def _tell_before_end(self, reason: str | None) -> None:
+        """Print what is known so far, while the block runs: the process will not see its end."""
+        if reason is not None and not self.quiet:
+            warn(reason)
+        live = self._live[-1]
+        if live is not None:
+            live.step(final=True)
+        elif not self.quiet:
+            self._print(len(self._kept), self.succinct)
 
     def print(self, *, succinct: bool | None = None) -> None:
         """Print what all blocks so far have run."""

@@ -24,6 +24,7 @@ from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import AlreadyTracingError
 from shapetrace.compat.output import RUNNING_ALREADY, joined, live_output, show, view_of, warn
 from shapetrace.live import LiveOutput
+from shapetrace.process.early_end import EarlyEnd
 from shapetrace.recording import LiveRecording, Recording, trace
 from shapetrace.views import StyledText
 from shapetrace.views.styled import Line, printable
@@ -77,6 +78,7 @@ class TensorOpsTracer:
     def __init__(self, color_class: Any = Color) -> None:
         self.Color = color_class
         self._recording: LiveRecording | None = None
+        self._early_end = EarlyEnd(self._tell_before_end)
 
     def _start_tensor_ops_tracing(self) -> None:
         """Begin to record."""
@@ -89,14 +91,26 @@ class TensorOpsTracer:
             warn(f"TensorOpsTracer records nothing: {RUNNING_ALREADY}.")
             return
         self._recording = recording
+        self._early_end.watch()
 
     def _stop_tensor_ops_tracing(self) -> None:
         """End the recording and print it."""
         recording, self._recording = self._recording, None
-        if recording is None:
-            return
+        if recording is not None:
+            self._early_end.cancel()
+            self._show(recording)
+
+    def _tell_before_end(self, reason: str | None) -> None:
+        """Print what is known so far: the process will not come to the end of it."""
+        if reason is not None:
+            warn(reason)
+        if self._recording is not None:
+            self._show(self._recording, is_over=False)
+
+    def _show(self, recording: LiveRecording, *, is_over: bool = True) -> None:
         try:
-            recording.stop()
+            if is_over:
+                recording.stop()
             text = view_of(recording.trace, "listing", verbose=True)
         except Exception as error:
             if is_asynchronous(error):
@@ -131,6 +145,7 @@ class Tracer:
         self.model: Any = None
         """What is recorded when ``start`` or ``trace`` is given no model."""
         self._process = os.getpid()
+        self._early_end = EarlyEnd(self._tell_before_end)
         self._running: LiveRecording | None = None
         self._recording: LiveRecording | None = None
         self._printed = StyledText(())
@@ -198,16 +213,30 @@ class Tracer:
             show(StyledText((self._banner("STARTED"), ())), may_color=_may_color(Color))
         self._process = os.getpid()
         atexit.register(self._stop_at_exit)
+        self._early_end.watch()
 
     def _stop(self, remarks: Iterable[Line] = ()) -> None:
         recording, self._running = self._running, None
         if recording is None:
             return
         atexit.unregister(self._stop_at_exit)
+        self._early_end.cancel()
         if os.getpid() != self._process:
             return  # in a fork, which is not watched: the process that was started prints
+        self._show(recording, remarks)
+
+    def _tell_before_end(self, reason: str | None) -> None:
+        """Print what is known so far: the process will not come to the end of it."""
+        if self._running is not None:
+            remarks: list[Line] = [] if reason is None else [((reason, "note"),), ()]
+            self._show(self._running, remarks, is_over=False)
+
+    def _show(
+        self, recording: LiveRecording, remarks: Iterable[Line], *, is_over: bool = True
+    ) -> None:
         try:
-            recording.stop()
+            if is_over:
+                recording.stop()
             if self._live is not None:
                 self._live.step(final=True)
                 show(StyledText(((),)))

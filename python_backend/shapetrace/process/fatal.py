@@ -1,10 +1,11 @@
 """Doing something first where a signal is about to end the process, as ``faulthandler`` does.
 
 Python's own handlers run only once the main thread is back in Python, which it is not after a
-segmentation fault. So these are handlers of the system's, in place for one signal: they run on the
-stack of whatever was interrupted, put back what was there, and raise the signal again, so that the
-process ends by it as it would have. Python knows nothing of them (``signal.getsignal``), a handler
-that the program sets takes their place, and a forked or executed child has none.
+segmentation fault. So these are handlers of the system's, in place for one signal: they run on a
+stack of their own, as that of what was interrupted may be full, put back what was there, and raise
+the signal again, so that the process ends by it as it would have. Python knows nothing of them
+(``signal.getsignal``), a handler that the program sets takes their place, and a forked or executed
+child has none.
 
 What is done may find a lock held, or memory damaged. So a second fault ends the process at once,
 and so does the clock, after a while.
@@ -20,6 +21,9 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
+from shapetrace.process.alternate_stack import AlternateStack
+from shapetrace.process.alternate_stack import is_possible as alternate_stack_is_possible
+
 SECONDS: Final = 10
 """How long the end of the process is put off at most."""
 
@@ -29,6 +33,9 @@ _FAULTS: Final = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT")
 _REQUESTS: Final = ("SIGTERM", "SIGHUP", "SIGQUIT")
 """Signals that end the process unless something is done about them; then they are left alone."""
 
+_DEEPER: Final = 1000
+"""How many more calls within each other there may be for it."""
+
 _Handler: Any = ctypes.CFUNCTYPE(None, ctypes.c_int)
 
 
@@ -37,16 +44,41 @@ class FatalSignals:
 
     def __init__(self, before_end: Callable[[str], None]) -> None:
         self._before_end = before_end
-        self._pid = os.getpid()
-        self._formers: dict[int, int] = {}
-        self._handler = _Handler(self._handle)
-        """Kept for as long as the process runs: a signal may be under way."""
-        self._follows_forks = False
 
     def install(self) -> None:
         """Be there from now on, where the system has such handlers."""
         if os.name != "posix":
             return
+        global _handlers
+        if _handlers is None:
+            _handlers = _Handlers()
+        _handlers.add(self._before_end)
+
+    def remove(self) -> None:
+        """Put back what was there, unless others are there still."""
+        if _handlers is not None:
+            _handlers.take_away(self._before_end)
+
+
+class _Handlers:
+    """The system's handlers: one for this process, however many want to be told."""
+
+    def __init__(self) -> None:
+        self._told: list[Callable[[str], None]] = []
+        self._pid = os.getpid()
+        self._formers: dict[int, int] = {}
+        # Kept for as long as the process runs: a signal may be under way.
+        self._handler = _Handler(self._handle)
+        self._stack = AlternateStack() if alternate_stack_is_possible() else None
+        os.register_at_fork(after_in_child=self._begin_child)
+
+    def add(self, before_end: Callable[[str], None]) -> None:
+        """Tell this as well, and before the others."""
+        self._told.append(before_end)
+        if len(self._told) > 1:
+            return
+        if self._stack is not None:
+            self._stack.install()
         ours = _address(self._handler)
         for name in (*_FAULTS, *_REQUESTS):
             number = int(getattr(signal, name))
@@ -55,12 +87,15 @@ class FatalSignals:
                 continue
             _set(number, ours, once=name in _REQUESTS)
             self._formers[number] = former
-        _kept.append(self)
-        if not self._follows_forks:
-            self._follows_forks = True
-            os.register_at_fork(after_in_child=self.remove)
 
-    def remove(self) -> None:
+    def take_away(self, before_end: Callable[[str], None]) -> None:
+        """Tell this no more."""
+        if before_end in self._told:
+            self._told.remove(before_end)
+            if not self._told:
+                self._put_back()
+
+    def _put_back(self) -> None:
         """Put back what was there; what the program has set since stays."""
         ours = _address(self._handler)
         while self._formers:
@@ -68,16 +103,27 @@ class FatalSignals:
             # The system takes a handler that is for one signal away by itself.
             if _get(number) == ours:
                 _set(number, former)
+        if self._stack is not None:
+            self._stack.remove()
+
+    def _begin_child(self) -> None:
+        self._told.clear()
+        self._put_back()
+        self._pid = os.getpid()
 
     def _handle(self, number: int) -> None:
         former = self._formers.get(number, _DEFAULT)
+        told, self._told = self._told, []
         try:
             signal.alarm(0)
             _set(int(signal.SIGALRM), _DEFAULT)
             signal.alarm(SECONDS)
-            self.remove()
+            self._put_back()
+            # Whatever has come so deep may have left us no room.
+            sys.setrecursionlimit(sys.getrecursionlimit() + _DEEPER)
             if os.getpid() == self._pid:
-                self._before_end(signal.Signals(number).name)
+                for before_end in reversed(told):
+                    before_end(signal.Signals(number).name)
         except BaseException as error:
             if os.environ.get("SHAPETRACE_DEBUG"):
                 sys.excepthook(type(error), error, error.__traceback__)
@@ -87,8 +133,8 @@ class FatalSignals:
             signal.pthread_kill(threading.get_ident(), number)
 
 
+_handlers: _Handlers | None = None
 _DEFAULT: Final = 0
-_kept: list[FatalSignals] = []
 
 
 def _get(number: int) -> int:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from shapetrace.events import codec
-from tests.python.e2e.cli.programs import shapetrace
+from shapetrace.process.alternate_stack import is_possible
+from tests.python.e2e.cli.programs import ROOT, shapetrace
 
 pytestmark = pytest.mark.e2e
 
@@ -41,6 +45,27 @@ DEATHS = {
     "leaving at once": ("os._exit(3)", 3),
 }
 
+OVERFLOW = """\
+sys.setrecursionlimit(10**9)
+Function = ctypes.CFUNCTYPE(None)
+function = Function(lambda: function())
+function()
+"""
+"""Of the stack: a call by way of C that makes itself."""
+
+if is_possible():
+    DEATHS["an overflow of the stack"] = (OVERFLOW, -signal.SIGSEGV)
+
+TOOLS = {
+    "TracingMode": ("with TracingMode():", "addmm(f32[4], f32[2,3], f32[3,4]) -> f32[2,4]"),
+    "Tracer": ("with Tracer('net').trace():", "relu()"),
+    "TensorOpsTracer": (
+        "TensorOpsTracer()._start_tensor_ops_tracing()\nif True:",
+        "linear(f32[2,3], f32[4,3], f32[4]) -> f32[2,4]",
+    ),
+}
+"""A block in which each records, and what it prints."""
+
 
 @pytest.mark.parametrize("death", DEATHS)
 def test_what_was_recorded_is_written(death: str, tmp_path: Path) -> None:
@@ -68,3 +93,41 @@ def test_calls_are_printed_as_they_come(tmp_path: Path) -> None:
         "└ Net -> f32[2,4]",
     ):
         assert ran.stdout.count(f"\n{line}") == 1
+
+
+@pytest.mark.parametrize(
+    ("tool", "death"),
+    [
+        *(("TracingMode", death) for death in DEATHS),
+        *(("Tracer", death) for death in ("an abort", "leaving at once")),
+        *(("TensorOpsTracer", death) for death in ("a segmentation fault", "leaving at once")),
+    ],
+)
+def test_the_replaced_tools_print_it_too(tool: str, death: str, tmp_path: Path) -> None:
+    block, printed = TOOLS[tool]
+    statement, code = DEATHS[death]
+    body = "".join(f"    {line}\n" for line in f"{PROGRAM}{statement}".splitlines())
+    (tmp_path / "script.py").write_text(f"from shapetrace import {tool}\n{block}\n{body}")
+    ran = subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python_backend"), "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == code
+    assert ran.stdout.count(printed) == 1
+    assert ran.stdout.count("is ended by SIG") == (code < 0)
+    assert ran.stderr == ""
+
+
+def test_nothing_is_left_when_the_block_has_ended(tmp_path: Path) -> None:
+    """The program's death is its own again: nothing more is printed."""
+    (tmp_path / "script.py").write_text(
+        "from shapetrace import TracingMode\nwith TracingMode(quiet=True) as tracing:\n"
+        "    import ctypes, sys, torch\n    torch.ones(2)\ntracing.quiet = False\n" + OVERFLOW
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python_backend")}
+    command = [sys.executable, "script.py"]
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (-signal.SIGSEGV, "", "")
