@@ -21,7 +21,7 @@ import { fileURLToPath } from "node:url";
 import { bundle } from "./build.mjs";
 import { locked } from "./lock.mjs";
 import { forExtensionPage } from "./readme.mjs";
-import { Failure, main, PYTHON, ROOT, run, setUp } from "./setup.mjs";
+import { Failure, main, PYTHON, requireIndex, ROOT, run, setUp } from "./setup.mjs";
 
 const BUILD = join(ROOT, "build");
 const LIBRARIES = join(ROOT, "python_libraries");
@@ -86,6 +86,7 @@ export function fetchLibraries() {
  * @param {string} target
  */
 function install(requirements, target) {
+  requireIndex();
   const code = run(PYTHON, [
     ...["-m", "pip", "install", "--quiet", "--disable-pip-version-check"],
     ...["--requirement", requirements, "--target", target, "--no-deps", "--no-compile"],
@@ -94,7 +95,9 @@ function install(requirements, target) {
     ...["--abi", "none", "--platform", "any", "--python-version", "3.11"],
   ]);
   if (code !== 0) {
-    throw new Failure(`pip could not fetch ${requirements}`);
+    throw new Failure(
+      `pip could not fetch ${requirements}; mend what it says above, and run this again`,
+    );
   }
 }
 

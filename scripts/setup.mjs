@@ -114,14 +114,22 @@ async function finished(work) {
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof Failure)) {
-      console.error(error);
-    }
-    const advice =
-      error instanceof Failure ? error.message : "see above; mend that, and run this again";
-    console.error(`shapetrace: ${advice}`);
+    console.error(`shapetrace: ${adviceOn(error)}`);
     return 1;
   }
+}
+
+/** @param {unknown} error */
+function adviceOn(error) {
+  if (error instanceof Failure) {
+    return error.message;
+  }
+  if (error instanceof Error && "syscall" in error) {
+    // Of the system: a disk that is full, a folder that cannot be written to.
+    return `${error.message}; mend that, and run this again`;
+  }
+  console.error(error);
+  return "see above; mend that, and run this again";
 }
 
 function setUpPython() {
@@ -144,6 +152,7 @@ function setUpPython() {
   markUnfinished();
   rmSync(COMPLETE, { force: true });
   try {
+    requireIndex();
     // torch by itself and first: as a dependency of another package pip may choose another build.
     must(PYTHON, ["-m", "pip", "install", "--quiet", requirement]);
     must(PYTHON, ["-m", "pip", "install", "--quiet", "-r", REQUIREMENTS, "-c", CONSTRAINTS]);
@@ -206,11 +215,35 @@ export function packagesDigest(version) {
 }
 
 export function torchRequirement() {
-  const requirement = /^torch==.*$/m.exec(readFileSync(join(ROOT, REQUIREMENTS), "utf8"));
+  return requirementOf("torch");
+}
+
+/** @param {string} name */
+function requirementOf(name) {
+  const source = readFileSync(join(ROOT, REQUIREMENTS), "utf8");
+  const requirement = new RegExp(`^${name}==.*$`, "m").exec(source);
   if (requirement === null) {
-    throw new Failure(`${REQUIREMENTS} pins no torch`);
+    throw new Failure(`${REQUIREMENTS} pins no ${name}`);
   }
   return requirement[0].trim();
+}
+
+/**
+ * Fails within seconds where pip finds no packages. It asks for each of them six times, and waits
+ * longer and longer: of use while a network is poor, minutes where there is none.
+ */
+export function requireIndex() {
+  // A small one, of which nothing but what it is called is fetched.
+  const asked = ["--dry-run", "--ignore-installed", "--no-deps", requirementOf("pygls")];
+  const options = ["-m", "pip", "install", "--quiet", "--retries=1", "--timeout=10", ...asked];
+  const result = spawnSync(PYTHON, options, { encoding: "utf8" });
+  if (result.status !== 0) {
+    const [line = ""] = result.stderr.match(/^ERROR: .*/m) ?? [];
+    throw new CommandFailure(
+      `pip finds no packages (${line.slice(7) || "it says nothing"}); connect this machine to the network, or name an index with PIP_INDEX_URL, and run this again`,
+      result.status,
+    );
+  }
 }
 
 /**

@@ -99,7 +99,9 @@ export function installBrowser() {
   }
   const reasons = refused.length === 0 ? "" : ` (${refused.join("; ")})`;
   if (chosen) {
-    throw new Failure(`SHAPETRACE_CHROMIUM=${chosen} is no Chromium that runs here${reasons}`);
+    throw new Failure(
+      `SHAPETRACE_CHROMIUM=${chosen} is no Chromium that runs here${reasons}; name another, or unset it`,
+    );
   }
   if (!hasPackage()) {
     throw new Failure(
@@ -131,7 +133,7 @@ function candidates() {
   const chosen = process.env["SHAPETRACE_CHROMIUM"];
   if (chosen) {
     if (!existsSync(chosen)) {
-      throw new Failure(`SHAPETRACE_CHROMIUM=${chosen} does not exist`);
+      throw new Failure(`SHAPETRACE_CHROMIUM=${chosen} does not exist; name another, or unset it`);
     }
     return [chosen];
   }

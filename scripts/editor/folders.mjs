@@ -4,7 +4,17 @@
  * complete.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { locked } from "../lock.mjs";
@@ -37,6 +47,26 @@ export function installed(name, fill) {
     });
   }
   return folder;
+}
+
+/**
+ * The same folder under a name that makefiles can have, for as long as this process runs: a blank
+ * ends a name in these.
+ *
+ * @param {string} folder
+ * @returns {string}
+ */
+export function withoutBlanks(folder) {
+  if (!/\s/.test(folder)) {
+    return folder;
+  }
+  const place = mkdtempSync(join(tmpdir(), "shapetrace-"));
+  process.once("exit", () => {
+    rmSync(place, { recursive: true, force: true });
+  });
+  const link = join(place, "it");
+  symlinkSync(folder, link);
+  return link;
 }
 
 /**

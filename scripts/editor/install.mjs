@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { Failure, main, setUp } from "../setup.mjs";
 import { canHaveBrowser, installBrowser } from "./browser.mjs";
 import { canHaveCompilers, installCompilers, removeCompilers } from "./compilers.mjs";
-import { EDITORS, installed, npm, npmEnvironment } from "./folders.mjs";
+import { EDITORS, installed, npm, npmEnvironment, withoutBlanks } from "./folders.mjs";
 
 /**
  * @typedef {"newest" | "oldest"} EditorName
@@ -161,7 +161,7 @@ function putTogether(name, recipe, unfinished, compilers) {
  * @returns {NodeJS.ProcessEnv}
  */
 function environmentOf(node, compilers) {
-  const home = dirname(dirname(node));
+  const home = withoutBlanks(dirname(dirname(node)));
   return {
     ...npmEnvironment(),
     ...compilers,

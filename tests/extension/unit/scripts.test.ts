@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
@@ -67,7 +67,7 @@ function script(work: string): string {
   writeFileSync(
     file,
     `import { spawn } from "node:child_process";
-import { Failure, main, run } from ${setup};
+import { Failure, main, requireIndex, run } from ${setup};
 main(async () => { ${work} });
 `,
   );
@@ -125,11 +125,48 @@ describe("a script", { concurrency: true }, () => {
   });
 });
 
+describe("a failure is one line that says what to do", { concurrency: true }, () => {
+  test("where there is no network", async () => {
+    const { code, errors } = await start(script("requireIndex(); return 0;"), {
+      ...{ PIP_CONFIG_FILE: "/dev/null", PIP_FIND_LINKS: "", PIP_INDEX_URL: "http://127.0.0.1:9" },
+    }).ended;
+    assert.equal(code, 1);
+    assert.match(errors, /^shapetrace: pip finds no packages \(.+\); connect this machine .*\n$/);
+  });
+
+  test("where the system refuses something", async () => {
+    const work = `(await import("node:fs")).mkdirSync("/proc/nothing");`;
+    const { code, errors } = await start(script(work)).ended;
+    assert.equal(code, 1);
+    assert.match(errors, /^shapetrace: .*'\/proc\/nothing'; mend that, and run this again\n$/);
+  });
+});
+
+test("a folder has a name without blanks for as long as a script runs", async () => {
+  const blank = join(folder, "a folder");
+  mkdirSync(blank);
+  const folders = JSON.stringify(pathToFileURL(join(ROOT, "scripts", "editor", "folders.mjs")));
+  const { output } = await start(
+    script(`
+      const { existsSync, realpathSync } = await import("node:fs");
+      const { withoutBlanks } = await import(${folders});
+      const name = withoutBlanks(${JSON.stringify(blank)});
+      console.log(JSON.stringify([name, realpathSync(name), withoutBlanks("/usr")]));
+      return 0;
+    `),
+  ).ended;
+  const [name, found, other] = JSON.parse(output) as string[];
+  assert.ok(name);
+  assert.doesNotMatch(name, /\s/);
+  assert.deepEqual([found, other, existsSync(name)], [blank, "/usr", false]);
+});
+
 describe("npm run demo", () => {
   test("says before all else that there is no such browser", async () => {
     const demo = join(ROOT, "scripts", "demo.mjs");
     const { code, output, errors } = await start(demo, { SHAPETRACE_CHROMIUM: "/nowhere" }).ended;
-    const expected = "shapetrace: SHAPETRACE_CHROMIUM=/nowhere does not exist\n";
+    const expected =
+      "shapetrace: SHAPETRACE_CHROMIUM=/nowhere does not exist; name another, or unset it\n";
     assert.deepEqual([code, output, errors], [1, "", expected]);
   });
 
