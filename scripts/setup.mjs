@@ -238,7 +238,7 @@ export function requireIndex() {
   const options = ["-m", "pip", "install", "--quiet", "--retries=1", "--timeout=10", ...asked];
   const result = spawnSync(PYTHON, options, { encoding: "utf8" });
   if (result.status !== 0) {
-    const [line = ""] = result.stderr.match(/^ERROR: .*/m) ?? [];
+    const [line = ""] = /^ERROR: .*/m.exec(result.stderr) ?? [];
     throw new CommandFailure(
       `pip finds no packages (${line.slice(7) || "it says nothing"}); connect this machine to the network, or name an index with PIP_INDEX_URL, and run this again`,
       result.status,

@@ -193,7 +193,8 @@ def _range_text(noun: str, first: int, last: int) -> str:
 def _ranks_text(ranks: Sequence[int]) -> str:
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
-    if len(ranks) > 2 and list(ranks) == list(range(ranks[0], ranks[-1] + 1)):
+    # Each is there once, and a damaged file may have any numbers: so nothing is counted out.
+    if len(ranks) > 2 and ranks[-1] - ranks[0] == len(ranks) - 1:
         return f"ranks {ranks[0]}–{ranks[-1]}"
     shown = [str(rank) for rank in ranks[:_MOST_RANKS]]
     return f"ranks {', '.join([*shown, CUT] if len(ranks) > _MOST_RANKS else shown)}"

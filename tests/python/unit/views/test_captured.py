@@ -182,3 +182,10 @@ def test_histograms() -> None:
 )
 def test_numbers(number: float, text: str) -> None:
     assert number_text(number) == text
+
+
+def test_ranks_that_only_a_damaged_file_can_have() -> None:
+    """They are not counted out, which would take all memory."""
+    ranks = (-(1 << 62), 0, 1 << 62)
+    file = CapturedFile("run.h5", 1, (name("x", (f32(2), 1, {"": None}), ranks=ranks),))
+    assert f"ranks {ranks[0]}, 0, {ranks[2]}" in render_captured(file).plain()
