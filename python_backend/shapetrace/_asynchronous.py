@@ -253,7 +253,7 @@ def _was_set(error: Any, kind: type, entries: list[TracebackType]) -> bool:
     if not entries or _BASE.__cause__.__get__(error) is not None:
         return False
     code, offset = entries[-1].tb_frame.f_code, entries[-1].tb_lasti
-    if offset < 0:
+    if offset < 0 or _is_a_label(code):
         return False
     instruction = dis.opname[code.co_code[offset]]
     if instruction in _DECISIVE:
@@ -269,6 +269,11 @@ def _was_set(error: Any, kind: type, entries: list[TracebackType]) -> bool:
     if kind is TypeError or kind is SystemError:
         return _could_not_be_raised(str(arguments[0]))
     return _is_foreign(kind)
+
+
+def _is_a_label(code: CodeType) -> bool:
+    """Whether nothing of this code runs: Cython's code in C names itself so in tracebacks."""
+    return not code.co_flags and not code.co_consts
 
 
 def _could_not_be_raised(message: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 import signal
 import sys
@@ -10,6 +11,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import h5py
+import numpy
 import pytest
 
 import shapetrace
@@ -236,6 +239,20 @@ def test_code_in_c_that_we_call_ourselves_has_faults() -> None:
     for body in ("int('x')", "next(iter(()))", "next(iter(()), *[1, 2, 3])", "assert not kind"):
         exec(compile(source.format(body), OURS, "exec"), names)
         assert not raised(lambda: names["fault"](1))
+
+
+def test_what_cython_names_in_tracebacks_is_no_frame_that_was_interrupted() -> None:
+    def of_numpy() -> None:
+        numpy.random.default_rng(0).normal(size=-1)
+
+    def of_h5py() -> None:
+        h5py.File("/nowhere/at/all.h5", "r")
+
+    def of_h5py_on_bad_content() -> None:
+        h5py.File(io.BytesIO(b"nothing that it knows"), "r")
+
+    for fault in (of_numpy, of_h5py, of_h5py_on_bad_content):
+        assert not raised(fault)
 
 
 def test_too_deep_a_recursion_is_a_fault_of_ours() -> None:
