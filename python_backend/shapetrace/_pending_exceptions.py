@@ -1,18 +1,20 @@
 """Raising an exception a moment later, where Python would lose it now.
 
 What is raised in ``__del__``, or in the callback of a weak reference, is printed and dropped. An
-exception of the program's that comes just then is raised as soon as that is over.
+exception of the program's that comes just then is raised as soon as that is over: by
+``raise_later`` where that code is ours, after a block with ``Undropped`` where it is a library's.
 """
 
 from __future__ import annotations
 
 import _thread
+import sys
 import threading
 import weakref
 from functools import partial
 from typing import Any, Final
 
-from shapetrace._asynchronous import clean
+from shapetrace._asynchronous import clean, is_asynchronous
 
 _waiting: Final[set[_Pending]] = set()
 """Those whose turn has not come: the interpreter knows them by their address only."""
@@ -35,6 +37,56 @@ class _Pending:
         except BaseException as error:
             clean(error)
             raise
+
+
+class Undropped:
+    """Raises at the end of a block what Python has dropped in it: of the program's, in this thread.
+
+    Blocks of other threads may begin in this one and end after it. Where one is interrupted before
+    it has put ``sys.unraisablehook`` back, the next one does so.
+    """
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self.is_over = False
+
+    def __enter__(self) -> None:
+        _put_back()
+        sys.unraisablehook = _Hook(self, sys.unraisablehook)
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self.is_over = True
+        _put_back()
+        if self.error is not None and error is None:
+            raise self.error
+
+
+class _Hook:
+    """Hears of what Python is about to print, as ``sys.unraisablehook``."""
+
+    def __init__(self, block: Undropped, before: Any) -> None:
+        self.before = before
+        self._block = weakref.ref(block)
+        self._thread = _thread.get_ident()
+
+    def __call__(self, unraisable: Any, /) -> None:
+        error = unraisable.exc_value
+        block = self.block() if self._thread == _thread.get_ident() else None
+        if block is not None and error is not None and is_asynchronous(error):
+            block.error = error
+        else:
+            self.before(unraisable)
+
+    def block(self) -> Undropped | None:
+        """The block, as long as it goes on; it is held by the ``with`` alone."""
+        block = self._block()
+        return None if block is None or block.is_over else block
+
+
+def _put_back() -> None:
+    hook: Any = sys.unraisablehook
+    while type(hook) is _Hook and hook.block() is None:
+        hook = sys.unraisablehook = hook.before
 
 
 def raise_later(error: BaseException) -> object:

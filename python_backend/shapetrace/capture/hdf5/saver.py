@@ -17,6 +17,7 @@ from typing import Any
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureFileError
+from shapetrace._pending_exceptions import Undropped
 from shapetrace.capture.hdf5.columns import Compression
 from shapetrace.capture.hdf5.encoding import Conversions, Encoded, Encoder, UnstorableError
 from shapetrace.capture.hdf5.entries import Layout, Row
@@ -110,7 +111,7 @@ class H5PYSaverCallback:
         self, name: str, values: list[Any], iterations: list[Any], ranks: list[Any] | None = None
     ) -> None:
         """Move values to the file, with what they were captured in; empties the lists."""
-        with self._lock:
+        with self._lock, Undropped():
             try:
                 if len(values):
                     self._save(str(name), values, iterations, ranks)
@@ -125,13 +126,13 @@ class H5PYSaverCallback:
 
     def after_gather(self) -> None:
         """All names of a gather have been handed over: from now on they are in the file."""
-        with self._lock:
+        with self._lock, Undropped():
             self._is_told_of_gathers = True
             self._commit()
 
     def close(self) -> None:
         """Finish the file; values that come later are put into it as well."""
-        with self._lock:
+        with self._lock, Undropped():
             self._commit()
             self._storage.close()
 

@@ -90,8 +90,7 @@ class Storage:
                 entry = self._entries[name] = Entry(self._file, name, self._layout)
             self._append(name, entry, rows)
         except BaseException as error:
-            came = self._interrupt(error)
-            self._give_up(error)
+            came = self._give_up(error)
             self._has_given_up = True
         if came is not None:
             raise came
@@ -115,8 +114,7 @@ class Storage:
             headers = {place for entry in self._entries.values() for place in entry.headers()}
             self._transaction.commit(headers)
         except BaseException as error:
-            came = self._interrupt(error)
-            self._give_up(error)
+            came = self._give_up(error)
             has_failed = True
         if came is not None:
             raise came
@@ -284,14 +282,11 @@ class Storage:
             self._file.attrs[PROBLEMS] = text
         self._stored_problems = text
 
-    def _interrupt(self, error: BaseException) -> BaseException | None:
-        """Return the program's own exception that a transaction failed by, if one came."""
-        if is_asynchronous(error):
-            return error
-        return None if self._transaction is None else self._transaction.interrupt
+    def _give_up(self, error: BaseException) -> BaseException | None:
+        """Go back to the last commit; what has come since is counted as missing.
 
-    def _give_up(self, error: BaseException) -> None:
-        """Go back to the last commit; what has come since is counted as missing."""
+        Returns the program's own exception, if it was one that came.
+        """
         self._missing.add(self._pending)
         self._pending = Counted()
         self._stored_problems = ""
@@ -303,13 +298,18 @@ class Storage:
                 # So that the room is there again at once, for whatever else needs it.
                 self._transaction.restore()
         self._missing.tell_of_failure(self._shown, _reason(error))
+        came = None if self._transaction is None else self._transaction.taken_interrupt()
+        return error if is_asynchronous(error) else came
 
     def _let_go(self) -> None:
         self._close_file()
-        if self._transaction is not None:
+        transaction, self._transaction = self._transaction, None
+        if transaction is not None:
             with suppress(OSError):
-                self._transaction.close()
-        self._transaction = None
+                transaction.close()
+            came = transaction.taken_interrupt()
+            if came is not None:
+                raise came
 
     def _close_reading(self) -> None:
         if self._reading is not None:

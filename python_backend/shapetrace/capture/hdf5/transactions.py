@@ -53,8 +53,8 @@ class TransactionalFile:
         """Open a file that is committed as it is; the identity is somewhere in its content."""
         self.path = path
         self.failure: BaseException | None = None
-        self.interrupt: BaseException | None = None
-        """The exception of the program's that came meanwhile, to be raised outside of HDF5."""
+        self._interrupt: BaseException | None = None
+        """The exception of the program's that came while HDF5 was at work."""
         self._raw = io.FileIO(path, "r+")
         self._owner = os.getpid()
         self._committed_end = self._size = self._raw.seek(0, os.SEEK_END)
@@ -184,7 +184,11 @@ class TransactionalFile:
         self._raw.truncate(self._committed_end)
         self._size = self._committed_end
         self.failure = None
-        self.interrupt = None
+
+    def taken_interrupt(self) -> BaseException | None:
+        """The exception of the program's that came in here, once: to be raised outside of HDF5."""
+        came, self._interrupt = self._interrupt, None
+        return came
 
     def close(self) -> None:
         """Let go of the file as it is; what was not committed is cut off."""
@@ -204,8 +208,8 @@ class TransactionalFile:
         return os.getpid() == self._owner
 
     def _fail(self, error: BaseException) -> None:
-        if self.interrupt is None and is_asynchronous(error):
-            self.interrupt = error
+        if self._interrupt is None and is_asynchronous(error):
+            self._interrupt = error
         if self.failure is None:
             self.failure = error
 
