@@ -5,7 +5,10 @@ from __future__ import annotations
 import _thread
 import os
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import chain, repeat, takewhile
+from operator import not_
 
 NAP_SECONDS = 0.0005
 MOST_NAPS = 20
@@ -15,6 +18,7 @@ class Attendant:
     """Calls a function again and again; it returns the seconds until the next time, or None to end.
 
     The thread is not one of ``threading``'s, as programs that join all threads would wait for ever.
+    While it waits it has no frame, as programs print those of all threads (pytest-timeout does).
     It is not there while the program forks: python warns of a fork among threads, and the child
     would inherit what the thread holds.
     """
@@ -45,7 +49,7 @@ class Attendant:
         self._wanted.acquire(blocking=False)
         self._running.acquire()
         try:
-            self._ident = _thread.start_new_thread(self._run, ())
+            self._ident = _thread.start_new_thread(deque, (self._steps(), 0))
         except RuntimeError:
             # The interpreter is shutting down, or may start no further thread.
             self._running.release()
@@ -65,18 +69,23 @@ class Attendant:
             # It has done its last step, and leaves the interpreter when it is let run.
             time.sleep(NAP_SECONDS)
 
-    def _run(self) -> None:
+    def _steps(self) -> Iterator[object]:
+        """What the thread goes through, in C: to step and wait by turns, and to have ended."""
+        are_wanted = map(self._wanted.acquire, repeat(True), iter(self._next_wait, None))
+        return chain(takewhile(not_, are_wanted), iter(self._end_thread, None))
+
+    def _next_wait(self) -> float | None:
         try:
             wait = self._step()
-            while wait is not None and not self._wanted.acquire(timeout=wait):
-                wait = self._step()
-            if wait is None:
-                self._stopped = True
-        except Exception:
+        except BaseException:
             # Nothing that it does is worth an error in the program's output.
+            wait = None
+        if wait is None:
             self._stopped = True
-        finally:
-            self._running.release()
+        return wait
+
+    def _end_thread(self) -> None:
+        self._running.release()
 
     def _before_fork(self) -> None:
         if os.getpid() == self._pid:

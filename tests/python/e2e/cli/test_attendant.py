@@ -55,6 +55,37 @@ def test_it_is_no_thread_of_the_programs(tmp_path: Path) -> None:
     assert outcome_of(body, tmp_path) == Outcome(0, "['MainThread']\n1 True\n", "")
 
 
+def test_it_is_in_no_list_of_stacks_while_it_waits(tmp_path: Path) -> None:
+    body = """
+        import sys
+        attendant.stop()
+        asleep = Attendant(lambda: 1000)
+        asleep.start()
+        deadline = time.monotonic() + 60
+        while len(sys._current_frames()) > 1 and time.monotonic() < deadline:
+            pass
+        print(len(sys._current_frames()), len(os.listdir("/proc/self/task")) > 1)
+        asleep.stop()
+        print(threads_of_this_process())
+    """
+    assert outcome_of(body, tmp_path) == Outcome(0, "1 True\n1\n", "")
+
+
+def test_a_step_that_fails_is_the_last(tmp_path: Path) -> None:
+    body = """
+        attendant.stop()
+        def fail():
+            called.release()
+            raise SystemExit
+        failing = Attendant(fail)
+        failing.start()
+        assert called.acquire(timeout=60)
+        failing.stop()
+        print(threads_of_this_process())
+    """
+    assert outcome_of(body, tmp_path) == Outcome(0, "1\n", "")
+
+
 def test_it_is_away_while_the_program_forks(tmp_path: Path) -> None:
     body = """
         for _ in range(3):
