@@ -24,16 +24,18 @@ from typing import Any
 
 from shapetrace.transport.session import VARIABLE, SessionAddress, write_address
 from tests.support import language_client
+from tests.support.machine import has_namespaces
 
 ROOT = Path(__file__).parents[2]
 BACKEND = ROOT / "python_backend"
 PROGRAMS = Path(__file__).parent / "programs"
 
+RUN = ["run", "--view", "none", "-o", "ours.json"]
 MODES: dict[str, list[str]] = {
-    "run --passes all": ["run", "--view", "none", "--passes", "all"],
-    "--fingerprint": ["run", "--view", "none", "--passes", "all", "--fingerprint"],
-    "--level aten": ["run", "--view", "none", "--passes", "all", "--level", "aten"],
-    "--watch": ["run", "--view", "none", "--watch", "h"],
+    "run --passes all": [*RUN, "--passes", "all"],
+    "--fingerprint": [*RUN, "--passes", "all", "--fingerprint"],
+    "--level aten": [*RUN, "--passes", "all", "--level", "aten"],
+    "--watch": [*RUN, "--watch", "h"],
     "capture": ["capture", "--values", "forward", "--values", "forward.h", "-o", "ours.h5"],
 }
 
@@ -52,14 +54,19 @@ def environment(folder: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def start(
-    script: str, *arguments: str, options: list[str], folder: Path, **more: str
+    script: str,
+    *arguments: str,
+    options: list[str],
+    folder: Path,
+    within: tuple[str, ...] = (),
+    variables: dict[str, str] | None = None,
 ) -> Iterator[Started]:
     """Start a program under Shapetrace; without options, as it is. It is killed in the end."""
-    command = [sys.executable, *(["-m", "shapetrace", *options] if options else [])]
+    command = [*within, sys.executable, *(["-m", "shapetrace", *options] if options else [])]
     process = subprocess.Popen(
         [*command, str(PROGRAMS / script), *arguments],
         cwd=folder,
-        env=environment(folder) | more,
+        env=environment(folder) | (variables or {}),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -79,7 +86,10 @@ def line_of(process: Started, beginning: str) -> str:
     for line in process.stdout:
         if line.startswith(beginning):
             return line
-    raise AssertionError(f"ended before it said {beginning!r}")
+    _, errors = process.communicate()
+    raise AssertionError(
+        f"ended with {process.returncode} before it said {beginning!r}: {errors[-2000:]}"
+    )
 
 
 @contextlib.contextmanager
@@ -230,44 +240,74 @@ def _debugged(script: Path, opened: dict[str, Any], place: Path) -> Started:
 
 
 def surroundings() -> str:
-    """Run a program without a temporary folder, with a clock that is set back, without a home."""
+    """Run a program without a temporary folder, without a home, with a clock that is set back."""
     said = []
-    for title, more in {
-        "no temporary folder": {"TMPDIR": "/nowhere", "TEMP": "/nowhere", "TMP": "/nowhere"},
-        "no home": {"HOME": "/nowhere"},
-    }.items():
-        for name, options in {"plain": [], **MODES}.items():
-            with (
-                folder() as place,
-                start("plain_training.py", options=options, folder=place, **more) as process,
-            ):
-                output, errors = process.communicate(timeout=300)
-                assert process.returncode == 0, (title, name, errors[-800:])
-                assert "state " in output
-        said.append(title)
-    faketime = shutil.which("faketime")
-    if faketime:
+    if has_namespaces():
+        for options in MODES.values():
+            _run_without_temporary_folder(options)
+        said.append("no temporary folder")
+    else:
+        said.append("(no namespaces here: the temporary folder was left alone)")
+    for options in MODES.values():
+        with folder() as place:
+            _ends_well(
+                "plain_training.py", options=options, folder=place, variables={"HOME": "/nowhere"}
+            )
+    said.append("no home")
+    if shutil.which("faketime"):
         library = next(Path("/usr/lib").rglob("libfaketime.so.1"))
-        for name, options in MODES.items():
+        for options in MODES.values():
             with folder() as place:
-                clock = place / "clock"
-                clock.write_text("+0")
-                faked = {
-                    "LD_PRELOAD": str(library),
-                    "FAKETIME_TIMESTAMP_FILE": str(clock),
-                    "FAKETIME_NO_CACHE": "1",
-                    "DONT_FAKE_MONOTONIC": "1",
-                }
-                arguments = ("endless.py", "seconds=3")
-                with start(*arguments, options=options, folder=place, **faked) as process:
-                    line_of(process, "ready")
-                    clock.write_text("-3d")
-                    _, errors = process.communicate(timeout=300)
-                    assert process.returncode == 0, (name, errors[-800:])
+                _run_while_the_clock_is_set_back(options, place, library)
         said.append("a clock that is set back by three days")
     else:
         said.append("(no faketime here: the clock was left alone)")
     return ", ".join(said)
+
+
+def _run_without_temporary_folder(options: list[str]) -> None:
+    """First in a folder where Python can make temporary files instead, then in none."""
+    build = ROOT / "build"
+    build.mkdir(exist_ok=True)
+    empty = 'for each in /tmp /var/tmp; do mount -t tmpfs -o ro none "$each"; done'
+    script = f'{empty}; cd "$0"; exec "$@"'
+    within = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-ec", script)
+    with tempfile.TemporaryDirectory(prefix="soak-", dir=build) as name:
+        place = Path(name)
+        _ends_well("plain_training.py", options=options, folder=place, within=(*within, name))
+        results = [it for it in place.iterdir() if it.name.startswith("ours")]
+        assert len(results) == 1, results
+        results[0].unlink()
+        elsewhere = [str(place / it) if it.startswith("ours") else it for it in options]
+        # torch.optim cannot be imported there.
+        arguments = ("many_calls.py", "5000")
+        _ends_well(*arguments, options=elsewhere, folder=place, within=(*within, "/tmp"))
+        assert results[0].exists()
+
+
+def _run_while_the_clock_is_set_back(options: list[str], place: Path, library: Path) -> None:
+    clock = place / "clock"
+    clock.write_text("+0")
+    faked = {
+        "LD_PRELOAD": str(library),
+        "FAKETIME_TIMESTAMP_FILE": str(clock),
+        "FAKETIME_NO_CACHE": "1",
+        "DONT_FAKE_MONOTONIC": "1",
+    }
+    with start(
+        "endless.py", "seconds=3", options=options, folder=place, variables=faked
+    ) as process:
+        line_of(process, "ready")
+        clock.write_text("-3d")
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, (options, errors[-800:])
+
+
+def _ends_well(*arguments: str, **how: Any) -> None:
+    with start(*arguments, **how) as process:
+        _, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, (arguments, how, errors[-800:])
+        assert "Traceback" not in errors, errors
 
 
 CHECKS: dict[str, Callable[[bool], str]] = {
@@ -282,6 +322,8 @@ CHECKS: dict[str, Callable[[bool], str]] = {
 
 def main(arguments: list[str]) -> int:
     """Run the checks that are named, or all."""
+    # A shell has what it starts in the background ignore Ctrl-C, and so would what is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     parser = argparse.ArgumentParser(prog="npm run soak -- endurance", description=__doc__)
     parser.add_argument("name", nargs="*", help=f"of {', '.join(CHECKS)}")
     parser.add_argument("--quick", action="store_true", help="less of each")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.soak.table import PROGRAMS, Mode, Program
+from tests.soak.table import DEBUGGER, PROGRAMS, Mode, Program
 from tests.support.session_server import SessionServer
 
 ROOT = Path(__file__).parents[2]
@@ -103,8 +103,10 @@ def _command(
     if mode is None:
         return [*launch, *script], environment, lambda: False
     environment["PYTHONPATH"] = os.pathsep.join((str(BACKEND), str(PROGRAMS)))
+    if mode is DEBUGGER:
+        return _under_debugpy(program, launch, script), environment, lambda: False
     if mode.command == "debug":
-        return _debugged(program, launch, script, environment)
+        return _debugged(_under_debugpy(program, launch, script), environment)
     options = ["--view", "none"] if mode.command == "run" else []
     if mode.options == ("--watch",):
         options = ["--view", "none", "--watch", program.watched]
@@ -121,8 +123,15 @@ def _command(
     )
 
 
+def _under_debugpy(program: Program, launch: list[str], script: list[str]) -> list[str]:
+    debugpy = ["-m", "debugpy", "--listen", "127.0.0.1:0"]
+    if program.ranks:
+        return [launch[0], *debugpy, *launch[1:], *script]
+    return [*launch, *debugpy, *script]
+
+
 def _debugged(
-    program: Program, launch: list[str], script: list[str], environment: dict[str, str]
+    command: list[str], environment: dict[str, str]
 ) -> tuple[list[str], dict[str, str], Callable[[], bool]]:
     server = SessionServer()
     server.__enter__()
@@ -135,20 +144,17 @@ def _debugged(
         server.__exit__(None, None, None)
         return heard
 
-    if program.ranks:
-        command = [launch[0], "-m", "debugpy", "--listen", "127.0.0.1:0", *launch[1:], *script]
-    else:
-        command = [*launch, "-m", "debugpy", "--listen", "127.0.0.1:0", *script]
     return command, environment, ended
 
 
-_OURS_OR_UNSTEADY = re.compile(r"shapetrace|import time:|.*([Ff]rozen|pydevd|PYDEVD|Debugger)")
+_OURS = re.compile(r"(-+ Captured stderr call -+\n)?(^shapetrace: .*\n)+", re.MULTILINE)
+"""What we say on stderr, which pytest has captured and shows."""
 _NUMBERS = re.compile(r"\b\d+(\.\d+)?\b")
 
 
 def _steady(text: str, program: Program, folder: Path) -> str:
     """Return a text without what differs between two runs of any program."""
-    text = text.replace(str(folder), "FOLDER")
+    text = _OURS.sub("", text.replace(str(folder), "FOLDER"))
     for pattern in program.unsteady:
         text = re.sub(pattern, "#", text)
     return text

@@ -1,7 +1,9 @@
 """Programs with and without Shapetrace in every mode: ``npm run soak [-- --program WORDS ...]``.
 
 Each program runs twice without Shapetrace, so that what differs by itself is known, and then once
-in each mode. ``npm run soak -- endurance`` runs the checks of ``endurance.py`` instead.
+in each mode. What runs in the debugger is compared with the debugger without Shapetrace.
+
+``npm run soak -- endurance`` runs the checks of ``endurance.py`` instead.
 """
 
 import argparse
@@ -12,7 +14,7 @@ from pathlib import Path
 
 from tests.soak import endurance
 from tests.soak.outcome import Outcome, differences, run
-from tests.soak.table import MODES, ROWS
+from tests.soak.table import DEBUGGER, MODES, ROWS
 
 RESULTS = Path(__file__).parents[2] / "build" / "soak.json"
 
@@ -38,12 +40,16 @@ def main() -> int:
         cells = results.setdefault(program.title, {})
         unsteady = [it for it in differences(program, plain, control) if "traced" not in it]
         if plain.code != program.exit_code or unsteady:
+            # Nothing can be said of a program that fails by itself, or is another each time.
+            bad += 1
             print(f"{program.title}: WITHOUT US {plain.code} {unsteady} {plain.errors[-600:]}")
+            continue
         for mode in MODES:
             if chosen.mode and not any(word in mode.title for word in chosen.mode):
                 continue
             began = time.monotonic()
-            found = differences(program, plain, run(program, mode))
+            before = run(program, DEBUGGER) if mode.command == "debug" else plain
+            found = differences(program, before, run(program, mode))
             cells[mode.title] = found
             bad += bool(found)
             took = time.monotonic() - began

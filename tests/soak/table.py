@@ -90,3 +90,6 @@ MODES = (
     Mode("capture", "capture"),
     Mode("debugger", "debug"),
 )
+
+DEBUGGER = Mode("debugger without us", "debugpy")
+"""What the mode of the debugger is compared with: debugpy has Dynamo compile more frames."""

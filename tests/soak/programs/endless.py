@@ -1,4 +1,4 @@
-"""Trains until it is ended, or for ``seconds=N``."""
+"""Trains until it is ended, or for ``seconds=N`` after its first steps."""
 
 import sys
 import time
@@ -20,7 +20,7 @@ class Model(nn.Module):
 
 torch.manual_seed(0)
 given = [float(it.removeprefix("seconds=")) for it in sys.argv[1:] if it.startswith("seconds=")]
-end = time.monotonic() + given[0] if given else None
+end = None
 model = Model()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 step = 0
@@ -32,3 +32,4 @@ while end is None or time.monotonic() < end:
     step += 1
     if step == 20:
         print("ready", flush=True)
+        end = time.monotonic() + given[0] if given else None

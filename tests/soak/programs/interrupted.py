@@ -27,14 +27,16 @@ def end(number, frame):
 signal.signal(signal.SIGUSR1, end)
 model = Model()
 model(torch.ones(2, 4)).sum().backward()
-print("ready", flush=True)
 caught = 0
+said = "ready"
 while True:
     try:
+        # In here, as the next one may come before this has returned.
+        print(said, flush=True)
         while True:
             model(torch.ones(2, 4)).sum().backward()
             torch.cat([torch.ones(2)] * 3)
     except KeyboardInterrupt as error:
         shown = "".join(traceback.format_exception(error))
-        print("caught", caught, int("/shapetrace/" in shown), flush=True)
+        said = f"caught {caught} {int('/shapetrace/' in shown)}"
         caught += 1

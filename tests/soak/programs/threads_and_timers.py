@@ -38,7 +38,7 @@ def late(number, frame):
 
 
 signal.signal(signal.SIGUSR1, tick)
-threads = [threading.Thread(target=lambda n=n: found.update({n: work(n)})) for n in range(6)]
+threads = [threading.Thread(target=lambda n=n: found.update({str(n): work(n)})) for n in range(6)]
 for thread in threads:
     thread.start()
 for thread in threads:
