@@ -17,7 +17,7 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from threading import get_ident
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Final
@@ -29,6 +29,8 @@ from shapetrace.recorder.arrival import when_imported
 _OWN_FILES: Final = os.path.dirname(__file__) + os.sep
 _OWN_DIRECTORY: Final = _OWN_FILES.replace(os.sep, "/")
 _EVALUATION: Final = "torch._dynamo.eval_frame"
+_CONVERTING: Final = "torch._dynamo.convert_frame"
+_FUNCTIONS: Final = "torch._dynamo.variables.functions"
 _EXPORTING: Final = "torch.export._trace"
 TO_SEE_IT_ALL: Final = "TORCH_COMPILE_DISABLE=1 in the environment has nothing compiled"
 """What to do where something was stepped around."""
@@ -52,7 +54,7 @@ class Bystander:
         """Put ours in its place again."""
 
     def original(self, value: object) -> object:
-        """What a value stands in for; itself if it is not one of ours."""
+        """What a function or a code stands in for; itself if it is not one of ours."""
         return value
 
 
@@ -60,6 +62,8 @@ _LOCK: Final = threading.RLock()
 _bystanders: Final[list[Bystander]] = []
 _owners: Final[dict[int, int]] = {}
 """The threads that are in a region, and what will end that: a call, or a context."""
+REGIONS: Final[Collection[int]] = _owners.keys()
+"""The threads that run something compiled, for those who ask at every call."""
 _undo: Final[list[Callable[[], None]]] = []
 _skipped: Final[set[str]] = set()
 """Modules of ours whose code Dynamo has been told to skip."""
@@ -82,9 +86,13 @@ def regions_begun() -> int:
 def stand_by(bystander: Bystander) -> Callable[[], None]:
     """Tell somebody of what Dynamo does from now on; returns how to stop that."""
     with _LOCK:
+        if bystander in _bystanders:
+            return functools.partial(_go, bystander)
         _bystanders.append(bystander)
         if len(_bystanders) == 1:
             _undo.append(when_imported(_EVALUATION, _follow_regions))
+            _undo.append(when_imported(_CONVERTING, _follow_code))
+            _undo.append(when_imported(_FUNCTIONS, _follow_inlined_code))
             _undo.append(when_imported(_EXPORTING, _follow_exports))
         elif _EVALUATION in sys.modules:
             _skip_our_code(sys.modules[_EVALUATION])
@@ -215,7 +223,7 @@ def _make_compile(original: Any) -> Any:
 
 
 def without_stand_ins(function: Any) -> Any:
-    """A function or method as it is without us."""
+    """A function, a method or a code as it is without us."""
     if isinstance(function, MethodType):
         found = without_stand_ins(function.__func__)
         return function if found is function.__func__ else MethodType(found, function.__self__)
@@ -316,6 +324,40 @@ def _follow_exports() -> None:
     with _LOCK:
         if _bystanders and hasattr(exporting, "_strict_export"):
             _replace(exporting, "_strict_export", make)
+
+
+def _follow_code() -> None:
+    """Have Dynamo compile the code that a function has without us."""
+
+    def make(original: Any) -> Any:
+        @functools.wraps(original)
+        def compile_code(code: Any, *args: Any, **kwargs: Any) -> Any:
+            return original(without_stand_ins(code), *args, **kwargs)
+
+        return compile_code
+
+    converting: Any = sys.modules.get(_CONVERTING)
+    with _LOCK:
+        for name in ("_compile", "compile_frame"):  # from outside, and what torch.export calls
+            if _bystanders and hasattr(converting, name):
+                _replace(converting, name, make)
+
+
+def _follow_inlined_code() -> None:
+    """The same of functions that are called in what it compiles."""
+
+    def make(original: Any) -> Any:
+        @functools.wraps(original)
+        def get_code(self: Any) -> Any:
+            return without_stand_ins(original(self))
+
+        return get_code
+
+    functions: Any = sys.modules.get(_FUNCTIONS)
+    with _LOCK:
+        for kind in list(vars(functions).values()) if _bystanders else ():
+            if isinstance(kind, type) and "get_code" in vars(kind):
+                _replace(kind, "get_code", make)
 
 
 def _forget_stand_ins() -> None:

@@ -77,9 +77,3 @@ def take_hooks(function: types.FunctionType, code: types.CodeType) -> None:
         stop, _GIVEN.stop = _GIVEN.stop, None
         stop()
         _GIVEN.regions.clear()
-
-
-def own_code_of(function: types.FunctionType) -> types.CodeType | None:
-    """The code without hooks of a function that was given some; None if it was not."""
-    codes = _GIVEN.codes.get(function)
-    return None if codes is None else codes.own

@@ -67,7 +67,7 @@ class _Followed:
             inside = [each for each in self._origin.inside if each[1].is_active]
             inside += ((each.interest.nested, each) for each in followings)
             hooked = _rewritten(self._function, self.code, inside)
-            give_hooks(self._function, self.code, hooked, self._step_aside)
+            give_hooks(self._function, self._given, hooked, self._step_aside)
             _FOLLOWED[self._function] = self
         else:
             take_hooks(self._function, self._given)

@@ -12,9 +12,11 @@ import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from sys import _getframe
+from threading import get_ident
 from typing import Any, Final, TypeAlias
 
 from shapetrace._asynchronous import clean
+from shapetrace._dynamo import REGIONS
 from shapetrace._exception_table import catching_everywhere
 from shapetrace.instrument.activations import FEW, Activation, Activations, Following, nothing
 from shapetrace.instrument.interface import Call
@@ -246,9 +248,12 @@ class Site:
 
         The values are the first parameter, then all of them and what the marks say, as far as
         anybody is to be told of these. While torch makes a graph of what runs, our hooks are no
-        part of that.
+        part of that; nor where something compiled runs, as TorchDynamo would have to skip all that
+        a listener calls.
         """
         try:
+            if REGIONS and get_ident() in REGIONS:
+                return UNHEARD
             compiler: Any = _MODULES.get("torch.compiler")
             if compiler is not None:
                 try:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import ast
 import types
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from sys import _getframe
 from typing import Final, NamedTuple, TypeAlias
 
 from shapetrace._asynchronous import clean
+from shapetrace._dynamo import Bystander, stand_by
 from shapetrace._exception_table import catching_everywhere
 from shapetrace._syntax import parsed
 from shapetrace.instrument.activations import Following
@@ -47,6 +48,8 @@ class Origin(NamedTuple):
 
     code: types.CodeType
     """The one without."""
+    compiled: types.CodeType
+    """The same, but what it defines gets its hooks: what TorchDynamo is to compile."""
     inside: tuple[tuple[tuple[str, ...], Following], ...]
     """Who follows the function, and those that are defined in it, with the way to each."""
 
@@ -66,7 +69,22 @@ _ORIGINS: Final[weakref.WeakKeyDictionary[types.CodeType, Origin]] = weakref.Wea
 
 def origin_of(code: types.CodeType) -> Origin:
     """What a function's code was before it got hooks together with its module."""
-    return _ORIGINS.get(code) or Origin(code, ())
+    return _ORIGINS.get(code) or Origin(code, code, ())
+
+
+class _HookedCode(Bystander):
+    """Has TorchDynamo compile what a function's code was before it got hooks.
+
+    What is compiled is kept with the code that runs, which has hooks for as long as there is the
+    function, so this is never over.
+    """
+
+    def original(self, value: object) -> object:
+        """The code without hooks."""
+        return origin_of(value).compiled if isinstance(value, types.CodeType) else value
+
+
+_HOOKED_CODE: Final = _HookedCode()
 
 
 def definitions(tree: ast.Module) -> Iterator[tuple[str, ast.Module | Definition]]:
@@ -223,11 +241,17 @@ class _Attempt:
                 way = tuple(beyond.name for beyond in each.around[number:])
                 inside.setdefault(scope, {}).setdefault(way, each.followings)
         old, new = _codes_in(self._original), _codes_in(module)
-        for scope, found in inside.items():
-            key = (scope.name, first_line(scope))
-            if not isinstance(scope, ast.ClassDef) and key in old and key in new:
-                ways = tuple((way, each) for way, all_of_it in found.items() for each in all_of_it)
-                _ORIGINS[new[key]] = Origin(old[key], ways)
+        functions = {
+            (scope.name, first_line(scope)): found
+            for scope, found in inside.items()
+            if not isinstance(scope, ast.ClassDef)
+        }
+        hooked = {key: new[key] for key in functions if key in old and key in new}
+        for key, code in hooked.items():
+            ways = tuple((way, each) for way, heard in functions[key].items() for each in heard)
+            _ORIGINS[code] = Origin(old[key], _defining(old[key], hooked), ways)
+        if hooked:
+            stand_by(_HOOKED_CODE)
 
 
 class ModuleRewriting(Rewriting):
@@ -342,6 +366,19 @@ def _codes_in(code: types.CodeType) -> dict[tuple[str, int], types.CodeType]:
         found[each.co_name, each.co_firstlineno] = each
         pending += (inner for inner in each.co_consts if isinstance(inner, types.CodeType))
     return found
+
+
+def _defining(
+    code: types.CodeType, functions: Mapping[tuple[str, int], types.CodeType]
+) -> types.CodeType:
+    """A code that defines other functions than its own, by name and first line."""
+    constants = tuple(
+        functions.get((each.co_name, each.co_firstlineno)) or _defining(each, functions)
+        if isinstance(each, types.CodeType)
+        else each
+        for each in code.co_consts
+    )
+    return code.replace(co_consts=constants)
 
 
 def _stand_in(code: types.CodeType, module: str) -> types.FunctionType:
