@@ -161,8 +161,7 @@ def lost_memory_of(torch: Any) -> Callable[[Any], str | None]:
     plain = torch.Tensor
     storage_of, is_contiguous = base.untyped_storage, base.is_contiguous
     size_of, is_cpu = base.nbytes.__get__, base.is_cpu.__get__
-    # Not data_ptr(), which makes a lazily cloned tensor copy its data.
-    address_of = getattr(torch._C, "_data_address", None) or _address_of_storage(torch)
+    address_of = address_of_data(torch)
 
     def lost_memory(tensor: Any) -> str | None:
         kind = type(tensor)
@@ -177,7 +176,7 @@ def lost_memory_of(torch: Any) -> Callable[[Any], str | None]:
             return None
         start = base.storage_offset(tensor) * base.element_size(tensor)
         if not is_contiguous(tensor):
-            size = _reach(tensor, base)
+            size = reach_of(tensor, base)
         if start + size > storage.nbytes():
             return GIVEN_BACK
         if not is_cpu(tensor):
@@ -192,8 +191,14 @@ def lost_memory_of(torch: Any) -> Callable[[Any], str | None]:
     return lost_memory
 
 
-def _address_of_storage(torch: Any) -> Callable[[Any], int]:
-    """As ``torch._C._data_address``, which older versions of torch have not."""
+def address_of_data(torch: Any) -> Callable[[Any], int]:
+    """A function that says where the storage of a tensor begins.
+
+    Not data_ptr(), which makes a lazily cloned tensor copy its data.
+    """
+    found: Callable[[Any], int] | None = getattr(torch._C, "_data_address", None)
+    if found is not None:
+        return found
     base, is_lazy = torch._C.TensorBase, torch._C._is_cow_tensor
 
     def address_of(tensor: Any) -> int:
@@ -203,7 +208,7 @@ def _address_of_storage(torch: Any) -> Callable[[Any], int]:
     return address_of
 
 
-def _reach(tensor: Any, base: Any) -> int:
+def reach_of(tensor: Any, base: Any) -> int:
     """How many bytes lie between the first and the last that a strided tensor shows."""
     pairs = zip(base.shape.__get__(tensor), base.stride(tensor), strict=True)
     last = sum((size - 1) * stride for size, stride in pairs)

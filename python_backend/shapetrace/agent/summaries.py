@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from shapetrace._memory import may_be_read
+from shapetrace._steady import steady_of
 from shapetrace.panes import presentation
 from shapetrace.panes.loaded import Torch, array_type, is_kind, loaded_torch
 from shapetrace.panes.reading import small_parts
@@ -110,7 +111,7 @@ def statistics_of(tensor: Any, torch: Any) -> Statistics | None:
     if numbers == 0:
         return Statistics(0, 0, None, None, None)
     if tensor.device.type == "cpu":
-        looked_at = _spaced(tensor, MOST_NUMBERS)
+        looked_at = steady_of(torch)(_spaced(tensor, MOST_NUMBERS))
     else:
         looked_at = _spaced(tensor, MOST_FROM_ELSEWHERE).to("cpu")
     found = _Range(torch)

@@ -20,7 +20,7 @@ import torch
 from torch.nn.parameter import is_lazy
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace.capture.copies import lost_memory, unseen_among
+from shapetrace.capture.copies import lost_memory, steady, unseen_among
 from shapetrace.capture.results import ResultEntry
 
 Callback = Callable[..., Any]
@@ -142,7 +142,7 @@ def _stacked(values: Sequence[torch.Tensor], shape: Sequence[int]) -> torch.Tens
             place = row[(0,) * (len(shape) - value.dim())]
             for dimension, size in enumerate(value.shape):
                 place = place.narrow(dimension, 0, size)
-            place.copy_(value)
+            place.copy_(steady(value))
     return stacked
 
 

@@ -21,6 +21,7 @@ from torch.nn.parameter import is_lazy
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import name_of, qualified_name_of
 from shapetrace._memory import lost_memory_of, may_be_read
+from shapetrace._steady import MemoryGoneError, steady_of
 from shapetrace.capture import dtensors
 
 _PLAIN: Final = frozenset({torch.Tensor, torch.nn.Parameter})
@@ -94,13 +95,23 @@ def copied_ordinary(tensor: torch.Tensor) -> torch.Tensor:
     """A copy of an ordinary tensor; raises ``CannotCopyError`` where its memory is gone."""
     if lost := lost_memory(tensor):
         raise CannotCopyError(lost)
+    if not tensor.requires_grad:
+        return _cloned(tensor)
+    with _below_autograd():
+        return _cloned(tensor)
+
+
+def _cloned(tensor: torch.Tensor) -> torch.Tensor:
     try:
-        if not tensor.requires_grad:
-            return tensor.clone()
-        with _below_autograd():
-            return tensor.clone()
+        kept: torch.Tensor = steady(tensor)
+    except MemoryGoneError as error:
+        raise CannotCopyError(str(error)) from None
+    if kept is not tensor and kept.is_contiguous() and not kept.is_conj():
+        return kept  # a copy already
+    try:
+        return kept.clone()
     except RuntimeError as error:
-        return _copied_as_bits(tensor, error)
+        return _copied_as_bits(kept, error)
 
 
 def as_bits(tensor: torch.Tensor) -> torch.Tensor:
@@ -217,6 +228,7 @@ def _copied_tensor(tensor: torch.Tensor) -> torch.Tensor:
 
 
 lost_memory: Final = lost_memory_of(torch)
+steady: Final = steady_of(torch)
 
 
 def refuse_freed(tensor: torch.Tensor) -> None:
@@ -285,9 +297,9 @@ _transforming: Any = getattr(
 
 def _to_cpu(tensor: torch.Tensor) -> torch.Tensor:
     refuse_freed(tensor)
+    if tensor.is_cpu or tensor.is_meta:
+        return _cloned(tensor)
     try:
-        if tensor.is_cpu or tensor.is_meta:
-            return tensor.clone()
         return ON_THE_WAY.copy(tensor)
     except RuntimeError as error:
         return _copied_as_bits(tensor, error)

@@ -10,7 +10,8 @@ import torch
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import name_of
-from shapetrace.capture.copies import lost_memory, unseen_among
+from shapetrace._steady import MemoryGoneError
+from shapetrace.capture.copies import lost_memory, steady, unseen_among
 from shapetrace.events.captured import (
     CapturedFile,
     CapturedLeaf,
@@ -151,7 +152,10 @@ class _Leaf:
     def _count(self, tensor: torch.Tensor) -> None:
         if lost_memory(tensor):
             return
-        numbers = tensor.detach().reshape(-1)
+        try:
+            numbers = steady(tensor.detach()).reshape(-1)
+        except MemoryGoneError:
+            return
         if numbers.dtype.is_complex:
             numbers, self._is_magnitude = numbers.abs(), True
         numbers = numbers.to(torch.float64)

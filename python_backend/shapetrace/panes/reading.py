@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
+from shapetrace._steady import MemoryGoneError, steady_of
 from shapetrace.panes.loaded import Torch
 from shapetrace.panes.tensors import has_plain_data
 from shapetrace.views.summary import SEPARATOR
@@ -64,6 +65,8 @@ def statistics_text(tensor: Any, torch: Torch) -> str:
     try:
         with torch.unseen():
             return _statistics(torch.base.detach(tensor), torch.torch)
+    except MemoryGoneError as error:
+        return f"not read: {error}"
     except Exception:
         return DOES_NOT_COMPUTE
 
@@ -76,6 +79,8 @@ def numbers_in(tensor: Any, torch: Torch) -> Found | str:
     try:
         with torch.unseen():
             return _found(torch.base.detach(tensor), torch.torch)
+    except MemoryGoneError as error:
+        return f"not read: {error}"
     except Exception:
         return DOES_NOT_COMPUTE
 
@@ -87,7 +92,7 @@ def values_text(tensor: Any, torch: Torch) -> str | None:
     try:
         with torch.unseen():
             whole = torch.base.detach(tensor)
-            first = _first(whole)
+            first = _first(whole, torch.torch)
             if first.dtype.is_floating_point and first.element_size() < 4:
                 first = first.to(torch.torch.float32)
             # A copy, as a tensor that stands for zeros has no memory to read them from.
@@ -105,13 +110,14 @@ def number_text(value: Any) -> str:
     return f"{value:.4g}" if type(value) is complex else str(value)
 
 
-def _first(tensor: Any) -> Any:
+def _first(tensor: Any, torch: Any) -> Any:
     """The first numbers, row by row."""
     while tensor.dim() > 1 and math.prod(tensor.shape[1:]) >= FIRST_VALUES:
         tensor = tensor.select(0, 0)
     if tensor.dim() == 0:
-        return tensor.reshape(1)
-    return tensor.narrow(0, 0, min(tensor.shape[0], FIRST_VALUES)).reshape(-1)[:FIRST_VALUES]
+        return steady_of(torch)(tensor).reshape(1)
+    first = tensor.narrow(0, 0, min(tensor.shape[0], FIRST_VALUES))
+    return steady_of(torch)(first).reshape(-1)[:FIRST_VALUES]
 
 
 def _statistics(tensor: Any, torch: Any) -> str:
@@ -133,10 +139,10 @@ def _found(tensor: Any, torch: Any) -> Found | str:
         if stride == 0 and size > 1:
             # The same numbers again and again.
             tensor = tensor.narrow(dimension, 0, 1)
-    found = Found(torch, tensor.numel())
+    found, steady = Found(torch, tensor.numel()), steady_of(torch)
     deadline = time.monotonic() + MOST_SECONDS
     for piece in _pieces(tensor, max(MOST_BYTES // tensor.element_size(), 1)):
-        found.add(piece)
+        found.add(steady(piece))
         if time.monotonic() > deadline:
             break
     return found

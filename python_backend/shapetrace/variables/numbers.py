@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._memory import may_be_read
+from shapetrace._steady import steady_of
 from shapetrace.panes.reading import reason_not_to_read
 from shapetrace.variables.loaded import Tensors
 
@@ -34,7 +35,7 @@ def numbers_of_tensor(tensor: Any, tensors: Tensors) -> Numbers | None:
             whole = torch.base.detach(tensor)
             if whole.is_complex():
                 whole = torch.torch.view_as_real(whole)
-            part = whole[_steps(tuple(whole.shape))].reshape(-1)
+            part = steady_of(torch.torch)(whole[_steps(tuple(whole.shape))]).reshape(-1)
             return Numbers(part.to(torch.torch.float64, copy=True), True, whole.numel())
     except Exception as error:
         if is_asynchronous(error):

@@ -12,6 +12,8 @@ from functools import lru_cache
 from math import prod
 from typing import Any, Final, NamedTuple
 
+from shapetrace._steady import read_memory
+
 
 class Layout(NamedTuple):
     """Which bytes are read of arrays that lie in memory in the same way."""
@@ -33,6 +35,13 @@ def read(address: int, layout: Layout) -> bytes:
         content: bytes = kind.from_address(address + start).raw
         return content
     return b"".join([kind.from_address(address + at).raw for at, kind in blocks])
+
+
+def read_steadily(address: int, layout: Layout) -> bytes | None:
+    """The same where another thread may free the memory meanwhile; None where it did."""
+    parts = [(address + at, ctypes.sizeof(kind)) for at, kind in layout.blocks]
+    content = ctypes.create_string_buffer(sum(size for _, size in parts))
+    return content.raw if read_memory(parts, ctypes.addressof(content)) else None
 
 
 class Extent(NamedTuple):

@@ -17,7 +17,7 @@ from shapetrace.events.model import Other
 from shapetrace.panes.tensors import described
 from shapetrace.variables.loaded import Tensors
 from shapetrace.variables.numbers import Numbers, numbers_of_tensor
-from shapetrace.variables.sampling import COUNTED, UNCOUNTED, Layout, layout_of, read
+from shapetrace.variables.sampling import COUNTED, UNCOUNTED, Layout, layout_of, read, read_steadily
 
 _MOST_KNOWN: Final = 4096
 
@@ -147,9 +147,8 @@ class TensorMemory:
     def _read(self, tensor: Any, look: Look) -> None:
         """Read some of its bytes, where they are surely there.
 
-        The storage is held meanwhile, as another thread may give the tensor another one; what
-        cannot be prevented from here is that one frees the memory of this storage just now. What
-        is not torch's own memory (NumPy's, a buffer's) may be gone though the tensor is not.
+        The storage is held meanwhile, as another thread may give the tensor another one. What is
+        not torch's own memory (NumPy's, a buffer's) may be gone though the tensor is not.
         """
         tensors, layout = self.tensors, look.layout
         try:
@@ -163,9 +162,15 @@ class TensorMemory:
                 return
             if tensor.is_neg() or (look.is_complex and tensor.is_conj()):
                 return  # the bytes are not all there is to it
-            if other_threads() and tensor.untyped_storage() is not storage:
-                return
-            self.content = read(address + start, layout)
+            if other_threads():
+                if tensor.untyped_storage() is not storage:
+                    return
+                content = read_steadily(address + start, layout)
+                if content is None or tensors.address_of(tensor) != address:
+                    return  # another thread has freed it
+                self.content = content
+            else:
+                self.content = read(address + start, layout)
             self.layout = layout
         except Exception as error:
             # Functorch's tensors and those that are only described have no storage.

@@ -23,6 +23,7 @@ from typing import Any, Final, TypeAlias
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._memory import lost_memory_of, may_be_read
+from shapetrace._steady import MemoryGoneError, steady_of
 
 Structure: TypeAlias = dict[str, Any]
 """A leaf: ``kind``, ``dtype``, ``ndim``. A node: ``kind``, ``items``, maybe ``keys``."""
@@ -149,6 +150,10 @@ class Encoder:
 
     def _strided(self, torch: Any, value: Any, leaves: list[Any]) -> Structure:
         numpy = self._numpy
+        try:
+            value = steady_of(torch)(value)
+        except MemoryGoneError as error:
+            raise UnstorableError(str(error)) from None
         value = value.resolve_conj().resolve_neg().cpu()
         floats = self._floats
         if floats is not None and value.is_floating_point():

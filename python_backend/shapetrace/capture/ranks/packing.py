@@ -20,7 +20,8 @@ from typing import Any
 import torch
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace.capture.copies import CannotCopyError, lost_memory, unseen_among
+from shapetrace._steady import MemoryGoneError
+from shapetrace.capture.copies import CannotCopyError, lost_memory, steady, unseen_among
 from shapetrace.capture.results import ResultEntry, Round
 
 Problem = tuple[str, str]
@@ -134,11 +135,14 @@ def _bytes_of(tensor: torch.Tensor) -> bytearray:
     """What a tensor holds. Without NumPy, which torch does not need either."""
     if lost := lost_memory(tensor):
         raise CannotCopyError(lost)
-    plain = tensor
+    try:
+        plain = steady(tensor)
+    except MemoryGoneError as error:
+        raise CannotCopyError(str(error)) from None
     if tensor._is_zerotensor():
         plain = tensor.clone()  # It has no memory.
     elif tensor.device.type != "cpu" or tensor.is_conj() or tensor.is_neg():
-        plain = tensor.detach().cpu().resolve_conj().resolve_neg()
+        plain = plain.detach().cpu().resolve_conj().resolve_neg()
     if not plain.is_contiguous():
         plain = plain.detach().contiguous()
     if plain.nbytes == 0:

@@ -16,6 +16,7 @@ from torch._C import DisableTorchFunction
 from torch.nn import Parameter
 
 from shapetrace._memory import lost_memory_of
+from shapetrace._steady import MemoryGoneError, steady_of
 
 Result = TypeVar("Result")
 
@@ -24,6 +25,7 @@ _PLAIN: Final = frozenset({Tensor, Parameter})
 _BASE: Final[Any] = torch._C.TensorBase
 _STRIDED: Final = torch.strided
 _lost_memory: Final = lost_memory_of(torch)
+_steady: Final = steady_of(torch)
 _transforming: Final[Any] = getattr(
     getattr(torch._C, "_functorch", None), "peek_interpreter_stack", lambda: None
 )
@@ -66,7 +68,10 @@ def readable(tensor: Any) -> Tensor:
         raise NotReadError("while torch.jit traces")
     if lost := _lost_memory(tensor):
         raise NotReadError(lost)
-    plain: Tensor = tensor
+    try:
+        plain: Tensor = _steady(tensor)
+    except MemoryGoneError as error:
+        raise NotReadError(str(error)) from None
     return plain
 
 

@@ -53,6 +53,18 @@ def test_what_is_gone_is_told_of_and_not_read(outcomes: Outcomes, name: str) -> 
     assert told == {key: each.format(reason) for key, each in _TOLD.items()}
 
 
+@pytest.mark.timeout(900)
+def test_memory_that_another_thread_frees_meanwhile(tmp_path: Path) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "tests.python.unit.odd_tensors.races", *CONSUMERS],
+        cwd=tmp_path,
+        env={"PYTHONPATH": ":".join(sys.path), "MALLOC_MMAP_THRESHOLD_": str(1 << 16)},
+        capture_output=True,
+        text=True,
+    )
+    assert (result.returncode, result.stdout.split()) == (0, [*CONSUMERS]), result.stderr
+
+
 _TOLD = {
     "copying": "refused: {}",
     "tracing_a_model": "is not captured: {}",
