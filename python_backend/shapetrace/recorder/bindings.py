@@ -2,7 +2,7 @@
 
 An instruction that stores to two names tells of the first only where it stands, and one that stores
 what a ``case`` captured tells where all of the pattern does. Until 3.13 those that iterate, or that
-enter a context manager, tell where the whole statement does.
+enter a context manager, tell where the whole statement does, and on 3.11 those of a condition.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Read(NamedTuple):
     code: CodeType
     groups: list[_Group]
     parts: dict[Range, list[Range]]
-    """What loops and comprehensions iterate over, and what ``with`` enters, in order."""
+    """What loops and comprehensions iterate over, what ``with`` enters, in order; conditions."""
 
 
 class Bindings:
@@ -51,7 +51,7 @@ class Bindings:
         return None if innermost is None else innermost.names[name]
 
     def part_of(self, code: CodeType, whole: Range, number: int) -> Range | None:
-        """Where one part stands of those that a loop, comprehension or ``with`` begins with."""
+        """Where one part stands of those that a statement or comprehension begins with."""
         found = self._read(code).parts.get(whole, [])
         return found[number] if 0 <= number < len(found) else None
 
@@ -99,6 +99,8 @@ def _parts_in(nodes: list[ast.AST]) -> Iterator[tuple[Range, list[Range]]]:
                 yield _range(node), [_range(each.iter) for each in node.generators]
             case ast.With() | ast.AsyncWith():
                 yield _range(node), [_range(each.context_expr) for each in node.items]
+            case ast.If() | ast.While() | ast.Assert() | ast.IfExp():
+                yield _range(node), [_range(node.test)]
 
 
 def _groups_in(nodes: list[ast.AST]) -> Iterator[_Group]:

@@ -45,7 +45,10 @@ _ASKING: Final = (
     if sys.version_info < (3, 12)
     else frozenset()
 )
-"""What may tell where another part of a condition stands."""
+"""What may tell where all of the statement, or another part of its condition, stands."""
+_BETWEEN: Final = frozenset(
+    code for name, code in dis.opmap.items() if name == "EXTENDED_ARG" or name.startswith("STORE_")
+)
 
 
 class Positions:
@@ -80,7 +83,7 @@ class Positions:
             return self._iterated(code, 2 * index, known[1][index])
         position = known[1][index]
         if known[2][2 * index] in _ASKING and index:
-            return _asked(position, known[1][index - 1])
+            return self._asked(code, position, known[1][_before(known[2], index)])
         if position in self._withs.get(id(code), ()):
             return self._managed(code, 2 * index, position)
         return self._inlined.get((id(code), position), position)
@@ -110,6 +113,14 @@ class Positions:
             return position
         number = sum(name.startswith("BEFORE_") for name in alike) - max(alike.count("CALL"), 1)
         return self._bindings.part_of(code, place, number) or position
+
+    def _asked(self, code: CodeType, position: Position, before: Position) -> Position:
+        """Where what is asked about stands: it came from the instruction before."""
+        around, place = range_of(position), range_of(before)
+        if around is None or place is None:
+            return position
+        is_condition = self._bindings.part_of(code, around, 0) is not None
+        return before if is_condition or not is_within(place, around) else position
 
     def _iterated(self, code: CodeType, offset: int, position: Position) -> Position:
         """Where what is iterated over stands, or the call that iterates over its argument."""
@@ -188,8 +199,9 @@ def _have_one_place(instructions: list[dis.Instruction]) -> bool:
     return len({place for _, place in stores}) < len(stores)
 
 
-def _asked(position: Position, before: Position) -> Position:
-    """Where what is asked about stands: what gave it is the instruction before."""
-    around, place = range_of(position), range_of(before)
-    is_other = around is not None and place is not None and not is_within(place, around)
-    return before if is_other else position
+def _before(raw: bytes, index: int) -> int:
+    """The instruction that put there what a jump asks about; ``:=`` stores it in between."""
+    index -= 1
+    while index and raw[2 * index] in _BETWEEN:
+        index -= 1
+    return index

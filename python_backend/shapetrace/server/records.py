@@ -38,6 +38,7 @@ class Expression:
         self.calls: dict[Key, Call] = {}
         self._new: list[Call] = []
         self._values: dict[Value, None] = {}
+        self._truths: dict[Value, None] = {}
         self._errors: dict[ErrorInfo, None] = {}
 
     def add(self, key: Key, call: Call) -> None:
@@ -55,9 +56,12 @@ class Expression:
 
     @property
     def values(self) -> Iterable[Value]:
-        """The different values that the expression is known to have had."""
+        """The different values that the expression is known to have had.
+
+        Whether one was true is no further value: a condition stands where what it asks about does.
+        """
         self._read()
-        return self._values.keys()
+        return (self._values or self._truths).keys()
 
     @property
     def errors(self) -> Iterable[ErrorInfo]:
@@ -68,6 +72,7 @@ class Expression:
     def _forget(self) -> None:
         self._new = []
         self._values.clear()
+        self._truths.clear()
         self._errors.clear()
         self._is_whole = False
 
@@ -84,7 +89,8 @@ class Expression:
                 if call.error.type not in _NO_ERRORS:
                     self._errors[call.error] = None
             elif is_finished(call):
-                self._values[result_value(call.outputs, call.result)] = None
+                known = self._truths if asks_for_truth(call) else self._values
+                known[result_value(call.outputs, call.result)] = None
         self._new = []
         self._is_whole = True
 
@@ -308,6 +314,11 @@ def call_range(call: Call) -> SourceRange | None:
 def is_finished(call: Call) -> bool:
     """Whether a call has returned; one that still runs has no value yet."""
     return bool(call.outputs) or call.result is not None
+
+
+def asks_for_truth(call: Call) -> bool:
+    """Whether a call asked whether a tensor is true."""
+    return isinstance(call, Op) and call.name.endswith(".__bool__")
 
 
 def item_at(value: Value, path: tuple[int, ...]) -> Value | None:

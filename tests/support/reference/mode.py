@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from itertools import islice
 from types import CodeType, FrameType, MethodWrapperType
@@ -304,12 +305,29 @@ def position(code: CodeType, instruction: int) -> Place:
     if sys.version_info < (3, 13) and dis.opname[code.co_code[instruction]] in ITERATING:
         return _iterated(code, instruction, place)
     if sys.version_info < (3, 12) and "_IF_" in dis.opname[code.co_code[instruction]]:
-        # Python 3.11 may have the jump where another part of the condition stands. What it asks
-        # about was put on the stack just before.
-        asked = next(islice(code.co_positions(), instruction // 2 - 1, None))
-        if None not in (*asked, *place) and not _is_within(asked, place):
-            return asked
+        return _asked(code, instruction, place)
     return place
+
+
+def _asked(code: CodeType, instruction: int, place: Place) -> Place:
+    """What a jump asks about: Python 3.11 has it where the statement, or another part, stands."""
+    names = [dis.opname[number] for number in code.co_code[:instruction:2]]
+    while names[-1].startswith(("EXTENDED_ARG", "STORE_")):
+        names.pop()
+    asked = next(islice(code.co_positions(), len(names) - 1, None))
+    if None in (*asked, *place):
+        return place
+    linecache.checkcache(code.co_filename)
+    conditionals = _conditionals("".join(linecache.getlines(code.co_filename)))
+    return asked if place in conditionals or not _is_within(asked, place) else place
+
+
+@cache
+def _conditionals(text: str) -> frozenset[Place]:
+    """Where everything with a condition stands in a file."""
+    nodes = ast.walk(ast.parse(text))
+    kinds = (ast.If, ast.While, ast.Assert, ast.IfExp)
+    return frozenset(_place_of(node) for node in nodes if isinstance(node, kinds))
 
 
 def _is_within(inner: Any, outer: Any) -> bool:

@@ -15,7 +15,7 @@ from shapetrace.server.bindings import Binding, binding_of, first_line
 from shapetrace.server.facts import bound_variables
 from shapetrace.server.features.code_lens import told_of
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column, range_of
-from shapetrace.server.records import Call, Expression, Key, is_mutable
+from shapetrace.server.records import Call, Expression, Key, asks_for_truth, is_mutable
 from shapetrace.server.statements import Statement
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
@@ -187,7 +187,7 @@ class _Teller:
             module = None if owner is None else process.modules.get(owner)
             told.append(Told(call, process.count(call), module, self._store.label(process)))
         # That the truth of a comparison was asked for is no news.
-        news = [each for each in told if not _asks_for_truth(each.call)]
+        news = [each for each in told if not asks_for_truth(each.call)]
         return news or told
 
     def _notes(self, keys: Iterable[Key]) -> list[str]:
@@ -390,10 +390,6 @@ def _extent(where: SourceRange) -> tuple[int, int]:
 def _is_called(node: ast.Name, path: Sequence[ast.AST]) -> bool:
     parent = path[-2] if len(path) > 1 else None
     return isinstance(parent, ast.Call) and parent.func is node
-
-
-def _asks_for_truth(call: Call) -> bool:
-    return isinstance(call, Op) and call.name.endswith(".__bool__")
 
 
 def _inputs_named(expression: Expression, name: str) -> Iterator[tuple[int, Value]]:

@@ -17,7 +17,7 @@ import shapetrace
 from tests.python.unit.recorder.everywhere.listing import listing
 
 FOLDER = Path(__file__).parent / "everywhere"
-PROGRAMS = ("targets", "comprehensions", "statements")
+PROGRAMS = ("targets", "comprehensions", "conditions", "statements")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
