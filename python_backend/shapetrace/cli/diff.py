@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from shapetrace.cli.options import add_look_options
+from shapetrace.cli.options import add_look_options, input_file
 from shapetrace.cli.terminal import Terminal, ViewChoice
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("a", metavar="A", help="a trace file")
-    parser.add_argument("b", metavar="B", help="the trace file to compare it with")
+    parser.add_argument("a", type=input_file, metavar="A", help="a trace file; - for stdin")
+    parser.add_argument("b", type=input_file, metavar="B", help="the trace file to compare it with")
     what = parser.add_argument_group("what counts")
     what.add_argument(
         "--ignore",

@@ -40,6 +40,11 @@ def add_look_options(
     parser.add_argument("--verbose", action="store_true", help=verbose)
 
 
+def input_file(path: str) -> str:
+    """For argparse: a file to be read, where ``-`` is what is given on stdin."""
+    return "/dev/stdin" if path == "-" else path
+
+
 def view_choice(arguments: argparse.Namespace) -> ViewChoice:
     """What was chosen by these options."""
     return ViewChoice(arguments.view or "tree", arguments.color, arguments.width, arguments.verbose)

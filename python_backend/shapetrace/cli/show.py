@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 from shapetrace._files import descriptor_of
-from shapetrace.cli.options import add_view_options, view_choice
+from shapetrace.cli.options import add_view_options, input_file, view_choice
 from shapetrace.cli.terminal import Terminal, ViewChoice
 
 if TYPE_CHECKING:
@@ -39,7 +39,12 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("file", metavar="FILE", help="the trace file, or the HDF5 file")
+    parser.add_argument(
+        "file",
+        type=input_file,
+        metavar="FILE",
+        help="the trace file, or the HDF5 file; - for what is given on stdin",
+    )
     parser.add_argument(
         "--recover",
         action="store_true",

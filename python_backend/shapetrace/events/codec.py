@@ -14,6 +14,7 @@ import gc
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, NoReturn
 
@@ -27,6 +28,10 @@ FORMAT = "shapetrace/1"
 
 _RECORD_AGAIN = "record it again"
 _WHAT_TO_NAME = "name a file that `shapetrace run -o FILE` or `trace.save(FILE)` wrote"
+_BEGINNING = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{|\xff\xfe|\xfe\xff")
+"""Of any JSON object, also in what Windows may have made of it."""
+
+_ENOUGH = 64
 _TOO_DEEP = "the values of this trace are nested too deeply for JSON"
 _TRACE = record_of(Trace)
 # Escaping everything but ASCII keeps file names that are not valid Unicode as they are.
@@ -115,9 +120,12 @@ def opened(path: FilePath) -> Iterator[BinaryIO]:
 
 def load_stream(stream: BinaryIO, path: FilePath, beginning: bytes = b"") -> Trace:
     """The trace in what is left of a stream, behind a beginning that was read already."""
-    text = beginning + read_all(stream, path)
+    beginning += read_all(stream, path, _ENOUGH)
     try:
-        return loads(text)
+        # A device may have no end.
+        if beginning.strip() and not _BEGINNING.match(beginning):
+            raise TraceFileError(f"this is not a Shapetrace trace; {_WHAT_TO_NAME}")
+        return loads(beginning + read_all(stream, path))
     except TraceFileError as error:
         raise TraceFileError(f"{_on_one_line(os.fspath(path))}: {error}") from None
 
@@ -126,9 +134,14 @@ def read_all(stream: BinaryIO, path: FilePath, most: int = -1) -> bytes:
     """What is left of a stream that was opened by this path, or so many bytes of it."""
     try:
         return stream.read(most)
-    except (OSError, MemoryError) as error:
+    except OSError as error:
         name = _on_one_line(os.fspath(path))
         raise TraceFileError(f"cannot read {name}: {advice(error)}") from None
+    except MemoryError:
+        name = _on_one_line(os.fspath(path))
+        raise TraceFileError(
+            f"cannot read {name}: it takes more memory than there is; {_WHAT_TO_NAME}"
+        ) from None
 
 
 def pieces(trace: Trace) -> Iterator[bytes]:

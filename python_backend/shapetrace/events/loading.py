@@ -108,7 +108,7 @@ class _Reader:
     def read(self) -> Trace:
         """The trace, without its variables."""
         members: dict[str, Any] = {}
-        if self._stream.readline() != _HEAD:
+        if self._stream.readline(len(_HEAD)) != _HEAD:
             raise _OtherForm
         self._tail = _LAST
         for line in self._stream:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Protocol
 
-from shapetrace.views.styled import Line, Span, Style, StyledText, line_text
+from shapetrace.views.styled import Line, Span, Style, StyledText, line_text, printable
 
 _COLORS: dict[Style, str] = {
     "heading": "bold",
@@ -111,7 +111,12 @@ class _Encoder:
         }
 
     def line(self, line: Line) -> Line:
-        """The line as the encoding can have it; blanks before the right edge give way."""
+        """The line as the encoding can have it; blanks before the right edge give way.
+
+        A trace may come from anywhere, so nothing in it reaches a terminal that could steer it.
+        """
+        if not all(text.isprintable() for text, _ in line):
+            line = tuple((printable(text), style) for text, style in line)
         if all(text.isascii() or self._can_encode(text) for text, _ in line):
             return line
         spans: list[Span] = []

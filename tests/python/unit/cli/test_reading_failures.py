@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import resource
+import threading
 from pathlib import Path
 
 import pytest
@@ -57,3 +60,49 @@ def test_numbers_of_a_damaged_trace_that_cannot_be(
     shown = capsys.readouterr()
     assert shown.out
     assert not shown.err
+
+
+@pytest.mark.parametrize("command", ["show", "diff"])
+def test_a_device_without_an_end_is_not_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    path = tmp_path / "a.json"
+    codec.save(random_world(1).trace(), path)
+    files = ["/dev/zero"] if command == "show" else ["/dev/zero", str(path)]
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    with open("/proc/self/statm") as stream:
+        pages = int(stream.read().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (1 << 28), limits[1]))
+    try:
+        assert main([command, *files]) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+    error = capsys.readouterr().err
+    assert error.startswith("shapetrace: /dev/zero: this is not a Shapetrace trace; ")
+    assert error.count("\n") == 1
+
+
+def write_all(descriptor: int, content: bytes) -> None:
+    with os.fdopen(descriptor, "wb") as stream:
+        stream.write(content)
+
+
+def test_a_dash_is_what_is_given_on_stdin(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a.json"
+    codec.save(random_world(1).trace(), path)
+    stdin = os.dup(0)
+    try:
+        for arguments in (["show", "-"], ["diff", "-", str(path)], ["diff", str(path), "-"]):
+            reader, writer = os.pipe()
+            os.dup2(reader, 0)
+            os.close(reader)
+            thread = threading.Thread(target=write_all, args=(writer, path.read_bytes()))
+            thread.start()
+            assert main(arguments) == 0
+            thread.join()
+            assert capsys.readouterr().err == ""
+    finally:
+        os.dup2(stdin, 0)
+        os.close(stdin)

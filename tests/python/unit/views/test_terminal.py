@@ -123,3 +123,9 @@ def test_characters_that_an_encoding_lacks_are_escaped() -> None:
     assert to_text(text, encoding="latin-1") == "größe \\u6771\\u4eac ×2\n"
     assert to_text(text, encoding="ascii") == "gr\\xf6\\xdfe \\u6771\\u4eac x2\n"
     assert to_text(text, encoding=None) == "größe 東京 ×2\n"
+
+
+def test_what_could_steer_a_terminal_is_escaped() -> None:
+    text = StyledText(((("\x1b[31mf32\u202e\n", None), ("[2]", "shape")),))
+    assert to_text(text) == "\\x1b[31mf32\\u202e\\n[2]\n"
+    assert "\x1b[31mf32" not in to_text(text, color=True)
