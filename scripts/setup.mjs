@@ -7,7 +7,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -39,6 +39,9 @@ const WINDOWS = process.platform === "win32";
 
 /** With these npm gives up a network that is not there after seconds, not minutes. */
 export const SOON = ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=4000"];
+
+/** Of a disk that is full: with fewer than these left, that is why something fails. */
+const FEW_MEGABYTES = 50;
 
 const ENVIRONMENT = join(ROOT, ".venv");
 const COMPLETE = join(ENVIRONMENT, ".shapetrace-complete");
@@ -349,7 +352,13 @@ function must(program, options) {
   const code = run(program, options);
   if (code !== 0) {
     const command = [program, ...options].join(" ");
-    const advice = "mend what it says above, and run this again";
+    const { bavail, bsize } = statfsSync(ROOT);
+    const megabytes = Math.floor((bavail * bsize) / 1e6);
+    // Not every program says so.
+    const advice =
+      megabytes < FEW_MEGABYTES
+        ? `the disk has ${megabytes} MB left; make room, and run this again`
+        : "mend what it says above, and run this again";
     throw new CommandFailure(`\`${command}\` failed with exit code ${code}: ${advice}`, code);
   }
 }
