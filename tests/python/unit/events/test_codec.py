@@ -195,7 +195,10 @@ def test_a_path_that_no_file_can_have(tmp_path: Path) -> None:
         (b"\x89PNG\r\n\x1a\n", "FILE: this is not a Shapetrace trace; name a file that"),
         (b"import torch\n", "FILE: this is not a Shapetrace trace; name a file that"),
         (b"3", "FILE: this is not a Shapetrace trace; name a file that"),
-        (b"[" * 100_000, "FILE: this file is damaged: its values are nested too deeply; record"),
+        (
+            b'{"a":' + b"[" * 100_000,
+            "FILE: this file is damaged: its values are nested too deeply; record",
+        ),
         (b'{"format":"shapetrace/1","x":NaN}', "FILE: this is not a Shapetrace trace;"),
         (b'{"format":"shapetrace/1","x":1e999}', "FILE: this is not a Shapetrace trace;"),
         (b'{"format":"shapetrace/1","x":' + b"9" * 5000 + b"}", "FILE: this is not a Shapetrace"),
