@@ -51,7 +51,7 @@ _STRANGER = "whoever listens there does not know the session's token"
 _FIRST_DELAY = 0.1
 _LONGEST_DELAY = 2.0
 _STABLE_AFTER = 5.0
-"""Seconds after which a connection counts as good, so that the next trouble is a new one."""
+"""Seconds after which a connection counts as good, so that the next one is tried at once."""
 _REFUSALS = 6
 """How often to be refused, or met by a stranger, in a row: a restarted server knows its sessions
 only after a moment."""
@@ -333,9 +333,10 @@ class Sender:
     def _lose(self, reason: str) -> None:
         """Note the end of a connection, or that none could be made, and when to try again."""
         now = System.now()
-        if self._welcomed and now - self._connected_at > _STABLE_AFTER:
-            self._trouble_since = None
-            self._delay = _FIRST_DELAY
+        if self._welcomed:
+            self._trouble_since = None  # It had come back.
+            if now - self._connected_at > _STABLE_AFTER:
+                self._delay = _FIRST_DELAY
         if self._trouble_since is None:
             self._trouble_since = now
         self.trouble = reason

@@ -234,6 +234,21 @@ def test_a_server_that_does_not_come_back_is_given_up() -> None:
         agent.sender.step(0.01)
 
 
+def test_a_server_that_comes_back_again_and_again_is_not_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, gone = System.now, 0.0
+    monkeypatch.setattr(System, "now", lambda: now() + gone)
+    monkeypatch.setattr(sender_module, "_LONGEST_DELAY", 0.01)
+    with served(patience=30.0) as (server, agent):
+        for _ in range(10):
+            peer = server.welcome(agent)
+            gone += 4.0
+            peer.close()
+            agent.until(lambda: not agent.sender.is_connected)
+        assert not agent.sender.is_over
+
+
 def has_refusals(agent: Agent, number: int) -> bool:
     return agent.sender._refusals == number
 
