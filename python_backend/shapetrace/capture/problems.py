@@ -15,6 +15,8 @@ class Problems:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.has_faults = False
+        """Whether there is any but for what exceptions of the program's own came between."""
         self._told: set[Hashable] = set()
 
     def text(self) -> str:
@@ -26,11 +28,13 @@ class Problems:
         if key in self._told or len(self._told) >= _MOST_LINES:
             return
         self._told.add(key)
+        self.has_faults = True
         self.lines.append(line)
         say(line)
 
-    def correct(self, old: str | None, new: str) -> None:
+    def correct(self, old: str | None, new: str, *, is_fault: bool) -> None:
         """Put a line in the place of one that has become untrue."""
+        self.has_faults = self.has_faults or is_fault
         if old in self.lines:
             self.lines[self.lines.index(old)] = new
         else:

@@ -187,7 +187,7 @@ class CapturedRun:
             is_whole = False
         if self._saver is not None:
             self._saver.close()
-            is_whole = is_whole and not self._saver.problems
+            is_whole = is_whole and not self._saver.has_failed
         for line in dict.fromkeys([*self._problems, *tracer.problems]):
             self._terminal.note(line)
         if self._tally is not None and self._tally.has_any:

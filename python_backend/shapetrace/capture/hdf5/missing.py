@@ -18,15 +18,17 @@ class Missing:
         self._told = 0
         self._is_told = False
         self._reason = ""
+        self._is_fault = False
         self._line: str | None = None
 
     def add(self, counted: Counted) -> None:
         """Count some more."""
         self._counted.join(counted)
 
-    def tell_of_failure(self, file: str, reason: str) -> None:
-        """They could not be saved just now."""
+    def tell_of_failure(self, file: str, reason: str, *, is_fault: bool) -> None:
+        """They could not be saved just now; no fault is what the program itself came between."""
         self._reason = reason
+        self._is_fault = is_fault
         if not self._counted.values:
             return
         self._keep(
@@ -51,7 +53,7 @@ class Missing:
             say(f"{file}: saving again; {missing} missing in it")
 
     def _keep(self, line: str) -> None:
-        self._problems.correct(self._line, line)
+        self._problems.correct(self._line, line, is_fault=self._is_fault)
         self._line = line
 
 

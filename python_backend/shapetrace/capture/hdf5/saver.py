@@ -98,6 +98,11 @@ class H5PYSaverCallback:
         return self._problems.lines
 
     @property
+    def has_failed(self) -> bool:
+        """Whether anything was not saved for another reason than the program's own exceptions."""
+        return self._problems.has_faults
+
+    @property
     def path(self) -> str:
         """The file that this process writes; with shards, its own."""
         return self._storage.path

@@ -297,9 +297,11 @@ class Storage:
             if self._transaction is not None:
                 # So that the room is there again at once, for whatever else needs it.
                 self._transaction.restore()
-        self._missing.tell_of_failure(self._shown, _reason(error))
         came = None if self._transaction is None else self._transaction.taken_interrupt()
-        return error if is_asynchronous(error) else came
+        came = error if is_asynchronous(error) else came
+        reason = _reason(error if came is None else came)
+        self._missing.tell_of_failure(self._shown, reason, is_fault=came is None)
+        return came
 
     def _let_go(self) -> None:
         self._close_file()
