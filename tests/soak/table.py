@@ -78,6 +78,11 @@ ROWS = (
     ),
     Program("python -X importtime", "geometric_graphs.py", python=("-X", "importtime")),
     Program("python -O", "plain_training.py", python=("-O",)),
+    Program("skorch, scikit-learn, joblib", "grid_search.py", watched="h"),
+    Program("ignite, torchmetrics, einops, torch.func", "ignite_engine.py", watched="tokens"),
+    Program("peft, datasets", "adapters.py", unsteady=(r".*(it/s|s/it|\?it).*",)),
+    Program("pytorch-metric-learning, tensordict", "embeddings.py", watched="batch"),
+    Program("a vision model as timm trains it", "vision_training.py", watched="h"),
 )
 
 MODES = (
