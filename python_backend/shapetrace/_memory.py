@@ -7,8 +7,7 @@ Reading what is not there ends the process, and the program itself may never hav
 - The storage of a tensor may have been freed or made smaller under it, as by FSDP.
 - A mapped file may have been cut.
 
-Nobody can keep a file from being cut, or a storage from being freed without the interpreter's lock,
-at the very moment when it is read.
+Whether it is still there a moment later is for ``_steady`` to see to.
 """
 
 from __future__ import annotations

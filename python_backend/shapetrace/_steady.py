@@ -49,7 +49,7 @@ def steady_of(torch: Any) -> Callable[[Any], Any]:
 
     def steady(tensor: Any) -> Any:
         if (
-            len(_current_frames()) == 1
+            len(_current_frames()) == 1  # ours has no frame while it waits
             or type(tensor).__torch_dispatch__ is not plain.__torch_dispatch__
             or not is_cpu(tensor)
             or layout_of(tensor) is not torch.strided

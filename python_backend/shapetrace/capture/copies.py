@@ -21,6 +21,7 @@ from torch.nn.parameter import is_lazy
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import name_of, qualified_name_of
 from shapetrace._memory import lost_memory_of, may_be_read
+from shapetrace._profiling import unlisted_of
 from shapetrace._steady import MemoryGoneError, steady_of
 from shapetrace.capture import dtensors
 
@@ -95,6 +96,9 @@ def copied_ordinary(tensor: torch.Tensor) -> torch.Tensor:
     """A copy of an ordinary tensor; raises ``CannotCopyError`` where its memory is gone."""
     if lost := lost_memory(tensor):
         raise CannotCopyError(lost)
+    if _unlisted.is_needed():
+        with _unlisted(), _below_autograd():
+            return _cloned(tensor)
     if not tensor.requires_grad:
         return _cloned(tensor)
     with _below_autograd():
@@ -229,6 +233,7 @@ def _copied_tensor(tensor: torch.Tensor) -> torch.Tensor:
 
 lost_memory: Final = lost_memory_of(torch)
 steady: Final = steady_of(torch)
+_unlisted: Final = unlisted_of(torch)
 
 
 def refuse_freed(tensor: torch.Tensor) -> None:
@@ -315,6 +320,7 @@ def unseen() -> Iterator[None]:
             stack.enter_context(torch._C._InferenceMode(False))
         stack.enter_context(torch._C._AutoDispatchBelowAutograd())
         stack.enter_context(torch._C._DisableAutocast())
+        stack.enter_context(_unlisted())
         _outside_of_functions(stack)
         yield
 
@@ -332,6 +338,7 @@ def _unseen_but_by_their_classes() -> Iterator[None]:
         _without_dispatch_modes(stack)
         stack.enter_context(torch.no_grad())
         stack.enter_context(torch._C._DisableAutocast())
+        stack.enter_context(_unlisted())
         _outside_of_functions(stack)
         yield
 
@@ -386,6 +393,7 @@ def without_modes() -> Iterator[None]:
         stack.enter_context(_WithoutFunctionModes())
         stack.enter_context(torch.no_grad())
         stack.enter_context(torch._C._DisableAutocast())
+        stack.enter_context(_unlisted())
         yield
 
 

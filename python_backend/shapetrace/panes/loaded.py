@@ -12,6 +12,7 @@ from typing import Any
 
 from shapetrace._classes import classes_of, is_kind
 from shapetrace._memory import lost_memory_of
+from shapetrace._profiling import unlisted_of
 
 __all__ = ["Torch", "array_type", "classes_of", "is_kind", "loaded_torch"]
 
@@ -48,6 +49,7 @@ class Torch:
             guard = getattr(internals, name, None)
             if guard is not None:
                 stack.enter_context(guard())
+        stack.enter_context(unlisted_of(self.torch)())
         return stack
 
     def unwatched(self) -> AbstractContextManager[Any]:

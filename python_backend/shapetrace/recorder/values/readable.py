@@ -16,6 +16,7 @@ from torch._C import DisableTorchFunction
 from torch.nn import Parameter
 
 from shapetrace._memory import lost_memory_of
+from shapetrace._profiling import unlisted_of
 from shapetrace._steady import MemoryGoneError, steady_of
 
 Result = TypeVar("Result")
@@ -26,6 +27,7 @@ _BASE: Final[Any] = torch._C.TensorBase
 _STRIDED: Final = torch.strided
 _lost_memory: Final = lost_memory_of(torch)
 _steady: Final = steady_of(torch)
+_unlisted: Final = unlisted_of(torch)
 _transforming: Final[Any] = getattr(
     getattr(torch._C, "_functorch", None), "peek_interpreter_stack", lambda: None
 )
@@ -41,7 +43,13 @@ class NotReadError(Exception):
 
 def unseen(function: Callable[[Any], Result], argument: Any) -> Result:
     """What a function that computes with plain tensors makes of something."""
-    with DisableTorchFunction(), _without_dispatch(), _below_autograd(), _without_autocast():
+    with (
+        DisableTorchFunction(),
+        _without_dispatch(),
+        _below_autograd(),
+        _without_autocast(),
+        _unlisted(),
+    ):
         if torch.is_inference_mode_enabled():
             with _inference_mode(False):
                 return function(argument)

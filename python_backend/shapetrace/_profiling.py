@@ -1,0 +1,46 @@
+"""Keeping what torch computes for us out of what its profiler lists."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from threading import get_ident
+from types import TracebackType
+from typing import Any, Final
+
+
+@cache
+def unlisted_of(torch: Any) -> Unlisted:
+    """What is entered to compute something that no profiler is to list."""
+    return Unlisted(torch)
+
+
+class Unlisted:
+    """Has this thread tell profilers of no operators, while there is a profiler."""
+
+    def __init__(self, torch: Any) -> None:
+        self._enable: Final[Any] = getattr(torch._C._autograd, "_enable_record_function", None)
+        self._profiler: Final = torch.autograd.profiler
+        self._silent: Final[set[int]] = set()
+
+    def is_needed(self) -> bool:
+        """Whether anybody would list them: asked often, and cheaper than to be silent."""
+        return getattr(self._profiler, "_is_profiler_enabled", False)
+
+    def __call__(self) -> AbstractContextManager[object]:
+        """Entered for as long as nothing is to be listed."""
+        is_listed = self.is_needed() and self._enable is not None
+        return self if is_listed and get_ident() not in self._silent else nullcontext()
+
+    def __enter__(self) -> None:
+        self._silent.add(get_ident())
+        self._enable(False)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._enable(True)
+        self._silent.discard(get_ident())
