@@ -66,12 +66,10 @@ def steady_of(torch: Any) -> Callable[[Any], Any]:
         shape, strides = base.shape.__get__(tensor), base.stride(tensor)
         begin, reach = address + offset * size, reach_of(tensor, base)
         parts = list(_runs(begin, shape, strides, size, reach // _BYTES_FOR_A_PART))
-        if parts:
-            strides = None
-        else:
+        is_gathered = bool(parts)
+        if not is_gathered:
             parts = [(begin, reach)]
-        length = sum(each for _, each in parts)
-        copy = torch.empty(length, dtype=torch.uint8, device="cpu").untyped_storage()
+        copy = torch.empty(sum(each for _, each in parts), dtype=torch.uint8, device="cpu")
         is_there = address and read_memory(parts, copy.data_ptr())
         # What was read is nothing of the tensor's where others have got the memory since.
         if (
@@ -80,8 +78,9 @@ def steady_of(torch: Any) -> Callable[[Any], Any]:
             or storage.nbytes() < offset * size + reach
         ):
             raise MemoryGoneError(GIVEN_BACK if storage.resizable() else GONE)
-        numbers = torch.empty(0, dtype=base.dtype.__get__(tensor), device="cpu")
-        numbers.set_(copy, 0, shape, *(() if strides is None else (strides,)))
+        # Made as bytes: torch warns where some dtypes are made.
+        flat = copy.view(base.dtype.__get__(tensor))
+        numbers = flat.reshape(shape) if is_gathered else flat.as_strided(shape, strides)
         if base.is_neg(tensor):
             numbers = torch._neg_view(numbers)
         return torch._conj(numbers) if base.is_conj(tensor) else numbers

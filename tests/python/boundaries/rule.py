@@ -38,7 +38,18 @@ ALLOWED: dict[str, set[str]] = {
 
 SHARED = {
     *("_asynchronous", "_exception_table", "_pending_exceptions"),
-    *("_classes", "_dynamo", "_errors", "_files", "_log", "_memory", "_syntax"),
+    *(
+        "_classes",
+        "_dynamo",
+        "_errors",
+        "_files",
+        "_log",
+        "_memory",
+        "_profiling",
+        "_steady",
+        "_syntax",
+        "_threads",
+    ),
 }
 """Modules beside the packages that every package may import. The others there may import all."""
 

@@ -332,6 +332,24 @@ def generators_and_comprehensions(model):
 
 
 @kind
+def functions_made_in_a_region(model):
+    def step(x):
+        y = model(x)
+
+        def later(x):
+            h = x * 2
+            return h + 1
+
+        dynamo.graph_break()
+        return later if y is not None else None
+
+    compiled = torch.compile(step, backend=backend)
+    functions = [compiled(rows(n)) for n in (3, 3, 2)]
+    found = [calls(function, (3, 2)) for function in functions]
+    return found + [calls(by_dynamo(function), (3, 2)) for function in functions]
+
+
+@kind
 def disabled_parts(model):
     inner = model.part.inner
     model.part.inner = torch.compiler.disable(inner)

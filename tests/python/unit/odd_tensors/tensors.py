@@ -297,6 +297,7 @@ tensor("uncoalesced sparse")(lambda: _uncoalesced())
 tensor("sparse without values")(lambda: torch.zeros(3, 4).to_sparse())
 tensor("CSR")(lambda: torch.eye(4).to_sparse_csr())
 tensor("CSC")(lambda: torch.eye(4).to_sparse_csc())
+tensor("BSC")(lambda: torch.eye(4).to_sparse_bsc((2, 2)))
 tensor("BSR")(lambda: torch.eye(4).to_sparse_bsr((2, 2)))
 tensor("nested")(lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]))
 tensor("jagged")(lambda: torch.nested.nested_tensor([torch.ones(2)], layout=torch.jagged))
@@ -337,6 +338,31 @@ def _with_forward_gradient(use: Use) -> None:
 
 
 TENSORS["forward gradient"] = _with_forward_gradient
+
+
+def _within(transform: Callable[..., Any]) -> Make:
+    def make(use: Use) -> None:
+        def function(value: Tensor) -> Tensor:
+            use(value, nothing)
+            return (value * value).sum()
+
+        transform(function)(torch.ones(2, 3))
+
+    return make
+
+
+TENSORS["within vmap"] = _within(torch.func.vmap)
+TENSORS["within grad"] = _within(torch.func.grad)
+TENSORS["within functionalize"] = _within(torch.func.functionalize)
+
+
+# Arrays.
+
+
+tensor("array that goes backwards")(lambda: np.arange(12.0).reshape(3, 4)[::-1, ::-2])
+tensor("array of objects")(lambda: np.array([{}, None], dtype=object))
+tensor("array without items")(lambda: np.ones((2, 0)))
+tensor("scalar of NumPy's")(lambda: np.float32(2))
 
 
 def _of_dtype(dtype: torch.dtype) -> Callable[[], Tensor]:
