@@ -8,6 +8,8 @@ from threading import get_ident
 from types import TracebackType
 from typing import Any, Final
 
+from shapetrace._asynchronous import surely
+
 
 @cache
 def unlisted_of(torch: Any) -> Unlisted:
@@ -33,8 +35,12 @@ class Unlisted:
         return self if is_listed and get_ident() not in self._silent else nullcontext()
 
     def __enter__(self) -> None:
-        self._silent.add(get_ident())
-        self._enable(False)
+        try:
+            self._silent.add(get_ident())
+            self._enable(False)
+        except BaseException:  # of the program's: a timeout, say
+            self._leave()
+            raise
 
     def __exit__(
         self,
@@ -42,5 +48,8 @@ class Unlisted:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._enable(True)
-        self._silent.discard(get_ident())
+        self._leave()
+
+    def _leave(self) -> None:
+        surely(self._enable, True)
+        surely(self._silent.discard, get_ident())

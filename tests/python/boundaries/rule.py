@@ -38,18 +38,8 @@ ALLOWED: dict[str, set[str]] = {
 
 SHARED = {
     *("_asynchronous", "_exception_table", "_pending_exceptions"),
-    *(
-        "_classes",
-        "_dynamo",
-        "_errors",
-        "_files",
-        "_log",
-        "_memory",
-        "_profiling",
-        "_steady",
-        "_syntax",
-        "_threads",
-    ),
+    *("_classes", "_dynamo", "_errors", "_files", "_log"),
+    *("_memory", "_profiling", "_steady", "_syntax"),
 }
 """Modules beside the packages that every package may import. The others there may import all."""
 
