@@ -56,15 +56,21 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    from shapetrace.events import codec
-
     terminal, choice = Terminal(), view_choice(arguments)
     path: str = arguments.file
-    if arguments.recover:
-        _recover(path, terminal)
+    has_recovered = not arguments.recover or _recover(path, terminal)
+    _show(path, terminal, choice)
+    if not has_recovered:
+        terminal.note(f"{path}: there is nothing to recover")
+    return 0
+
+
+def _show(path: str, terminal: Terminal, choice: ViewChoice) -> None:
+    from shapetrace.events import codec
+
     if _is_shared_name(path):
         _show_captured(path, None, terminal, choice)
-        return 0
+        return
     with codec.opened(path) as stream:
         # Read once: of a pipe nothing can be read again.
         beginning = codec.read_all(stream, path, len(_HDF5))
@@ -73,10 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
             if place is None:
                 place, content = path, beginning + codec.read_all(stream, path)
             _show_captured(place, content, terminal, choice)
-            return 0
+            return
         trace = codec.load_stream(stream, path, beginning)
     terminal.show(trace, choice)
-    return 0
 
 
 def _is_shared_name(path: str) -> bool:
@@ -151,8 +156,8 @@ def _left_beside(path: str) -> dict[str, Left]:
     return found
 
 
-def _recover(path: str, terminal: Terminal) -> None:
-    """Finish what a program was killed in; the one thing here that writes."""
+def _recover(path: str, terminal: Terminal) -> bool:
+    """Finish what a program was killed in, if it was; the one thing here that writes."""
     from shapetrace._errors import CaptureFileError
     from shapetrace._files import advice
     from shapetrace.capture.hdf5.apart import join
@@ -175,7 +180,6 @@ def _recover(path: str, terminal: Terminal) -> None:
             terminal.note(f"{file}: finished what a killed program began to write")
     except OSError as error:
         raise CaptureFileError(f"cannot write {file}: {advice(error)}") from None
-    if not unfinished:
-        terminal.note(f"{path}: there is nothing to recover")
-    elif shards_of(path):
+    if unfinished and shards_of(path):
         join(path)
+    return bool(unfinished)

@@ -97,6 +97,16 @@ def test_a_file_that_crashes_hdf5(path: Path, capfd: pytest.CaptureFixture[str])
     assert_refused(path, capfd, "it is damaged")
 
 
+def test_a_damaged_file_with_nothing_to_recover(
+    path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path.write_bytes(path.read_bytes()[:1000])
+    code, out, error = shown(path, capfd, "--recover")
+    assert (code, out) == (2, "")
+    assert error.startswith("shapetrace: cannot read run.h5: ")
+    assert error.count("\n") == 1
+
+
 def test_a_file_that_hdf5_reads_for_ever(
     path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
