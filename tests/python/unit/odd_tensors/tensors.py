@@ -340,22 +340,6 @@ def _with_forward_gradient(use: Use) -> None:
 TENSORS["forward gradient"] = _with_forward_gradient
 
 
-def _within(transform: Callable[..., Any]) -> Make:
-    def make(use: Use) -> None:
-        def function(value: Tensor) -> Tensor:
-            use(value, nothing)
-            return (value * value).sum()
-
-        transform(function)(torch.ones(2, 3))
-
-    return make
-
-
-TENSORS["within vmap"] = _within(torch.func.vmap)
-TENSORS["within grad"] = _within(torch.func.grad)
-TENSORS["within functionalize"] = _within(torch.func.functionalize)
-
-
 # Arrays.
 
 
