@@ -80,6 +80,8 @@ class Interrupter:
             return trace_code
 
         before = sys.gettrace()
+        # Python 3.12 looks at what frames ask for when tracing begins, and not again.
+        sys._getframe().f_trace_opcodes = True
         sys.settrace(trace_call)
         try:
             return function()

@@ -95,15 +95,17 @@ class Rewriting:
     ) -> tuple[list[ast.stmt], Sure]:
         result = [*(before or [])]
         statement: ast.stmt | None = None
-        for statement in statements:
-            hooked, sure = self._statement(statement, sure)
+        for index, statement in enumerate(statements):
+            hooked, sure = self._statement(statement, sure, statements[index + 1 :])
             result += hooked
         if result and result[-1] is not statement and result[-1].lineno > 0:
             # What the compiler adds at the end of a block has the line of what is before it.
             result.append(ast.Pass(**location(result[-1])))
         return result, sure
 
-    def _statement(self, node: ast.stmt, sure: Sure) -> tuple[list[ast.stmt], Sure]:
+    def _statement(
+        self, node: ast.stmt, sure: Sure, rest: list[ast.stmt]
+    ) -> tuple[list[ast.stmt], Sure]:
         if sure is None:
             sure = frozenset()
         self._possible.update(scopes.stored(_before_its_blocks(node)))
@@ -122,7 +124,7 @@ class Rewriting:
             case ast.For() | ast.AsyncFor():
                 return [node], self._for(node, sure)
             case ast.With() | ast.AsyncWith():
-                return self._with(node, sure)
+                return self._with(node, sure, rest)
             case ast.Try() | ast.TryStar():
                 return [node], self._try(node, sure)
             case ast.Match():
@@ -275,7 +277,7 @@ class Rewriting:
         return sure - scopes.deleted(node.orelse)
 
     def _with(
-        self, node: ast.With | ast.AsyncWith, sure: frozenset[str]
+        self, node: ast.With | ast.AsyncWith, sure: frozenset[str], rest: list[ast.stmt]
     ) -> tuple[list[ast.stmt], Sure]:
         stored: list[tuple[str, int]] = []
         for item in node.items:
@@ -285,7 +287,11 @@ class Rewriting:
         last = node.items[-1].optional_vars or node.items[-1].context_expr
         before, inside = self._look(stored, True, node.lineno, sure, line_of(last))
         node.body, _ = self._block(node.body, inside, before=before)
-        hooks, after = self._look([], True, node.lineno, after, _start_of(node))
+        # Where an error was swallowed Python 3.12 jumps back here from the line of the statement,
+        # on which it would be that line once more.
+        following = next((each for each in rest if _has_instructions(each)), None)
+        where = _start_of(node) if following is None else _first_line_of(following)
+        hooks, after = self._look([], True, node.lineno, after, where)
         return [node, *hooks], after
 
     def _try(self, node: ast.Try | ast.TryStar, sure: frozenset[str]) -> Sure:
@@ -372,6 +378,12 @@ def _before_its_blocks(node: ast.stmt) -> list[ast.AST | None]:
         case ast.Match(subject=subject, cases=cases):
             return [subject, *(part for each in cases for part in (each.pattern, each.guard))]
     return [node]
+
+
+def _has_instructions(node: ast.stmt) -> bool:
+    if isinstance(node, ast.AnnAssign):
+        return node.value is not None
+    return not isinstance(node, ast.Global | ast.Nonlocal)
 
 
 def _both(first: Sure, second: Sure) -> Sure:

@@ -581,7 +581,7 @@ def test_a_model_without_a_forward_of_its_own_source() -> None:
     source = (
         "class Made(nn.Module):\n def forward(self, x, scale=2):\n  y = x * scale\n  return y\n"
     )
-    exec(source, namespace)
+    exec(compile(source, "<made>", "exec"), namespace)
     model = namespace["Made"]()
     with ModelTracer(model, ["forward", "forward.x", "forward.scale", "forward.y"]) as tracer:
         model(X)
@@ -592,7 +592,6 @@ def test_a_model_without_a_forward_of_its_own_source() -> None:
     ]
     assert tracer.results["forward.scale"].values == [2, 3]
     assert (
-        "forward cannot be followed for y: the source of <string> is not there"
-        in tracer.problems[0]
+        "forward cannot be followed for y: the source of <made> is not there" in tracer.problems[0]
     )
     assert "__call__" not in vars(type(model))

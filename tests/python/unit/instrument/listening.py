@@ -14,6 +14,10 @@ from typing import Any
 
 _NUMBERS = itertools.count()
 
+_REPEATS_AFTER_CALLS = sys.version_info[:2] == (3, 12)
+"""Python 3.12 tells of a line again where a function returns to the end of an ``and`` or ``or``,
+as hooks do."""
+
 
 def function_of(text: str, name: str = "f", *, file: str | None = None, **given: Any) -> Any:
     """The function of this name that a text defines, whose source is known."""
@@ -72,13 +76,17 @@ def outcome(action: Callable[[], object]) -> tuple[object, ...]:
 def traced(code: types.CodeType, action: Callable[[], object]) -> tuple[object, list[Any]]:
     """What came of a call, and the events that a debugger sees in the code's file."""
     events: list[Any] = []
+    latest: dict[types.FrameType, Any] = {}
 
     def trace(frame: types.FrameType, event: str, argument: Any) -> Any:
         if frame.f_code.co_filename != code.co_filename:
             return None
         opcode = dis.opname[frame.f_code.co_code[frame.f_lasti]]
         told = (frame.f_code.co_name, event, 0 if opcode == "RERAISE" else frame.f_lineno)
-        is_again = event == "line" and events[-1:] == [told]
+        before_it = latest.get(frame) if _REPEATS_AFTER_CALLS else next(iter(events[-1:]), None)
+        if event == "line":
+            latest[frame] = told
+        is_again = event == "line" and before_it == told
         if event != "line" or not (is_again or _is_tidying(frame.f_code, frame.f_lasti)):
             events.append(told)
         return trace

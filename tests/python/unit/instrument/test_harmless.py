@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import pickle
@@ -17,6 +18,9 @@ from shapetrace.instrument import Interest, follow
 from tests.python.unit.instrument.listening import Heard, function_of, outcome, traced
 
 EVERYTHING = Interest(None, returns=True)
+
+HIDDEN = {"j"}
+"""From Python 3.12 on a comprehension's variables are among the function's; nobody sees where."""
 
 TEXT = '''
 def around(function):
@@ -83,14 +87,58 @@ def test_nothing_of_the_function_is_another_but_its_code() -> None:
                 assert getattr(other, name) == value
         old, new = plain.__code__, other.__code__
         same = (
-            "co_name co_qualname co_filename co_firstlineno co_varnames co_cellvars co_freevars "
-            "co_flags co_argcount co_posonlyargcount co_kwonlyargcount co_names"
+            "co_name co_qualname co_filename co_firstlineno co_cellvars co_freevars co_flags "
+            "co_argcount co_posonlyargcount co_kwonlyargcount co_names"
         )
         for name in same.split():
             assert getattr(new, name) == getattr(old, name), name
+        assert set(new.co_varnames) == set(old.co_varnames)
+        assert [name for name in new.co_varnames if name not in HIDDEN] == [
+            name for name in old.co_varnames if name not in HIDDEN
+        ]
         assert set(old.co_positions()) - set(new.co_positions()) == set()
         assert {line for _, _, line in new.co_lines()} == {line for _, _, line in old.co_lines()}
         assert set(other.__globals__) - set(plain.__globals__) <= {"shared"}
+
+
+def test_a_line_is_come_to_as_often_as_ever() -> None:
+    """``traced`` takes a line that comes twice for one; a step of a debugger's ends at each."""
+    plain, other = (
+        function_of(
+            """
+            def f(x):
+                with contextlib.suppress(ValueError):
+                    int("no")
+                declared: int
+                declared = x
+                while x < 3: x += 1
+                return x
+            """,
+            contextlib=contextlib,
+        )
+        for _ in range(2)
+    )
+
+    def lines(function: Any) -> list[int]:
+        found = []
+
+        def trace(frame: types.FrameType, event: str, argument: Any) -> Any:
+            if frame.f_code is not function.__code__:
+                return None
+            if event == "line":
+                found.append(frame.f_lineno)
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            function(1)
+        finally:
+            sys.settrace(before)
+        return found
+
+    with follow(other, EVERYTHING, Heard()):
+        assert lines(other) == lines(plain)
 
 
 def test_calls_are_at_the_same_places_and_followed_by_the_same_stores() -> None:

@@ -31,7 +31,7 @@ def test_lambdas_and_what_is_no_function() -> None:
 
 def test_a_function_without_a_source() -> None:
     namespace: dict[str, Any] = {}
-    exec("def f(): pass", namespace)
+    exec(compile("def f(): pass", "<made>", "exec"), namespace)
     assert "is not there" in refused(namespace["f"])
 
 
