@@ -66,7 +66,10 @@ def _names_of(value: Any, frame: FrameType) -> list[str]:
 
 
 def _names_in(value: Any, values: Mapping[str, Any]) -> list[str]:
-    return [name for name, held in list(values.items()) if held is value]
+    # What a tool has put there, as pytest does for the parts of an assertion, nobody has written.
+    return [
+        name for name, held in list(values.items()) if held is value and str(name).isidentifier()
+    ]
 
 
 def _places(frame: FrameType, name: str) -> list[str]:

@@ -45,7 +45,15 @@ def changed_by_hand(frame: FrameType, *, is_global: bool = False) -> None:
 
 def is_of_module(frame: FrameType) -> bool:
     """Whether a frame is that of a module or script, whose variables are all global."""
-    return is_module(frame.f_code) and frame.f_locals is frame.f_globals
+    if not is_module(frame.f_code):
+        return False
+    values = frame.f_locals
+    if values is frame.f_globals:
+        return True
+    # In a comprehension they are another object each time they are read: on Python 3.12 a copy with
+    # its variables, and since then these alone.
+    is_other = type(values) is not dict or "__builtins__" in values
+    return is_other and values is not frame.f_locals
 
 
 def may_know(frame: FrameType) -> bool:

@@ -56,7 +56,7 @@ def loops() -> str | None:
 
 def looks_at_its_locals() -> str | None:
     """Must not find its ``locals()`` changed."""
-    x = torch.ones(2)
+    x = torch.ones(2)  # @looks
     before = locals()
     found = place(x)
     assert "before" not in before

@@ -115,7 +115,10 @@ def test_workers_of_a_loader() -> None:
 
     def batches() -> list[list[float]]:
         torch.manual_seed(0)
-        loader = DataLoader(data, batch_size=4, num_workers=2, shuffle=True)
+        # Python 3.14 would have a server fork them.
+        loader = DataLoader(
+            data, batch_size=4, num_workers=2, shuffle=True, multiprocessing_context="fork"
+        )
         return [batch.tolist() for (batch,) in loader]
 
     plain = batches()
