@@ -46,7 +46,11 @@ class Surroundings:
             ),
             dispatch_modes=len(_python_dispatch._get_current_dispatch_mode_stack()),
             call_of_module=nn.Module.__call__,
-            methods_of_module=tuple((name, id(value)) for name, value in vars(nn.Module).items()),
+            methods_of_module=tuple(
+                (name, id(value))
+                for name, value in vars(nn.Module).items()
+                if name != "__annotations_cache__"  # which Python 3.14 keeps once they are read
+            ),
             global_hooks=tuple(
                 len(value)
                 for name, value in sorted(vars(module_internals).items())

@@ -128,7 +128,8 @@ class Watcher:
 
     def _step(self, frame: FrameType, event: str, argument: object) -> Any:
         operation = opcode.opname[self._code.co_code[frame.f_lasti]]
-        is_pause = event == "return" and operation in ("YIELD_VALUE", "SEND")
+        # Python 3.13 is at the next instruction then.
+        is_pause = event == "return" and operation in ("YIELD_VALUE", "SEND", "RESUME")
         # From 3.12 on each round of a comprehension tells of its line, and its variables are there.
         is_round = event == "line" and frame.f_lineno == self._line
         if event in ("line", "return") and not is_pause and not is_round:
