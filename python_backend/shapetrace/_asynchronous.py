@@ -16,20 +16,22 @@ takes all of ours out, and raises again in this way: ``clean(error)``, then ``ra
 from __future__ import annotations
 
 import dis
+import functools
 import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import pairwise
 from types import CodeType, FrameType, FunctionType, MethodType, TracebackType
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 from shapetrace._classes import classes_of, is_kind, qualified_name_of
 from shapetrace._exception_table import catching_everywhere
 
 TRAMPOLINE_NAME: Final = "<shapetrace call>"
 """The qualified name of code that makes a call in the name of one of the program's lines."""
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _BASE: Final[Any] = BaseException
 _GROUP: Final[Any] = BaseExceptionGroup
@@ -80,6 +82,19 @@ def is_asynchronous(error: BaseException, ran_program: bool = False) -> bool:
         return False
 
 
+class suppressing:  # noqa: N801 (as that one)
+    """``contextlib.suppress``, but for the program's own exceptions, which go on."""
+
+    def __init__(self, *kinds: type[Exception]) -> None:
+        self._kinds = kinds
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        return isinstance(error, self._kinds) and not is_asynchronous(error)
+
+
 @catching_everywhere
 def surely(action: Callable[..., object], *arguments: Any) -> None:
     """Put something back whatever is raised meanwhile, which is raised once that is done.
@@ -97,6 +112,27 @@ def clean(error: BaseException) -> None:
     """Take our frames out of the traceback of one exception, and our faults out of its context."""
     _BASE.with_traceback(error, without_our_frames(_BASE.__traceback__.__get__(error)))
     drop_our_faults(error)
+
+
+def clean_if_asynchronous(error: BaseException) -> None:
+    """The same for a function of ours that the program calls, of which other errors tell."""
+    if is_asynchronous(error):
+        clean(error)
+
+
+def called_by_program(function: _Function) -> _Function:
+    """Have the program's own exceptions come out of a function without a frame of ours."""
+
+    @functools.wraps(function)
+    @catching_everywhere
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        try:
+            return function(*arguments, **keywords)
+        except BaseException as error:
+            clean_if_asynchronous(error)
+            raise
+
+    return cast(_Function, call)
 
 
 def clean_all(error: BaseException) -> None:
@@ -224,7 +260,7 @@ def _handlers() -> Iterator[Any]:
     for handler in (*handlers, *others):
         for _ in range(8 if callable(handler) else 0):
             kind = type(handler)
-            if is_kind(kind, partial):
+            if is_kind(kind, functools.partial):
                 handler = handler.func
             elif kind is MethodType:
                 handler = handler.__func__
@@ -255,11 +291,14 @@ def _was_set(error: Any, kind: type, entries: list[TracebackType]) -> bool:
     code, offset = entries[-1].tb_frame.f_code, entries[-1].tb_lasti
     if offset < 0 or _is_a_label(code):
         return False
+    while not code.co_code[offset]:  # Python 3.11 goes on past a call's own room to its end.
+        offset -= 2
     instruction = dis.opname[code.co_code[offset]]
     if instruction in _DECISIVE:
         return True
-    if instruction == "RESUME":  # where others' generators go on, somebody may have thrown it
-        return is_ours(code) or not code.co_code[offset + 1] & 3
+    if instruction == "RESUME":  # where the program's generators go on, it may have thrown it
+        module = str(entries[-1].tb_frame.f_globals.get("__name__")).partition(".")[0]
+        return module in _LIBRARIES or not code.co_code[offset + 1] & 3
     if not instruction.startswith(_CALLS) or instruction.startswith("CALL_INTRINSIC"):
         return False
     if kind is SystemExit and not is_ours(code):

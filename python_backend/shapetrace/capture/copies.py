@@ -10,16 +10,17 @@ import dataclasses
 import enum
 import sys
 import types
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat, starmap
 from typing import Any, Final
 
 import torch
 from torch._C import DisableTorchFunction
 from torch.nn.parameter import is_lazy
 
-from shapetrace._asynchronous import is_asynchronous
+from shapetrace._asynchronous import is_asynchronous, surely
 from shapetrace._classes import name_of, qualified_name_of
+from shapetrace._exception_table import catching_everywhere
 from shapetrace._memory import lost_memory_of, may_be_read
 from shapetrace._profiling import unlisted_of
 from shapetrace._steady import MemoryGoneError, steady_of
@@ -310,37 +311,74 @@ def _to_cpu(tensor: torch.Tensor) -> torch.Tensor:
         return _copied_as_bits(tensor, error)
 
 
-@contextmanager
-def unseen() -> Iterator[None]:
+class Guards:
+    """Contexts that are entered one after the other, and left whatever is raised meanwhile.
+
+    Python's own ways to make one of several leave them entered where an exception of the program's
+    comes between entering one and knowing it, or just as they are to be left.
+    """
+
+    def __init__(self, enter: Callable[[Guards], None]) -> None:
+        self._enter_all = enter
+        self._entered: list[Any] = []
+
+    @catching_everywhere
+    def __enter__(self) -> None:
+        try:
+            self._enter_all(self)
+        except BaseException:
+            surely(self._leave)
+            raise
+
+    @catching_everywhere
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._leave()
+        except BaseException:
+            surely(self._leave)
+            raise
+
+    def enter(self, make: Callable[..., Any], *arguments: object) -> None:
+        """Make a context and enter it; it can be left from when it is made on, and twice."""
+        self._entered.extend(starmap(make, (arguments,)))  # Some have their effect at once.
+        self._entered[-1].__enter__()
+
+    def _leave(self) -> None:
+        while self._entered:
+            self._entered[-1].__exit__(None, None, None)
+            del self._entered[-1]
+
+
+def unseen() -> Guards:
     """Entered to compute with plain tensors so that no mode, graph or autocast notices."""
-    with ExitStack() as stack:
-        stack.enter_context(DisableTorchFunction())
-        stack.enter_context(torch._C._DisableTorchDispatch())
-        if torch.is_inference_mode_enabled():
-            stack.enter_context(torch._C._InferenceMode(False))
-        stack.enter_context(torch._C._AutoDispatchBelowAutograd())
-        stack.enter_context(torch._C._DisableAutocast())
-        stack.enter_context(_unlisted())
-        _outside_of_functions(stack)
-        yield
+    return Guards(_enter_unseen)
 
 
-def unseen_among(values: Iterable[Any]) -> AbstractContextManager[None]:
+def _enter_unseen(guards: Guards) -> None:
+    guards.enter(DisableTorchFunction)
+    guards.enter(torch._C._DisableTorchDispatch)
+    if torch.is_inference_mode_enabled():
+        guards.enter(torch._C._InferenceMode, False)
+    guards.enter(torch._C._AutoDispatchBelowAutograd)
+    guards.enter(torch._C._DisableAutocast)
+    guards.enter(_unlisted)
+    _outside_of_functions(guards)
+
+
+def unseen_among(values: Iterable[Any]) -> Guards:
     """As ``unseen``, to compute with all that is in these; classes of their own are asked."""
     # Without the modes in Python, others than plain tensors do not know what to do.
-    return unseen() if all(map(_has_only_plain, values)) else _unseen_but_by_their_classes()
+    is_plain = all(map(_has_only_plain, values))
+    return Guards(_enter_unseen if is_plain else _enter_unseen_but_by_their_classes)
 
 
-@contextmanager
-def _unseen_but_by_their_classes() -> Iterator[None]:
-    with ExitStack() as stack:
-        stack.enter_context(DisableTorchFunction())
-        _without_dispatch_modes(stack)
-        stack.enter_context(torch.no_grad())
-        stack.enter_context(torch._C._DisableAutocast())
-        stack.enter_context(_unlisted())
-        _outside_of_functions(stack)
-        yield
+def _enter_unseen_but_by_their_classes(guards: Guards) -> None:
+    guards.enter(DisableTorchFunction)
+    _without_dispatch_modes(guards)
+    guards.enter(_WithoutGradients)
+    guards.enter(torch._C._DisableAutocast)
+    guards.enter(_unlisted)
+    _outside_of_functions(guards)
 
 
 def _has_only_plain(value: Any, depth: int = 0) -> bool:
@@ -358,52 +396,93 @@ def _has_only_plain(value: Any, depth: int = 0) -> bool:
     return depth < _DEEPEST and all(_has_only_plain(inner, depth + 1) for inner in inside)
 
 
-def _without_dispatch_modes(stack: ExitStack) -> None:
+def _without_dispatch_modes(guards: Guards) -> None:
     if dispatch_modes():
-        modes: Any = sys.modules["torch.utils._python_dispatch"]
-        stack.enter_context(modes._disable_current_modes())
+        guards.enter(_WithoutDispatchModes)
     if torch.is_inference_mode_enabled():
-        stack.enter_context(torch._C._InferenceMode(False))
+        guards.enter(torch._C._InferenceMode, False)
 
 
-def _outside_of_functions(stack: ExitStack) -> None:
+class _WithoutDispatchModes:
+    """What torch has for that, which cannot be left before it is entered."""
+
+    _entered: Any = None
+
+    def __enter__(self) -> None:
+        modes: Any = sys.modules["torch.utils._python_dispatch"]
+        entered = modes._disable_current_modes()
+        entered.__enter__()
+        self._entered = entered
+
+    def __exit__(self, *_: object) -> None:
+        entered, self._entered = self._entered, None
+        if entered is not None:
+            entered.__exit__(None, None, None)
+
+
+def _outside_of_functions(guards: Guards) -> None:
     """Leave the functions that torch.jit.trace, vmap and the like work on."""
     if tracing_state() is not None:
-        stack.enter_context(_WithoutTracing())
+        guards.enter(_WithoutTracing)
     if _without_transforms is not None and _transforming() is not None:
-        stack.enter_context(_without_transforms())
+        guards.enter(_without_transforms)
 
 
 class _WithoutTracing:
     """torch.jit.trace writes nothing down, and warns of nothing."""
 
-    def __enter__(self) -> None:
+    def __init__(self) -> None:
         self._state = tracing_state()
+
+    def __enter__(self) -> None:
         _internals._set_tracing_state(None)
 
     def __exit__(self, *_: object) -> None:
         _internals._set_tracing_state(self._state)
 
 
-@contextmanager
-def without_modes() -> Iterator[None]:
+def without_modes() -> Guards:
     """Entered to compute with any tensors, also those with code of their own."""
-    with ExitStack() as stack:
-        _without_dispatch_modes(stack)
-        stack.enter_context(_WithoutFunctionModes())
-        stack.enter_context(torch.no_grad())
-        stack.enter_context(torch._C._DisableAutocast())
-        stack.enter_context(_unlisted())
-        yield
+    return Guards(_enter_without_modes)
+
+
+def _enter_without_modes(guards: Guards) -> None:
+    _without_dispatch_modes(guards)
+    guards.enter(_WithoutFunctionModes)
+    guards.enter(_WithoutGradients)
+    guards.enter(torch._C._DisableAutocast)
+    guards.enter(_unlisted)
+
+
+class _WithoutGradients:
+    """``torch.no_grad``, which cannot be left before it is entered."""
+
+    def __init__(self) -> None:
+        self._was_enabled = torch.is_grad_enabled()
+
+    def __enter__(self) -> None:
+        torch._C._set_grad_enabled(False)
+
+    def __exit__(self, *_: object) -> None:
+        torch._C._set_grad_enabled(self._was_enabled)
+
+
+def _taken_out(modes: list[Any]) -> Iterator[Any]:
+    return starmap(modes.pop, repeat((), len(modes)))
 
 
 class _WithoutFunctionModes:
     """Function modes are off, and what tensors' own classes have to say is not."""
 
+    # Each mode is moved in one call, in which no exception of the program's comes.
+
+    def __init__(self) -> None:
+        self._modes: list[Any] = []
+
     def __enter__(self) -> None:
         count = torch._C._len_torch_function_stack()
-        self._modes = [torch._C._pop_torch_function_stack() for _ in range(count)]
+        self._modes.extend(starmap(torch._C._pop_torch_function_stack, repeat((), count)))
 
     def __exit__(self, *_: object) -> None:
-        while self._modes:
-            torch._C._push_on_torch_function_stack(self._modes.pop())
+        for _each in map(torch._C._push_on_torch_function_stack, _taken_out(self._modes)):
+            pass

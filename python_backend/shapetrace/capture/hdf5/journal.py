@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import BinaryIO, Final, TypeAlias
 
+from shapetrace._asynchronous import is_asynchronous, suppressing
 from shapetrace._files import new_beside
 
 _lock_file: Callable[[int, int], None] | None
@@ -90,7 +91,9 @@ def _looked_at(path: str, *, finish: bool) -> Left:
         descriptor = os.open(journal, os.O_RDONLY | _NO_LINK)
     except FileNotFoundError:
         return Left.NOTHING
-    except OSError:
+    except OSError as error:
+        if is_asynchronous(error):
+            raise
         return Left.FOREIGN
     with os.fdopen(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -150,14 +153,13 @@ def _largest_journal(size: int) -> int:
 
 
 @contextlib.contextmanager
-def written_journal(path: str, identity: tuple[int, bytes], extents: Extents) -> Iterator[None]:
+def written_journal(journal: str, identity: tuple[int, bytes], extents: Extents) -> Iterator[None]:
     """The journal is there, and locked, while this runs; it goes once that has succeeded."""
-    journal = journal_of(path)
     stream, unfinished = new_beside(journal)
     with stream:
         try:
             if _lock_file is not None:
-                with contextlib.suppress(OSError):
+                with suppressing(OSError):
                     _lock_file(stream.fileno(), _LOCK_AT_ONCE)
             stream.write(_journal(identity, extents))
             stream.flush()
@@ -218,7 +220,9 @@ def _locked(stream: BinaryIO) -> bool:
             if time.monotonic() > end:
                 return False
             time.sleep(0.001)
-        except OSError:
+        except OSError as error:
+            if is_asynchronous(error):
+                raise
             # A filesystem without locks.
             return True
         else:
@@ -234,7 +238,7 @@ def _is_still(stream: BinaryIO, path: str) -> bool:
 
 def remove(path: str) -> None:
     """Remove a file, if it is there and can be."""
-    with contextlib.suppress(OSError):
+    with suppressing(OSError):
         os.unlink(path)
 
 

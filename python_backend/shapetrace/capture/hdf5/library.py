@@ -8,6 +8,7 @@ import stat
 from functools import cache
 from typing import Any, BinaryIO
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureFileError
 
 IDENTITY = "shapetrace_identity"
@@ -56,6 +57,21 @@ def opened_for_writing(file: Any) -> Any:
     )
 
 
+def close_what_is_left(file: Any) -> None:
+    """Have HDF5 let go of a file object.
+
+    An exception of the program's that came just as it was opened keeps it open, for as long as the
+    program keeps that. HDF5 would write to it in the end, when Python may be over.
+    """
+    h5f = library().h5f
+    # What h5py calls a file that is a Python object.
+    name = repr(file).encode("ASCII", "replace")
+    for each in h5f.get_obj_ids(h5f.OBJ_ALL, h5f.OBJ_FILE):
+        if h5f.get_name(each) == name:
+            each._close_open_objects(h5f.OBJ_LOCAL | ~h5f.OBJ_FILE)
+            each._close_open_objects(h5f.OBJ_LOCAL | h5f.OBJ_FILE)
+
+
 def opened_for_reading(path: str, content: BinaryIO | None = None) -> Any:
     """A file that somebody may be writing, or this content of one; errors of ours if unreadable."""
     h5py = library()
@@ -74,6 +90,8 @@ def opened_for_reading(path: str, content: BinaryIO | None = None) -> Any:
     except IsADirectoryError:
         raise CaptureFileError(f"cannot read {shown}: it is a folder") from None
     except (OSError, RuntimeError, ValueError) as error:
+        if is_asynchronous(error):
+            raise
         reason = " ".join(str(error).split())
         raise CaptureFileError(f"cannot read {shown}: {reason}") from None
 

@@ -6,16 +6,20 @@ import atexit
 import os
 import weakref
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
-from shapetrace._asynchronous import is_asynchronous
+from shapetrace._asynchronous import is_asynchronous, suppressing, surely
 from shapetrace._errors import CaptureFileError
 from shapetrace.capture.hdf5 import transactions
 from shapetrace.capture.hdf5.encoding import UnstorableError
 from shapetrace.capture.hdf5.entries import Entry, Layout, Row, entries_of
 from shapetrace.capture.hdf5.journal import recover
-from shapetrace.capture.hdf5.library import library, new_image, opened_for_writing
+from shapetrace.capture.hdf5.library import (
+    close_what_is_left,
+    library,
+    new_image,
+    opened_for_writing,
+)
 from shapetrace.capture.hdf5.missing import Counted, Missing
 from shapetrace.capture.hdf5.rank import this_process
 from shapetrace.capture.hdf5.shards import join_shards, shard_path
@@ -136,7 +140,7 @@ class Storage:
 
     def close(self) -> None:
         """Let go of the file; it is opened again for values that come later."""
-        if self._owner != os.getpid() or self._transaction is None:
+        if self._owner != os.getpid() or self._identity is None:
             return
         self._let_go()
         if self._is_shard:
@@ -216,12 +220,13 @@ class Storage:
         if self._is_shard and self._overwrite:
             # An old shard of a rank that captures nothing this time would be taken for a new one.
             for path in ours:
-                with suppress(OSError):
+                with suppressing(OSError):
                     os.unlink(path)
 
     def _open(self) -> None:
         """The file as of the last commit, or a new one; raises what prevents it."""
         self._close_reading()
+        self._leave_failed()
         if self._transaction is None and self._identity is not None:
             try:
                 recover(self.path)
@@ -232,8 +237,6 @@ class Storage:
         if self._transaction is None:
             self._make()
         assert self._transaction is not None
-        if self._transaction.failure is not None:
-            self._transaction.restore()
         # Let go of before h5py is, which registers with atexit when it is imported.
         _close_at_exit(self)
         self._file = opened_for_writing(self._transaction)
@@ -290,24 +293,39 @@ class Storage:
         self._missing.add(self._pending)
         self._pending = Counted()
         self._stored_problems = ""
-        if self._transaction is not None and self._transaction.failure is None:
-            self._transaction.failure = error
+        transaction = self._transaction
+        if transaction is not None and transaction.failure is None:
+            transaction.failure = error
         self._close_file()
-        with suppress(OSError):
-            if self._transaction is not None:
-                # So that the room is there again at once, for whatever else needs it.
-                self._transaction.restore()
-        came = None if self._transaction is None else self._transaction.taken_interrupt()
+        with suppressing(OSError):
+            # So that the room is there again at once, for whatever else needs it.
+            self._leave_failed()
+        came = None if transaction is None else transaction.taken_interrupt()
         came = error if is_asynchronous(error) else came
         reason = _reason(error if came is None else came)
         self._missing.tell_of_failure(self._shown, reason, is_fault=came is None)
         return came
 
+    def _leave_failed(self) -> None:
+        """Go back to the last commit where there was a failure; the file is to be opened anew."""
+        transaction = self._transaction
+        if transaction is not None and (transaction.failure is not None or transaction.is_over):
+            transaction.retire()
+            transaction.restore()
+            try:
+                anew = TransactionalFile(self.path, self._identity or b"", transaction.journal)
+            except (FileNotFoundError, ValueError) as error:
+                if is_asynchronous(error):
+                    raise
+                anew = None  # Removed or replaced since, which is found out later.
+            self._transaction = anew
+            transaction.close()
+
     def _let_go(self) -> None:
         self._close_file()
         transaction, self._transaction = self._transaction, None
         if transaction is not None:
-            with suppress(OSError):
+            with suppressing(OSError):
                 transaction.close()
             came = transaction.taken_interrupt()
             if came is not None:
@@ -319,14 +337,20 @@ class Storage:
             self._reading = None
 
     def _close_file(self) -> None:
-        file, self._file, self._entries = self._file, None, {}
-        if file is not None:
+        # Wholly, or HDF5 would go on with what it has not written yet when it comes to forget it.
+        surely(self._close_open_file)
+
+    def _close_open_file(self) -> None:
+        if self._file is not None:
             try:
-                file.close()
+                self._file.close()
             except Exception as error:
                 if is_asynchronous(error):
                     raise
                 # Of a transaction that has failed nothing is needed any more.
+        if self._transaction is not None:
+            close_what_is_left(self._transaction)
+        self._file, self._entries = None, {}
 
 
 def _reason(error: BaseException) -> str:

@@ -25,6 +25,7 @@ from typing import Any, Final
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._exception_table import catching_everywhere
 from shapetrace._files import new_beside, write_whole
+from shapetrace._pending_exceptions import raise_later
 from shapetrace.capture.hdf5.journal import (
     Extents,
     journal_of,
@@ -49,12 +50,15 @@ class TransactionalFile:
     takes the file back to its last commit. A forked child that inherits this writes nothing.
     """
 
-    def __init__(self, path: str, identity: bytes) -> None:
+    def __init__(self, path: str, identity: bytes, journal: str | None = None) -> None:
         """Open a file that is committed as it is; the identity is somewhere in its content."""
         self.path = path
+        # Looked up once: that drops timeouts, which are errors of the system's to Python.
+        self.journal = journal or journal_of(path)
         self.failure: BaseException | None = None
         self._interrupt: BaseException | None = None
         """The exception of the program's that came while HDF5 was at work."""
+        self.is_over = False
         self._raw = io.FileIO(path, "r+")
         self._owner = os.getpid()
         self._committed_end = self._size = self._raw.seek(0, os.SEEK_END)
@@ -69,7 +73,9 @@ class TransactionalFile:
         """Whether the path has come to name something else, or nothing."""
         try:
             there, here = os.stat(self.path), os.fstat(self._raw.fileno())
-        except OSError:
+        except OSError as error:
+            if is_asynchronous(error):
+                raise
             return True
         return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)
 
@@ -162,7 +168,7 @@ class TransactionalFile:
         try:
             extents = self._extents(last)
             if extents:
-                with written_journal(self.path, self._identity, extents):
+                with written_journal(self.journal, self._identity, extents):
                     self._has_journal = True
                     self._committed_end = max(self._committed_end, self._size)
                     self._apply(extents)
@@ -185,6 +191,10 @@ class TransactionalFile:
         self._size = self._committed_end
         self.failure = None
 
+    def retire(self) -> None:
+        """Write nothing any more: what of HDF5 an exception has kept alive may still want to."""
+        self.is_over = True
+
     def taken_interrupt(self) -> BaseException | None:
         """The exception of the program's that came in here, once: to be raised outside of HDF5."""
         came, self._interrupt = self._interrupt, None
@@ -198,14 +208,21 @@ class TransactionalFile:
         finally:
             self._raw.close()
 
+    @catching_everywhere
     def __del__(self) -> None:
-        # Not closed by anybody, as in a forked child: nothing that a warning could better.
-        raw = getattr(self, "_raw", None)
-        if raw is not None:
-            raw.close()
+        try:
+            # Not closed by anybody, as in a forked child: nothing that a warning could better.
+            raw = getattr(self, "_raw", None)
+            if raw is not None:
+                raw.close()
+        except BaseException as error:
+            if not is_asynchronous(error):
+                raise
+            later = raise_later(error)
+            del later
 
     def _is_ours(self) -> bool:
-        return os.getpid() == self._owner
+        return os.getpid() == self._owner and not self.is_over
 
     def _fail(self, error: BaseException) -> None:
         if self._interrupt is None and is_asynchronous(error):
@@ -314,7 +331,9 @@ def _put_new(temporary: str, path: str) -> None:
         os.link(temporary, path)
     except FileExistsError:
         raise
-    except OSError:
+    except OSError as error:
+        if is_asynchronous(error):
+            raise
         # A filesystem without links: the place is taken by an empty file, which is ours to replace.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         os.replace(temporary, path)

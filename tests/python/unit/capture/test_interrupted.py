@@ -8,9 +8,9 @@ import signal
 import sys
 import traceback
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import h5py
 import pytest
@@ -19,6 +19,8 @@ from torch import nn
 
 import shapetrace
 from shapetrace import _pending_exceptions
+from shapetrace.capture import copies
+from shapetrace.capture.copies import Guards, unseen, unseen_among, without_modes
 from shapetrace.capture.hdf5.saver import H5PYSaverCallback
 from shapetrace.capture.tracer import ModelTracer
 from tests.support.interrupting import SIGNAL, Interrupter, exceptions, signals
@@ -150,8 +152,10 @@ def test_a_file_is_as_of_its_last_gather(tmp_path: Path, monkeypatch: pytest.Mon
 
     folder = os.path.join(OURS, "capture", "hdf5", "")
     # h5py forgets what it has closed in the callbacks of weak references.
-    files = (folder, weakref.__file__, _pending_exceptions.__file__)
+    files = (folder, os.path.dirname(h5py.__file__), weakref.__file__, _pending_exceptions.__file__)
     interrupter = Interrupter(signals(), lambda code: code.co_filename.startswith(files))
+    kept: list[Late] = []
+    """A program may keep what it has caught, and with it what h5py was about to do."""
     lost: list[Any] = []
     shown: list[str] = []
     came = 0
@@ -166,6 +170,7 @@ def test_a_file_is_as_of_its_last_gather(tmp_path: Path, monkeypatch: pytest.Mon
             except Late as error:
                 came += 1
                 shown.append("".join(traceback.format_exception(error)))
+                kept[:] = [*kept[-2:], error]
             model.inner.linear.bias.add_(1)  # or there would be nothing new to save
             work()
     saver.close()
@@ -178,3 +183,37 @@ def test_a_file_is_as_of_its_last_gather(tmp_path: Path, monkeypatch: pytest.Mon
     with h5py.File(path) as file:
         rows = [len(it) for it in file.values() if isinstance(it, h5py.Dataset)]
     assert max(rows) >= came
+
+
+@pytest.mark.parametrize("guards", [unseen, without_modes, lambda: unseen_among([Own()])])
+def test_torch_is_left_as_it_was(guards: Callable[[], Guards]) -> None:
+    weight = torch.ones(2, requires_grad=True)
+
+    def work() -> None:
+        with guards():
+            weight.detach()
+
+    interrupter = Interrupter(signals(), lambda code: code.co_filename == copies.__file__)
+    interrupter.run(work)
+    count = interrupter.count
+    assert count > 40
+    for at in range(1, count + 1):
+        with pytest.raises(Late):
+            interrupter.run(work, at)
+        assert torch.is_grad_enabled(), interrupter.place
+        assert torch._C._is_torch_function_enabled(), interrupter.place
+        assert (weight * 2).requires_grad, interrupter.place
+        assert torch.ones(2).as_subclass(Own).tanh() is not None
+        assert Own.asked.pop(), interrupter.place
+
+
+class Own(torch.Tensor):
+    """A tensor with a say in what is done with it."""
+
+    asked: ClassVar[list[bool]] = []
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.Tensor.tanh:
+            cls.asked.append(True)
+        return super().__torch_function__(func, types, args, kwargs or {})
