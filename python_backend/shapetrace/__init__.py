@@ -109,7 +109,13 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    try:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    except BaseException as error:
+        from shapetrace._asynchronous import clean_if_asynchronous
+
+        clean_if_asynchronous(error)
+        raise
 
 
 def __dir__() -> list[str]:

@@ -87,20 +87,34 @@ def stand_by(bystander: Bystander) -> Callable[[], None]:
     """Tell somebody of what Dynamo does from now on; returns how to stop that."""
     with _LOCK:
         if bystander in _bystanders:
-            return functools.partial(_go, bystander)
+            return functools.partial(stand_aside, bystander)
         _bystanders.append(bystander)
         if len(_bystanders) == 1:
-            _undo.append(when_imported(_EVALUATION, _follow_regions))
-            _undo.append(when_imported(_CONVERTING, _follow_code))
-            _undo.append(when_imported(_FUNCTIONS, _follow_inlined_code))
-            _undo.append(when_imported(_EXPORTING, _follow_exports))
+            when_imported(_EVALUATION, _follow_regions, _undo)
+            when_imported(_CONVERTING, _follow_code, _undo)
+            when_imported(_FUNCTIONS, _follow_inlined_code, _undo)
+            when_imported(_EXPORTING, _follow_exports, _undo)
         elif _EVALUATION in sys.modules:
             _skip_our_code(sys.modules[_EVALUATION])
         for thread in list(_owners):
             bystander.enter(thread)
         if _showing:
             bystander.show()
-    return functools.partial(_go, bystander)
+    return functools.partial(stand_aside, bystander)
+
+
+def stand_aside(bystander: Bystander) -> None:
+    """Tell somebody of nothing any more, whether they were told or not."""
+    global _showing
+    with _LOCK:
+        if bystander not in _bystanders:
+            return
+        _bystanders.remove(bystander)
+        if not _bystanders:
+            while _undo:
+                _undo.pop()()
+            _owners.clear()
+            _showing = 0
 
 
 def show_originals(*_: object) -> None:
@@ -123,19 +137,6 @@ def hide_originals(*_: object) -> None:
         if _showing == 0:
             for each in reversed(_bystanders):
                 each.hide()
-
-
-def _go(bystander: Bystander) -> None:
-    global _showing
-    with _LOCK:
-        if bystander not in _bystanders:
-            return
-        _bystanders.remove(bystander)
-        if not _bystanders:
-            while _undo:
-                _undo.pop()()
-            _owners.clear()
-            _showing = 0
 
 
 def _follow_regions() -> None:

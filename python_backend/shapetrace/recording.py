@@ -8,6 +8,13 @@ import weakref
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from shapetrace._asynchronous import (
+    called_by_program,
+    clean_if_asynchronous,
+    is_asynchronous,
+    surely,
+)
+from shapetrace._exception_table import catching_everywhere
 from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Trace, Variable
 
 if TYPE_CHECKING:
@@ -56,12 +63,14 @@ class Recording:
         """What ran and was not looked at."""
         return self.trace.coverage
 
+    @called_by_program
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trace to a file, whole or not at all."""
         from shapetrace.events import codec
 
         codec.save(self.trace, path)
 
+    @called_by_program
     def render(self, view: str = "tree", width: int = DEFAULT_WIDTH, color: bool = False) -> str:
         """The trace as text: tree, listing, table, markdown or json."""
         from shapetrace.views import ViewOptions, render
@@ -95,61 +104,93 @@ class LiveRecording(Recording):
         self._model = None if model is None else weakref.ref(model)
         self._options = options
         self._recorder: Recorder | None = None
+        self._starting: Recorder | None = None
         self._stopped: Recorder | None = None
         self._trace: Trace | None = None
 
+    @catching_everywhere
     def start(self, depth: int = 1, live: LiveOutput | None = None) -> Self:
         """Begin to record; ``depth`` says how far out the frame to be shown outermost is.
 
         What is recorded is written ``live`` as well, where that is given.
         """
-        from shapetrace.recorder.options import RecorderOptions
-        from shapetrace.recorder.session import Recorder
+        try:
+            from shapetrace.recorder.options import RecorderOptions
+            from shapetrace.recorder.session import Recorder
 
-        model = None if self._model is None else self._model()
-        on_change = None if live is None else live.step
-        recorder = Recorder(RecorderOptions(**self._options, on_change=on_change), model)
-        if live is not None:
-            live.watch(recorder)
-        recorder.start(sys._getframe(depth))
-        self._recorder, self._stopped, self._trace = recorder, None, None
-        return self
+            model = None if self._model is None else self._model()
+            on_change = None if live is None else live.step
+            options = RecorderOptions(**self._options, on_change=on_change)
+            recorder = self._starting = Recorder(options, model)
+            if live is not None:
+                live.watch(recorder)
+            recorder.start(sys._getframe(depth))
+            self._recorder, self._starting = recorder, None
+            self._stopped, self._trace = None, None
+            return self
+        except BaseException as error:
+            surely(self._give_up)
+            clean_if_asynchronous(error)
+            raise
 
+    __enter__ = start
+
+    @catching_everywhere
     def stop(self) -> None:
         """End the recording; what was seen stays."""
-        recorder = self._recorder
-        if recorder is None:
-            return
-        recorder.stop()
         try:
-            self._trace = recorder.snapshot()
-        except Exception:
-            return  # whoever asks for the trace is told; the program that ran is not
-        self._recorder, self._stopped = None, recorder
+            recorder = self._recorder
+            if recorder is None:
+                return
+            recorder.stop()
+            try:
+                self._trace = recorder.snapshot()
+            except Exception as error:
+                if is_asynchronous(error):
+                    raise
+                return  # whoever asks for the trace is told; the program that ran is not
+            self._recorder, self._stopped = None, recorder
+        except BaseException as error:
+            surely(self._stop_recorders)
+            clean_if_asynchronous(error)
+            raise
+
+    def _give_up(self) -> None:
+        if self._starting is not None:
+            self._starting.stop()
+            self._starting = None
+
+    def _stop_recorders(self) -> None:
+        for recorder in (self._recorder, self._stopped):
+            if recorder is not None:
+                recorder.stop()  # where another thread did, something of ours may be left here
 
     def wake(self) -> None:
         """Look at everything again, where the recording had settled."""
         if self._recorder is not None:
             self._recorder.wake()
 
-    def __enter__(self) -> Self:
-        return self.start(depth=2)
-
+    @catching_everywhere
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.stop()
-        if self._stopped is not None:
-            self._stopped.stop()  # where another thread did, something of ours may be left here
-        if error is not None:
-            from shapetrace.recorder.tracebacks import take_out_our_frames
+        try:
+            self.stop()
+            self._stop_recorders()
+            if error is not None:
+                from shapetrace.recorder.tracebacks import take_out_our_frames
 
-            take_out_our_frames(error)
+                take_out_our_frames(error)
+        except BaseException as another:
+            surely(self._stop_recorders)
+            clean_if_asynchronous(another)
+            raise
 
     @property
+    @called_by_program
     def trace(self) -> Trace:
         """Everything that was seen so far, as events."""
         if self._recorder is not None:
@@ -161,6 +202,7 @@ class LiveRecording(Recording):
         return self._trace
 
 
+@called_by_program
 def trace(
     model: Any = None,
     *,
@@ -205,6 +247,7 @@ def trace(
     return LiveRecording(model, options)
 
 
+@called_by_program
 def load(path: str | os.PathLike[str]) -> SavedRecording:
     """Read a trace from a file."""
     from shapetrace.events import codec

@@ -5,12 +5,13 @@ Whoever comes and goes last, a class is left as it was found.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from shapetrace._dynamo import Bystander, stand_by
+from shapetrace._dynamo import Bystander, stand_aside, stand_by
 from shapetrace.capture.watch_importlib_bootstrap import CallListener, inherited_call, watched
 
 _replacements: dict[tuple[type, str], _Replacement] = {}
@@ -29,9 +30,12 @@ class _Replacement(Bystander):
             found = inspect.getattr_static(kind, name, None)
             original = found if name != "__call__" else inherited_call(kind)
         self._stand_in = watched(original, self.listeners)
-        setattr(kind, name, self._stand_in)
         self._regions: set[int] = set()
-        self._go = stand_by(self)
+
+    def begin(self) -> None:
+        """Stand in for it from now on."""
+        setattr(self._kind, self._name, self._stand_in)
+        stand_by(self)
 
     def enter(self, thread: int) -> None:
         """Put back what Dynamo guards on: a function of the class's own."""
@@ -47,7 +51,7 @@ class _Replacement(Bystander):
 
     def remove(self) -> None:
         """Put back what was there."""
-        self._go()
+        stand_aside(self)
         self.show()
 
     def show(self) -> None:
@@ -78,20 +82,28 @@ class _Replacement(Bystander):
 def listen(
     kind: type, name: str, listener: CallListener, *, outermost: bool = False
 ) -> Callable[[], None]:
-    """Tell a listener of all calls of a class's function; returns how to stop that."""
+    """Tell a listener of all calls of a class's function; returns how to stop that.
+
+    An exception of the program's may come before that is known: ``stop_listening`` does it too.
+    """
     key = (kind, name)
     replacement = _replacements.get(key)
     if replacement is None:
         replacement = _replacements[key] = _Replacement(kind, name)
+        replacement.begin()
     replacement.listeners.insert(0 if outermost else len(replacement.listeners), listener)
+    return functools.partial(stop_listening, kind, name, listener)
 
-    def stop() -> None:
-        replacement.listeners.remove(listener)
-        if not replacement.listeners:
-            _replacements.pop(key, None)
-            replacement.remove()
 
-    return stop
+def stop_listening(kind: type, name: str, listener: CallListener) -> None:
+    """Tell a listener of no more calls, if it is told of any."""
+    replacement = _replacements.get((kind, name))
+    if replacement is None:
+        return
+    replacement.listeners[:] = [each for each in replacement.listeners if each is not listener]
+    if not replacement.listeners:
+        replacement.remove()
+        _replacements.pop((kind, name), None)
 
 
 def can_be_replaced(kind: type, name: str) -> bool:

@@ -9,7 +9,9 @@ import torch
 from torch._C import DisableTorchFunction
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from shapetrace._dynamo import Bystander, stand_by
+from shapetrace._asynchronous import clean
+from shapetrace._dynamo import Bystander, stand_aside, stand_by
+from shapetrace._exception_table import catching_everywhere
 
 _steps: Final[dict[int, int]] = {}
 """How often a parameter was changed so, by its number; who asks has the parameter."""
@@ -21,18 +23,11 @@ def fused_steps_of(tensor: object) -> int:
     return _steps.get(id(tensor), 0)
 
 
-def hear_of_fused_steps() -> Callable[[], None]:
-    """Count them from now on; returns how to stop that."""
+def hear_of_fused_steps(undo: list[Callable[[], None]]) -> None:
+    """Count them from now on; how to stop that is added to a list."""
     hook = _Hook()
-    _hooks.append(hook)
-
-    def stop() -> None:
-        hook.stop()
-        _hooks.remove(hook)
-        if not _hooks:
-            _steps.clear()
-
-    return stop
+    undo.append(hook.stop)
+    hook.begin()
 
 
 class _Hook(Bystander):
@@ -40,13 +35,22 @@ class _Hook(Bystander):
 
     def __init__(self) -> None:
         self._regions: set[int] = set()
-        self._handle: Any = register_optimizer_step_post_hook(_stepped)
-        self._go = stand_by(self)
+        self._handle: Any = None
+
+    def begin(self) -> None:
+        """Hear of steps from now on."""
+        _hooks.append(self)
+        self._handle = register_optimizer_step_post_hook(_stepped)
+        stand_by(self)
 
     def stop(self) -> None:
         """Hear of no more steps."""
-        self._go()
-        self._handle.remove()
+        stand_aside(self)
+        if self._handle is not None:
+            self._handle.remove()
+        _hooks[:] = [each for each in _hooks if each is not self]
+        if not _hooks:
+            _steps.clear()
 
     def enter(self, thread: int) -> None:
         """Something compiled runs, which may be a step."""
@@ -60,12 +64,17 @@ class _Hook(Bystander):
             self._handle = register_optimizer_step_post_hook(_stepped)
 
 
+@catching_everywhere
 def _stepped(optimizer: torch.optim.Optimizer, arguments: Any, keywords: Any) -> None:
-    if torch.compiler.is_compiling():
-        return
-    for group in optimizer.param_groups:
-        if group.get("fused"):
-            with DisableTorchFunction():  # Asking for a gradient is a call, too.
-                changed = [each for each in group["params"] if each.grad is not None]
-            for parameter in changed:
-                _steps[id(parameter)] = _steps.get(id(parameter), 0) + 1
+    try:
+        if torch.compiler.is_compiling():
+            return
+        for group in optimizer.param_groups:
+            if group.get("fused"):
+                with DisableTorchFunction():  # Asking for a gradient is a call, too.
+                    changed = [each for each in group["params"] if each.grad is not None]
+                for parameter in changed:
+                    _steps[id(parameter)] = _steps.get(id(parameter), 0) + 1
+    except BaseException as error:
+        clean(error)
+        raise

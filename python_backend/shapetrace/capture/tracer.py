@@ -18,8 +18,14 @@ from typing import Any, Self
 
 from torch.nn import Module
 
-from shapetrace._asynchronous import is_asynchronous
+from shapetrace._asynchronous import (
+    called_by_program,
+    clean_if_asynchronous,
+    is_asynchronous,
+    surely,
+)
 from shapetrace._errors import CaptureError
+from shapetrace._exception_table import catching_everywhere
 from shapetrace.capture.iterations import Iteration, Iterations
 from shapetrace.capture.listening import Capture, RootListener
 from shapetrace.capture.outcome import silent_paths
@@ -53,6 +59,7 @@ class ModelTracer:
 
     """
 
+    @called_by_program
     def __init__(
         self,
         model: Module,
@@ -97,6 +104,8 @@ class ModelTracer:
         self.say: Callable[[str], None] = say
         """How problems are told at once: on stderr."""
         self._running: _Running | None = None
+        self._changing: _Running | None = None
+        """What is just beginning or ending."""
         self._gathering: Gathering | None = None
 
     @property
@@ -133,25 +142,40 @@ class ModelTracer:
         gathering = [] if self._gathering is None else self._gathering.problems
         return [*self._problems, *gathering]
 
+    @catching_everywhere
     def __enter__(self) -> Self:
-        if self._running is not None:
-            raise CaptureError("this tracer is running already; leave its `with` block first")
-        label = ", ".join(path.text for each in self.variables for path in each.paths)
-        self._gathering = self.gathering(label)
-        running = _Running(self, self._gathering, self._counts)
-        running.start()
-        self._running = running
-        return self
+        try:
+            if self._running is not None:
+                raise CaptureError("this tracer is running already; leave its `with` block first")
+            label = ", ".join(path.text for each in self.variables for path in each.paths)
+            self._gathering = self.gathering(label)
+            running = self._changing = _Running(self, self._gathering, self._counts)
+            running.start()
+            self._running, self._changing = running, None
+            return self
+        except BaseException as error:
+            surely(self._give_up)
+            clean_if_asynchronous(error)
+            raise
 
+    @catching_everywhere
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        running, self._running = self._running, None
-        if running is None:
-            return
+        try:
+            self._changing, self._running = self._running, None
+            if self._changing is not None:
+                self._stop(self._changing, error)
+                self._changing = None
+        except BaseException as another:
+            surely(self._give_up, True)
+            clean_if_asynchronous(another)
+            raise
+
+    def _stop(self, running: _Running, error: BaseException | None) -> None:
         try:
             running.stop(has_failed=error is not None)
         except BaseException as failure:
@@ -159,6 +183,14 @@ class ModelTracer:
                 raise
             # The program's own error goes on; this one is told of.
             self.note(f"what was captured could not be handed over: {failure!r}")
+
+    def _give_up(self, is_ending: bool = False) -> None:
+        """Listen to nothing any more: it could not begin, or come to its end."""
+        if is_ending and self._changing is None:
+            self._changing, self._running = self._running, None
+        if self._changing is not None:
+            self._changing.stop_watching()
+            self._changing = None
 
     def gathering(self, label: str) -> Gathering:
         """How what is captured gets to rank 0."""
@@ -199,13 +231,20 @@ class _Running:
         root = unwrapped(tracer.model)
         plan = self._plan = Plan(root, [variable.paths for variable in self._variables])
         self._root = weakref.ref(root, plan.forgetting)
-        self._stop_watching: Callable[[], None] | None = None
+        self._undo: list[Callable[[], None]] = []
+        """How to listen no more, last first."""
 
     def start(self) -> None:
         """Begin to listen."""
         for miss in self._plan.misses:
             self._tracer.note(miss)
-        self._stop_watching = Watch(self._capture, self._tracer.model, self._plan).start()
+        Watch(self._capture, self._tracer.model, self._plan).start(self._undo)
+
+    def stop_watching(self) -> None:
+        """Leave everything as it was. May be called again, where it was left halfway."""
+        while self._undo:
+            self._undo[-1]()
+            del self._undo[-1]
 
     def root_listener(self) -> RootListener:
         """Counts calls of the model."""
@@ -213,8 +252,7 @@ class _Running:
 
     def stop(self, *, has_failed: bool) -> None:
         """Stop listening, gather what is left, and call the last callbacks."""
-        if self._stop_watching is not None:
-            self._stop_watching()
+        surely(self.stop_watching)
         if self._iterations.is_forked:
             return
         try:

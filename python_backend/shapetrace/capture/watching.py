@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from functools import partial
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeAlias
 
 from torch.nn import Module
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace.capture.listening import Capture, FunctionListener, ModuleListener, RootListener
 from shapetrace.capture.plan import FORWARD, Plan, Subject
-from shapetrace.capture.replacing import can_be_replaced, listen
+from shapetrace.capture.replacing import can_be_replaced, listen, stop_listening
 from shapetrace.capture.steps import hear_of_fused_steps
 from shapetrace.capture.structure import function_of, is_compiled, wrappers_of
+from shapetrace.capture.watch_importlib_bootstrap import CallListener
 from shapetrace.instrument import CannotFollowError, Interest, follow
+
+Undo: TypeAlias = list[Callable[[], None]]
 
 
 class Watch:
@@ -33,24 +36,19 @@ class Watch:
         self._root = self._chain[-1]
         self._plan = plan
 
-    def start(self) -> Callable[[], None]:
-        """Begin to listen, all or nothing; returns how to leave everything as it was."""
-        with ExitStack() as stack:
-            self._start(stack)
-            return stack.pop_all().close
-
-    def _start(self, stack: ExitStack) -> None:
-        stack.callback(hear_of_fused_steps())
+    def start(self, undo: Undo) -> None:
+        """Begin to listen; how to leave everything as it was is added to a list, step by step."""
+        hear_of_fused_steps(undo)
         inside, outside = self._apart()
         for (function, nested), subjects in _by_function(inside).items():
-            self._follow(stack, function, nested, subjects, outside)
+            self._follow(undo, function, nested, subjects, outside)
         if not any(is_compiled(module) for module in self._chain):
-            self._count_direct_calls(stack, inside)
-        self._listen_from_outside(stack, outside)
+            self._count_direct_calls(undo, inside)
+        self._listen_from_outside(undo, outside)
         # Last, so that a call of the model is begun before anything in it is heard.
         for kind in {type(module) for module in self._chain}:
             root = RootListener(self._capture)
-            stack.callback(listen(kind, "__call__", root, outermost=True))
+            _listen(undo, kind, "__call__", root, outermost=True)
 
     def _apart(self) -> tuple[list[Subject], list[Subject]]:
         """What can be followed, and what is compiled or lies in what is compiled."""
@@ -85,7 +83,7 @@ class Watch:
 
     def _follow(
         self,
-        stack: ExitStack,
+        undo: Undo,
         function: FunctionType,
         nested: tuple[str, ...],
         subjects: list[Subject],
@@ -113,13 +111,13 @@ class Watch:
             following = follow(function, Interest(names, returns or counts, nested), listener)
         except CannotFollowError as error:
             reason = str(error).partition(": ")[2] or str(error)
-            self._fall_back(stack, function, subjects, names, returns, outside, reason)
+            self._fall_back(undo, function, subjects, names, returns, outside, reason)
             return
-        stack.callback(following.stop)
+        undo.append(following.stop)
 
     def _fall_back(
         self,
-        stack: ExitStack,
+        undo: Undo,
         function: FunctionType,
         subjects: list[Subject],
         names: frozenset[str],
@@ -149,9 +147,9 @@ class Watch:
         for kind, name in {(type(each.module), each.name) for each in methods}:
             listener = ModuleListener(self._capture, methods)
             if can_be_replaced(kind, name):
-                stack.callback(listen(kind, name, listener))
+                _listen(undo, kind, name, listener)
 
-    def _count_direct_calls(self, stack: ExitStack, inside: Iterable[Subject]) -> None:
+    def _count_direct_calls(self, undo: Undo, inside: Iterable[Subject]) -> None:
         """Hear of ``model.forward(x)`` where nobody else does."""
         target = function_of(self._root, FORWARD)
         if target is None or not target.is_method:
@@ -165,16 +163,24 @@ class Watch:
             following = follow(target.outer, Interest(frozenset(), True), listener)
         except CannotFollowError:
             return  # Then it counts only where the module itself is called.
-        stack.callback(following.stop)
+        undo.append(following.stop)
 
-    def _listen_from_outside(self, stack: ExitStack, outside: list[Subject]) -> None:
+    def _listen_from_outside(self, undo: Undo, outside: list[Subject]) -> None:
         chain = {id(self._root): self._chain[0]}
         for kind in {type(chain.get(id(each.module), each.module)) for each in outside}:
             listener = ModuleListener(self._capture, outside)
             for each in outside:
                 if each.module is self._root and type(self._chain[0]) is kind:
                     listener.stands_for(self._chain[0], self._root)
-            stack.callback(listen(kind, "__call__", listener))
+            _listen(undo, kind, "__call__", listener)
+
+
+def _listen(
+    undo: Undo, kind: type, name: str, listener: CallListener, *, outermost: bool = False
+) -> None:
+    # First: an exception of the program's may come as soon as it is listened to.
+    undo.append(partial(stop_listening, kind, name, listener))
+    listen(kind, name, listener, outermost=outermost)
 
 
 def _by_function(

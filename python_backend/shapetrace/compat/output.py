@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.events.model import Trace
 from shapetrace.live import LiveOutput
 from shapetrace.views import StyledText, ViewOptions, terminal_width, wants_color
@@ -47,10 +48,13 @@ def write(text: str) -> None:
     try:
         stream.write(text)
         stream.flush()
-    except (AttributeError, OSError, ValueError):
+    except (AttributeError, OSError, ValueError) as error:
+        if is_asynchronous(error):
+            raise
         # None, closed, or nobody reads it: the program can go on without our text.
-        pass
-    except RuntimeError:
+    except RuntimeError as error:
+        if is_asynchronous(error):
+            raise
         # A signal that ends the program has come while this very thread was writing to it.
         number, encoding = stream.fileno(), stream.encoding
         with open(number, "w", encoding=encoding, errors="replace", closefd=False) as anew:
@@ -81,5 +85,7 @@ def warn(message: str) -> None:
 def _working_directory() -> str | None:
     try:
         return os.getcwd()
-    except OSError:
+    except OSError as error:
+        if is_asynchronous(error):
+            raise
         return None

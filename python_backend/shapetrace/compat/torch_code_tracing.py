@@ -18,8 +18,14 @@ from dis import Positions
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from shapetrace._asynchronous import is_asynchronous
+from shapetrace._asynchronous import (
+    called_by_program,
+    clean_if_asynchronous,
+    is_asynchronous,
+    surely,
+)
 from shapetrace._errors import AlreadyTracingError
+from shapetrace._exception_table import catching_everywhere
 from shapetrace.compat.output import (
     RUNNING_ALREADY,
     colored,
@@ -110,6 +116,7 @@ class TracingMode:
     _color = _Renamed("color")
     _succinct = _Renamed("succinct")
 
+    @called_by_program
     def __init__(
         self,
         *mode_arguments: object,
@@ -128,13 +135,11 @@ class TracingMode:
         self.live = live
         """Print each op as it comes, and once, in place of all of them at the end of the block.
         None is for that where stdout is a terminal."""
-        self._live: list[LiveOutput | None] = []
-        """For each block that is running, what prints its ops."""
         self._early_end = EarlyEnd(self._tell_before_end)
-        self._modes: list[Any] = []
-        """For each block that is running, what gives its ops to a subclass, if that wants them."""
-        self._entered: list[LiveRecording | None] = []
-        """One for each block that is running; None where another recording was in the way."""
+        self._blocks: list[_Block] = []
+        """Those that are running."""
+        self._changing: _Block | None = None
+        """One that is just beginning or ending."""
         self._kept: list[Trace] = []
         """What the blocks that have ended have run."""
         self._sources: dict[int, _Told] = {}
@@ -157,47 +162,61 @@ class TracingMode:
         """Run an op; for subclasses, which may do something else."""
         return func(*args, **({} if kwargs is None else kwargs))
 
+    @catching_everywhere
     def __enter__(self) -> Self:
-        self._begin()
-        mode = _dispatching(self) if self._overrides("__torch_dispatch__") else None
-        if mode is not None:
-            mode.__enter__()
-        self._modes.append(mode)
-        return self
+        try:
+            self._begin()
+            return self
+        except BaseException as error:
+            surely(self._give_up)
+            clean_if_asynchronous(error)
+            raise
 
     def _begin(self) -> None:
-        recording = trace(level="aten")
+        block = self._changing = _Block()
         is_own = self._overrides("_add_trace", "_print_trace", "_trace_str")
-        live = None
         if not self.quiet and not is_own:
-            live = live_output(self.live, "aten", may_color=self.color)
+            block.live = live_output(self.live, "aten", may_color=self.color)
+        recording = block.recording = trace(level="aten")
         try:
-            recording.start(_depth_of_block(), live)
+            recording.start(_depth_of_block(), block.live)
         except AlreadyTracingError:
+            block.recording = None
             warn(f"TracingMode records nothing: {RUNNING_ALREADY}.")
-            self._entered.append(None)
-            return
-        self._entered.append(recording)
-        self._live.append(live)
-        self._early_end.watch()
+        if self._overrides("__torch_dispatch__"):
+            block.mode = _dispatching(self)
+            block.mode.__enter__()
+        self._blocks.append(block)
+        if block.recording is not None:
+            self._early_end.watch()
+        self._changing = None
 
+    @catching_everywhere
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        mode = self._modes.pop()
-        if mode is not None:
-            mode.__exit__(kind, error, traceback)
-        recording = self._entered.pop()
+        try:
+            block = self._changing = self._blocks[-1]
+            self._end(block, error)
+            self._changing = None
+        except BaseException as another:
+            surely(self._give_up, True)
+            clean_if_asynchronous(another)
+            raise
+
+    def _end(self, block: _Block, error: BaseException | None) -> None:
+        block.leave_mode()
+        self._blocks.pop()
+        recording = block.recording
         if recording is None:
             return
-        live = self._live.pop()
         self._early_end.cancel()
         known = len(self._kept)
         try:
-            recording.__exit__(kind, error, traceback)
+            recording.__exit__(None, error, None)
             new = list(_told(recording))
         except Exception as failure:
             self._regret(failure)
@@ -205,8 +224,8 @@ class TracingMode:
         for each in new:
             self._sources[id(each.trace)] = each
             self._add_trace(each.trace)
-        if live is not None:
-            live.step(final=True)
+        if block.live is not None:
+            block.live.step(final=True)
         elif not self.quiet:
             self._print(known, self.succinct)
 
@@ -214,16 +233,31 @@ class TracingMode:
         """Print what is known so far, while the block runs: the process will not see its end."""
         if reason is not None and not self.quiet:
             warn(reason)
-        live = self._live[-1]
+        live = self._blocks[-1].live
         if live is not None:
             live.step(final=True)
         elif not self.quiet:
             self._print(len(self._kept), self.succinct)
 
+    def _give_up(self, is_ending: bool = False) -> None:
+        """Leave nothing of a block that could not begin, or come to its end."""
+        if is_ending and self._changing is None:
+            self._changing = self._blocks[-1]
+        block = self._changing
+        if block is not None:
+            block.leave_mode()
+            if block.recording is not None:
+                self._early_end.cancel()
+                block.recording.stop()
+            self._blocks = [each for each in self._blocks if each is not block]
+            self._changing = None
+
+    @called_by_program
     def print(self, *, succinct: bool | None = None) -> None:
         """Print what all blocks so far have run."""
         self._print(0, self.succinct if succinct is None else succinct)
 
+    @called_by_program
     def format(self, *, color: bool = False, succinct: bool | None = None) -> str:
         """What all blocks so far have run, as text; empty before the first one."""
         folded = self.succinct if succinct is None else succinct
@@ -262,8 +296,8 @@ class TracingMode:
             self._regret(failure)
 
     def _running(self) -> list[_Told]:
-        running = [recording for recording in self._entered if recording is not None]
-        return [each for recording in running for each in _told(recording)]
+        recordings = [block.recording for block in self._blocks]
+        return [each for it in recordings if it is not None for each in _told(it)]
 
     def _everything(self) -> list[_Told]:
         """What ``traces`` has; of what a subclass has made itself there is no recording."""
@@ -286,6 +320,26 @@ class TracingMode:
         if is_asynchronous(failure):
             raise failure
         warn(f"TracingMode cannot show what it recorded: {type(failure).__name__}: {failure}")
+
+
+class _Block:
+    """What one `with` block has begun."""
+
+    recording: LiveRecording | None = None
+    """None where another one was in the way."""
+    live: LiveOutput | None = None
+    """What prints its ops."""
+    mode: Any = None
+    """What gives its ops to a subclass, if that wants them."""
+
+    def leave_mode(self) -> None:
+        """Take the mode off the stack, if it is there."""
+        if self.mode is None:
+            return
+        from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+        if any(each is self.mode for each in _get_current_dispatch_mode_stack()):
+            self.mode.__exit__(None, None, None)
 
 
 def _dispatching(tracing: TracingMode) -> Any:

@@ -20,8 +20,14 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Self
 
-from shapetrace._asynchronous import is_asynchronous
+from shapetrace._asynchronous import (
+    called_by_program,
+    clean_if_asynchronous,
+    is_asynchronous,
+    surely,
+)
 from shapetrace._errors import AlreadyTracingError
+from shapetrace._exception_table import catching_everywhere
 from shapetrace.compat.output import RUNNING_ALREADY, joined, live_output, show, view_of, warn
 from shapetrace.live import LiveOutput
 from shapetrace.process.early_end import EarlyEnd
@@ -75,30 +81,49 @@ if not _is_terminal:
 class TensorOpsTracer:
     """Prints the operations on tensors between its two methods, with nothing around them."""
 
+    @called_by_program
     def __init__(self, color_class: Any = Color) -> None:
         self.Color = color_class
         self._recording: LiveRecording | None = None
+        self._starting: LiveRecording | None = None
         self._early_end = EarlyEnd(self._tell_before_end)
 
+    @catching_everywhere
     def _start_tensor_ops_tracing(self) -> None:
         """Begin to record."""
-        if self._recording is not None:
-            return
-        recording = trace()
         try:
-            recording.start(2)
-        except AlreadyTracingError:
-            warn(f"TensorOpsTracer records nothing: {RUNNING_ALREADY}.")
-            return
-        self._recording = recording
-        self._early_end.watch()
+            if self._recording is not None:
+                return
+            recording = self._starting = trace()
+            try:
+                recording.start(2)
+                self._recording = recording
+                self._early_end.watch()
+            except AlreadyTracingError:
+                warn(f"TensorOpsTracer records nothing: {RUNNING_ALREADY}.")
+            self._starting = None
+        except BaseException as error:
+            surely(self._give_up)
+            clean_if_asynchronous(error)
+            raise
 
+    def _give_up(self) -> None:
+        if self._starting is not None:
+            self._early_end.cancel()
+            self._starting.stop()
+            self._recording = self._starting = None
+
+    @catching_everywhere
     def _stop_tensor_ops_tracing(self) -> None:
         """End the recording and print it."""
-        recording, self._recording = self._recording, None
-        if recording is not None:
-            self._early_end.cancel()
-            self._show(recording)
+        try:
+            recording = self._recording
+            if recording is not None:
+                self._show(recording)
+        except BaseException as error:
+            surely(self._leave)
+            clean_if_asynchronous(error)
+            raise
 
     def _tell_before_end(self, reason: str | None) -> None:
         """Print what is known so far: the process will not come to the end of it."""
@@ -110,7 +135,7 @@ class TensorOpsTracer:
     def _show(self, recording: LiveRecording, *, is_over: bool = True) -> None:
         try:
             if is_over:
-                recording.stop()
+                self._leave()
             text = view_of(recording.trace, "listing", verbose=True)
         except Exception as error:
             if is_asynchronous(error):
@@ -119,6 +144,12 @@ class TensorOpsTracer:
             warn(f"TensorOpsTracer cannot show what it recorded: {type(error).__name__}: {error}")
             return
         show(text, may_color=_may_color(self.Color))
+
+    def _leave(self) -> None:
+        if self._recording is not None:
+            self._early_end.cancel()
+            self._recording.stop()
+            self._recording = None
 
 
 def _may_color(color_class: Any) -> bool:
@@ -136,6 +167,7 @@ class Tracer:
     A trace that is never stopped is printed when the program ends.
     """
 
+    @called_by_program
     def __init__(self, name: str = "Neural Network", *, live: bool | None = None) -> None:
         self.name = name
         self.live = live
@@ -147,6 +179,7 @@ class Tracer:
         self._process = os.getpid()
         self._early_end = EarlyEnd(self._tell_before_end)
         self._running: LiveRecording | None = None
+        self._starting: LiveRecording | None = None
         self._recording: LiveRecording | None = None
         self._printed = StyledText(())
         self.tensor_ops_tracer = TensorOpsTracer(Color)
@@ -171,14 +204,27 @@ class Tracer:
         """What was printed at the latest stop, without colours."""
         return self._printed.plain()
 
+    @catching_everywhere
     def start(self, model: Any = None) -> None:
         """Begin to record; module paths begin at ``model``."""
-        self._start(model, depth=2)
+        try:
+            self._start(model, depth=2)
+        except BaseException as error:
+            surely(self._give_up)
+            clean_if_asynchronous(error)
+            raise
 
+    @catching_everywhere
     def stop(self) -> None:
         """End the recording and print it."""
-        self._stop()
+        try:
+            self._stop()
+        except BaseException as error:
+            surely(self._leave)
+            clean_if_asynchronous(error)
+            raise
 
+    @called_by_program
     def trace(self, model: Any = None) -> _Traced:
         """Record what a ``with`` block does."""
         return _Traced(self, model)
@@ -187,24 +233,31 @@ class Tracer:
         """Only promise to stop: starting is left to ``start``."""
         return self
 
+    @catching_everywhere
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._stop()
+        try:
+            self.stop()
+        except BaseException as error:
+            surely(self._leave)
+            clean_if_asynchronous(error)
+            raise
 
     def _start(self, model: Any, depth: int) -> None:
         """Begin to record; ``depth`` says how far out the caller of the public method is."""
         if self._running is not None:
             warn(f"Tracer {self.name} is already active!")
             return
-        recording = trace(self.model if model is None else model)
+        recording = self._starting = trace(self.model if model is None else model)
         live = live_output(self.live, "torch", may_color=_may_color(Color))
         try:
             recording.start(depth + 1, live)
         except AlreadyTracingError:
+            self._starting = None
             warn(f"Tracer {self.name} records nothing: {RUNNING_ALREADY}.")
             return
         self._running = self._recording = recording
@@ -214,16 +267,29 @@ class Tracer:
         self._process = os.getpid()
         atexit.register(self._stop_at_exit)
         self._early_end.watch()
+        self._starting = None
+
+    def _give_up(self) -> None:
+        """It could not be started."""
+        if self._starting is not None:
+            self._starting.stop()
+            if self._running is self._starting:
+                self._leave()
+            self._starting = None
+
+    def _leave(self) -> None:
+        """End the recording, if there is one."""
+        if self._running is not None:
+            atexit.unregister(self._stop_at_exit)
+            self._early_end.cancel()
+            if os.getpid() == self._process:  # A fork is not watched.
+                self._running.stop()
+            self._running = None
 
     def _stop(self, remarks: Iterable[Line] = ()) -> None:
-        recording, self._running = self._running, None
-        if recording is None:
-            return
-        atexit.unregister(self._stop_at_exit)
-        self._early_end.cancel()
-        if os.getpid() != self._process:
-            return  # in a fork, which is not watched: the process that was started prints
-        self._show(recording, remarks)
+        recording = self._running
+        if recording is not None:
+            self._show(recording, remarks)
 
     def _tell_before_end(self, reason: str | None) -> None:
         """Print what is known so far: the process will not come to the end of it."""
@@ -236,7 +302,9 @@ class Tracer:
     ) -> None:
         try:
             if is_over:
-                recording.stop()
+                self._leave()
+                if os.getpid() != self._process:
+                    return  # The process that was started prints.
             if self._live is not None:
                 self._live.step(final=True)
                 show(StyledText(((),)))
@@ -264,21 +332,34 @@ class Tracer:
 class _Traced:
     """Starts a tracer where its ``with`` block begins, and stops it where that ends."""
 
+    @called_by_program
     def __init__(self, tracer: Tracer, model: Any) -> None:
         self._tracer = tracer
         self._model = model
 
+    @catching_everywhere
     def __enter__(self) -> Tracer:
-        self._tracer._start(self._model, depth=2)
-        return self._tracer
+        try:
+            self._tracer._start(self._model, depth=2)
+            return self._tracer
+        except BaseException as error:
+            surely(self._tracer._give_up)
+            clean_if_asynchronous(error)
+            raise
 
+    @catching_everywhere
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._tracer._stop()
+        try:
+            self._tracer.stop()
+        except BaseException as error:
+            surely(self._tracer._leave)
+            clean_if_asynchronous(error)
+            raise
 
 
 def trace_model(model: Any, name: str = "Quick Trace") -> Tracer:

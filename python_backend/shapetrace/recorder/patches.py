@@ -6,6 +6,7 @@ patch of torch.fx that was undone late) only passes its call on once the recordi
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import Module
 
 from shapetrace._asynchronous import surely
-from shapetrace._dynamo import stand_by
+from shapetrace._dynamo import stand_aside, stand_by
 from shapetrace._errors import AlreadyTracingError
 from shapetrace.recorder.callsite import BOUNDARY
 from shapetrace.recorder.compiled import CompiledRegions, step_around_tracing
@@ -122,15 +123,17 @@ def _install(recorder: Recorder) -> None:
     set_default_device = make_set_default_device(torch.set_default_device, _patches)
     _patches.replace(torch, "set_default_device", set_default_device)
     if recorder.options.level == "aten":
-        _patches.undo.append(_follow_inference_mode())
-    _patches.undo.append(stand_by(CompiledRegions(_patches)))
+        _follow_inference_mode()
+    regions = CompiledRegions(_patches)
+    _patches.undo.append(functools.partial(stand_aside, regions))
+    stand_by(regions)
     step_around_tracing(_patches)
     if not _watches_forks and hasattr(os, "register_at_fork"):
         _watches_forks = True
         os.register_at_fork(after_in_child=_after_fork_in_child, after_in_parent=_after_fork)
 
 
-def _follow_inference_mode() -> Callable[[], None]:
+def _follow_inference_mode() -> None:
     """Have what must not be left in the middle of inference mode left at its end."""
     inference: Any = torch.inference_mode
     original = inference.__exit__
@@ -145,8 +148,8 @@ def _follow_inference_mode() -> Callable[[], None]:
             put_back()  # or else it does so itself at the end
 
     stand_in = make_inference_exit(original, put_back)
+    _patches.undo.append(undo)
     inference.__exit__ = stand_in
-    return undo
 
 
 def remove(recorder: Recorder) -> None:
