@@ -8,7 +8,6 @@ which merges them: nothing is lost, and nothing waits.
 from __future__ import annotations
 
 import atexit
-import importlib
 import math
 import os
 import threading
@@ -16,15 +15,17 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.agent import debugger, here, in_place
 from shapetrace.agent.asked import Asked
 from shapetrace.agent.hiding import hide_code, hide_skips, unseen
 from shapetrace.agent.panes import show_shapes
-from shapetrace.agent.program import is_worker, status_message, why_unsupported
+from shapetrace.agent.program import is_worker, load_for_stops, status_message, why_unsupported
 from shapetrace.process.ending import Ending
 from shapetrace.process.exits import WatchedExits
 from shapetrace.process.forks import undivided
 from shapetrace.process.main_thread import raise_on_main_thread, soon_on_main_thread
+from shapetrace.process.undisturbed import undisturbed
 from shapetrace.recorder.arrival import when_torch_is_imported
 from shapetrace.recorder.ranks import ThisProcess
 from shapetrace.transport.handshake import this_process
@@ -179,28 +180,25 @@ class Agent:
             self._state, self._message = "unsupported", problem
             return
         try:
-            # From here on the debugger may want it, and be in no place to import anything.
-            importlib.import_module("shapetrace.panes")
-            if self.address.captures:
-                importlib.import_module("shapetrace.agent.capturing")
-            recorder = self._recorder = self._started_recorder()
+            load_for_stops(self.address.captures)
+            # It may be called again, where an exception of the program's came in between.
+            if self._recorder is None or not self._recorder.active:
+                self._start_recorder()
             self._state = "recording"
-            self._stop_if_nobody_listens(recorder)
+            self._stop_if_nobody_listens()
         except Exception as error:
+            if is_asynchronous(error):
+                raise
             self._message = f"the recorder could not start: {type(error).__name__}: {error}"
             self._state = "failed"
 
-    def _stop_if_nobody_listens(self, recorder: Recorder) -> None:
-        if self._is_leaving:
-            recorder.stop()
+    def _stop_if_nobody_listens(self) -> None:
+        if self._is_leaving and self._recorder is not None:
+            self._recorder.stop()
 
-    def _started_recorder(self) -> Recorder:
+    def _start_recorder(self) -> None:
         from torch.compiler import is_dynamo_compiling
 
-        # Asked for at stops, which import nothing.
-        import shapetrace.recorder.evaluation
-        import shapetrace.recorder.randomness
-        import shapetrace.recorder.standing  # noqa: F401 (only loaded)
         from shapetrace.recorder.joining import running_forwards
         from shapetrace.recorder.options import RecorderOptions
         from shapetrace.recorder.session import Recorder
@@ -221,7 +219,7 @@ class Agent:
         )
         # Our module call asks it each time, and a step into the module would go there first.
         hide_code(is_dynamo_compiling.__code__)
-        recorder = Recorder(options, on_complete=self._recording_is_complete)
+        recorder = self._recorder = Recorder(options, on_complete=self._recording_is_complete)
         if threading.current_thread() is self._thread:
             recorder.start_beside()
         else:
@@ -229,7 +227,6 @@ class Agent:
                 recorder.running_before = running_forwards(recorder.kinds)
             recorder.start()
             self._has_joined = True
-        return recorder
 
     def _someone_looks(self) -> None:
         """The program has stopped and is looked at: what has changed is to be told at once."""
@@ -241,6 +238,8 @@ class Agent:
         try:
             self._has_joined = recorder is not None and recorder.join(frame)
         except Exception as error:
+            if is_asynchronous(error):
+                raise
             self._has_joined = True  # Its module calls are seen all the same.
             if recorder is not None:
                 recorder.fault(error)
@@ -258,7 +257,7 @@ class Agent:
 
     def _at_exit(self) -> None:
         self._ending.main_is_over()
-        self._finish()
+        undisturbed(self._finish)
 
     def _finish(self) -> None:
         """Send the rest; called on the thread that ends the program, and again does nothing."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, Final
 
 OLDEST_TORCH: Final = (2, 4)
@@ -43,3 +45,12 @@ def is_worker() -> bool:
     """Whether this process loads data for another one, which counts on it to go on."""
     worker = sys.modules.get("torch.utils.data._utils.worker")
     return getattr(worker, "_worker_info", None) is not None
+
+
+def load_for_stops(captures: Sequence[str]) -> None:
+    """Import what the debugger may want from here on, in places where nothing is imported."""
+    import_module("shapetrace.panes")
+    for name in ("evaluation", "randomness", "standing"):
+        import_module(f"shapetrace.recorder.{name}")
+    if captures:
+        import_module("shapetrace.agent.capturing")

@@ -16,7 +16,7 @@ from torch.nn import Module
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace.capture.paths import ValuePath
 from shapetrace.capture.plan import Plan
-from shapetrace.capture.replacing import listen
+from shapetrace.capture.replacing import listen, stop_listening
 from shapetrace.capture.structure import unwrapped
 
 _MOST_REFUSED = 1000
@@ -47,13 +47,15 @@ class ModelFinder:
         self._listener: Any = None
         self._is_found = False
         self._lock = threading.Lock()
-        self._stop: Callable[[], None] | None = listen(Module, "__call__", self, outermost=True)
+
+    def start(self) -> None:
+        """Begin to wait; again, where that was interrupted."""
+        stop_listening(Module, "__call__", self)
+        listen(Module, "__call__", self, outermost=True)
 
     def stop(self) -> None:
         """Wait no longer."""
-        stop, self._stop = self._stop, None
-        if stop is not None:
-            stop()
+        stop_listening(Module, "__call__", self)
         self._refused.clear()
 
     def begins(self, arguments: tuple[Any, ...], keywords: dict[str, Any], frame: int) -> Any:

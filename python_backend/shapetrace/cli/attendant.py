@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain, repeat, takewhile
 from operator import not_
 
+from shapetrace._asynchronous import is_asynchronous
+
 NAP_SECONDS = 0.0005
 MOST_NAPS = 20
 
@@ -26,7 +28,8 @@ class Attendant:
     def __init__(self, step: Callable[[], float | None]) -> None:
         self._step = step
         self._pid = os.getpid()
-        self._ident: int | None = None
+        self._idents: list[int] = []
+        """The thread's, while it runs."""
         self._stopped = True
         # Both are held while the thread runs: releasing the first asks it to end, and it releases
         # the second when it does.
@@ -46,23 +49,29 @@ class Attendant:
         self._end()
 
     def _begin(self) -> None:
+        if self._idents:
+            return
         self._wanted.acquire(blocking=False)
-        self._running.acquire()
+        # It may be held since a start that an exception of the program's has prevented.
+        self._running.acquire(blocking=False)
         try:
-            self._ident = _thread.start_new_thread(deque, (self._steps(), 0))
-        except RuntimeError:
+            # In one call, so that none comes between the start of a thread and its being known.
+            start = _thread.start_new_thread
+            self._idents.extend(map(start, (deque,), ((self._steps(), 0),)))
+        except RuntimeError as error:
+            if is_asynchronous(error):
+                raise
             # The interpreter is shutting down, or may start no further thread.
-            self._running.release()
 
     def _end(self) -> None:
-        if self._ident is None or self._ident == _thread.get_ident():
+        if not self._idents or self._idents[0] == _thread.get_ident():
             return
         is_running = self._running.locked()
         threads = _thread._count()
         if self._wanted.locked():
             self._wanted.release()
         with self._running:
-            self._ident = None
+            self._idents.clear()
         for _ in range(MOST_NAPS):
             if not is_running or _thread._count() < threads:
                 break
@@ -92,5 +101,5 @@ class Attendant:
             self._end()
 
     def _after_fork(self) -> None:
-        if os.getpid() == self._pid and not self._stopped and self._ident is None:
+        if os.getpid() == self._pid and not self._stopped:
             self._begin()

@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._dynamo import TO_SEE_IT_ALL, regions_begun
 from shapetrace._errors import CaptureError
 from shapetrace.cli import notes
@@ -16,6 +17,7 @@ from shapetrace.cli.started_anew import StartedAnew
 from shapetrace.cli.terminal import Terminal, ViewChoice
 from shapetrace.cli.traced_run import OUR_FAILURE, import_path
 from shapetrace.process.exits import WatchedExits
+from shapetrace.process.undisturbed import undisturbed
 from shapetrace.recorder.arrival import when_torch_is_imported
 
 if TYPE_CHECKING:
@@ -104,11 +106,7 @@ class CapturedRun:
         self._started_anew.end()
         with import_path(self._own_path):
             try:
-                code = self._hand_out()
-                others = self._started_anew.line("captured")
-                if others is not None:
-                    self._terminal.note(others)
-                return code
+                return undisturbed(self._hand_out)
             except KeyboardInterrupt:
                 return 0  # Ctrl-C once more: the user does not want the rest.
 
@@ -128,8 +126,13 @@ class CapturedRun:
             from shapetrace.capture.finding import ModelFinder
             from shapetrace.capture.paths import parse
 
-            self._finder = ModelFinder([parse(path) for path in self._choice.paths], self._found)
+            if self._finder is None:
+                paths = [parse(path) for path in self._choice.paths]
+                self._finder = ModelFinder(paths, self._found)
+            self._finder.start()
         except Exception as error:
+            if is_asynchronous(error):
+                raise
             self._why_not = f"capturing could not start: {notes.on_one_line(error)}"
 
     def _found(self, module: Any) -> Any:
@@ -171,6 +174,13 @@ class CapturedRun:
         return tracer.root_listener()
 
     def _hand_out(self) -> int:
+        code = self._hand_out_values()
+        others = self._started_anew.line("captured")
+        if others is not None:
+            self._terminal.note(others)
+        return code
+
+    def _hand_out_values(self) -> int:
         tracer, finder = self._tracer, self._finder
         if finder is not None:
             finder.stop()

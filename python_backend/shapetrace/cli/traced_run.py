@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import TraceFileError
 from shapetrace.cli import notes
 from shapetrace.cli.attendant import Attendant
@@ -29,6 +30,7 @@ from shapetrace.process.early_end import ended_by
 from shapetrace.process.ending import Ending, interrupt_main_thread
 from shapetrace.process.exits import WatchedExits
 from shapetrace.process.fatal import FatalSignals
+from shapetrace.process.undisturbed import undisturbed
 from shapetrace.recorder.arrival import when_torch_is_imported
 
 if TYPE_CHECKING:
@@ -137,7 +139,7 @@ class TracedRun:
             self._finishing.release()
 
     def _at_exit(self) -> None:
-        if not self.finish():
+        if not undisturbed(self.finish):
             # An exit handler cannot change the exit code in any other way, and this is the last.
             self._leave(OUR_FAILURE)
         keep_interrupt()
@@ -145,36 +147,45 @@ class TracedRun:
     def _torch_arrived(self) -> None:
         if os.getpid() != self._pid or self._finisher is not None:
             return
-        choice = self._recording
         try:
-            from shapetrace.recorder.options import RecorderOptions
-            from shapetrace.recorder.session import Recorder
-
-            options = RecorderOptions(
-                level=choice.level,
-                passes=choice.passes,
-                through_step=not choice.stop_after_trace,
-                settle_after=choice.settle_after,
-                expand_fused=choice.expand_fused,
-                fingerprint=choice.fingerprint,
-                program_began_at=self._began_at.timestamp(),
-                on_change=self._print_news if choice.live else None,
-            )
-            recorder = Recorder(options, on_complete=self._recording_is_complete)
-            if choice.live:
-                self._live = self._live_output(recorder)
-            recorder.start()
+            if self._recorder is None or not self._recorder.active:
+                self._start_recorder()
         except Exception as error:
+            if is_asynchronous(error):
+                raise
+            self._recorder = None
             self._why_not_recorded = f"the recorder could not start: {notes.on_one_line(error)}"
             return
-        self._recorder = recorder
-        self._fatal = FatalSignals(self._before_dying)
+        if self._fatal is None:
+            self._fatal = FatalSignals(self._before_dying)
         self._fatal.install()
+        self._attendant.start()
+
+    def _start_recorder(self) -> None:
+        from shapetrace.recorder.options import RecorderOptions
+        from shapetrace.recorder.session import Recorder
+
+        choice = self._recording
+        options = RecorderOptions(
+            level=choice.level,
+            passes=choice.passes,
+            through_step=not choice.stop_after_trace,
+            settle_after=choice.settle_after,
+            expand_fused=choice.expand_fused,
+            fingerprint=choice.fingerprint,
+            program_began_at=self._began_at.timestamp(),
+            on_change=self._print_news if choice.live else None,
+        )
+        recorder = Recorder(options, on_complete=self._recording_is_complete)
+        if choice.live:
+            self._live = self._live_output(recorder)
         file = self._sink.name if self._sink is not None else None
         self._progress = Progress(
             self._terminal.stderr, recorder.counters, lambda: recorder.complete, file
         )
-        self._attendant.start()
+        # Known before it starts: an exception of the program's may come just afterwards.
+        self._recorder = recorder
+        recorder.start()
 
     def _recording_is_complete(self) -> None:
         """Called on the program's thread, which a SystemExit raised here ends."""
@@ -187,9 +198,10 @@ class TracedRun:
             try:
                 self._sink.write(self._recorder.snapshot())
                 self._file_is_whole = True
-            except Exception:
+            except Exception as error:
+                if is_asynchronous(error):
+                    raise
                 # It is tried again at the end, and reported then.
-                pass
 
     def _attend(self) -> float | None:
         if self.ending.is_asked_for:

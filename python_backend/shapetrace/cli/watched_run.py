@@ -17,6 +17,7 @@ from shapetrace._dynamo import Bystander, stand_by
 from shapetrace.cli.outcome import keep_interrupt
 from shapetrace.cli.terminal import Terminal, ViewChoice
 from shapetrace.process.exits import WatchedExits
+from shapetrace.process.undisturbed import undisturbed
 
 if TYPE_CHECKING:
     from shapetrace.watch.session import Watch
@@ -87,5 +88,5 @@ class WatchedRun:
         self._watch.end()
 
     def _at_exit(self) -> None:
-        self.finish()
+        undisturbed(self.finish)
         keep_interrupt()

@@ -11,7 +11,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from shapetrace.process.tracebacks import without_first_frame
+from shapetrace._asynchronous import clean
+from shapetrace._exception_table import catching_everywhere
+from shapetrace.process.undisturbed import undisturbed
 
 
 class WatchedExits:
@@ -44,14 +46,15 @@ class WatchedExits:
         original = getattr(os, name)
 
         @functools.wraps(original)
+        @catching_everywhere
         def watched(*arguments: Any, **keywords: Any) -> Any:
-            if os.getpid() == self._pid and will_leave(*arguments, **keywords):
-                self._before_leaving()
             try:
+                if os.getpid() == self._pid and will_leave(*arguments, **keywords):
+                    undisturbed(self._before_leaving)
                 return original(*arguments, **keywords)
             except BaseException as error:
                 # A bare raise does not add this frame again.
-                without_first_frame(error)
+                clean(error)
                 raise
 
         # Where it is found, so that it is pickled as a reference that any process can follow.

@@ -73,8 +73,9 @@ class _Handlers:
         os.register_at_fork(after_in_child=self._begin_child)
 
     def add(self, before_end: Callable[[str], None]) -> None:
-        """Tell this as well, and before the others."""
-        self._told.append(before_end)
+        """Tell this as well, and before the others. May be called again, where it was left."""
+        if before_end not in self._told:
+            self._told.append(before_end)
         if len(self._told) > 1:
             return
         if self._stack is not None:
@@ -83,7 +84,7 @@ class _Handlers:
         for name in (*_FAULTS, *_REQUESTS):
             number = int(getattr(signal, name))
             former = _get(number)
-            if former != _DEFAULT and name in _REQUESTS:
+            if former == ours or (former != _DEFAULT and name in _REQUESTS):
                 continue
             _set(number, ours, once=name in _REQUESTS)
             self._formers[number] = former

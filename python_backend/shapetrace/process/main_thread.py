@@ -6,13 +6,16 @@ does for the handler of a signal.
 
 from __future__ import annotations
 
-import _thread
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
+
+from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import catching_everywhere
+from shapetrace._pending_exceptions import raise_later
 
 _waiting: deque[Callable[[FrameType], object]] = deque()
 _entry: Any = None
@@ -40,14 +43,16 @@ def soon_on_main_thread(function: Callable[[FrameType], object]) -> bool:
     return False
 
 
+@catching_everywhere
 def _call_next(_: int | None) -> int:
     try:
         _waiting.popleft()(sys._getframe(1))
-    except KeyboardInterrupt:
-        _thread.interrupt_main()  # It was meant for the program, and would be lost here.
-    except BaseException:
-        pass
-    return 0
+        return 0
+    except BaseException as error:
+        if is_asynchronous(error):
+            later = raise_later(error)  # Here it would be lost.
+            del later
+        return 0
 
 
 def raise_on_main_thread() -> bool:

@@ -97,6 +97,7 @@ def test_why_a_path_brought_nothing_is_told_of_a_model_that_is_gone() -> None:
 def test_modules_that_are_not_the_model_are_let_go() -> None:
     found: list[nn.Module] = []
     finder = ModelFinder([parse("forward.nothing")], found.append)
+    finder.start()
     try:
         for make in (nn.ReLU, lambda: nn.Linear(6, 2), Encoder):
             module = make()

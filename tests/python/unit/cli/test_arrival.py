@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import signal
 import sys
 import threading
 import traceback
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
+from types import CodeType
 
 import pytest
 
+from shapetrace.recorder import arrival
 from shapetrace.recorder.arrival import when_imported
+from tests.support.interrupting import SIGNAL, Interrupter, signals
 
 NAME = "module_that_arrives"
 OURS = "shapetrace.recorder.arrival"
@@ -253,3 +257,56 @@ def test_many_threads_that_import_at_once(place: Place) -> None:
         thread.join()
     assert seen == [1] * 8
     assert place.events == [ARRIVED]
+
+
+class Late(Exception):
+    """What the program has raised in between."""
+
+
+def raise_late(signum: int, frame: object) -> None:
+    raise Late
+
+
+def is_ours(code: CodeType) -> bool:
+    return code.co_filename == arrival.__file__
+
+
+def test_what_the_program_has_raised_meanwhile_reaches_it(place: Place) -> None:
+    # The import system asks whether it is initialized, each time.
+    place.write(f"import {NAME}\n" * 20 + "last = 1")
+    heard: list[str] = []
+
+    def arrived() -> None:
+        heard.append(NAME)
+        place.arrived()
+
+    def run(at: int | None) -> None:
+        heard.clear()
+        sys.modules.pop(NAME, None)
+        cancel = when_imported(NAME, arrived)
+        try:
+            interrupter.run(lambda: importlib.import_module(NAME), at)
+        except Late as late:
+            shown = [frame.filename for frame in traceback.extract_tb(late.__traceback__)]
+            assert arrival.__file__ not in shown, interrupter.place
+        else:
+            assert at is None, f"lost at {interrupter.place}"
+        if not heard:  # It came while the module was being found, and nothing was imported.
+            assert NAME not in sys.modules, interrupter.place
+            importlib.import_module(NAME)
+        assert heard, interrupter.place
+        assert_untouched(sys.modules[NAME].__spec__)
+        cancel()
+
+    former = signal.signal(SIGNAL, raise_late)
+    interrupter = Interrupter(signals(), is_ours)
+    try:
+        run(None)  # which also compiles it
+        run(None)
+        count = interrupter.count
+        assert count > 100
+        for at in range(1, count + 1):
+            run(at)
+            assert interrupter.place
+    finally:
+        signal.signal(SIGNAL, former)
