@@ -16,6 +16,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import BinaryIO, Final, TextIO, TypeAlias
 
+from shapetrace._asynchronous import is_asynchronous, suppressing, surely
+
 FilePath: TypeAlias = str | os.PathLike[str]
 
 _NEW_FILE: Final = (
@@ -116,7 +118,9 @@ def descriptor_of(path: FilePath) -> int | None:
             return int(found[1]) if is_own else None
         try:
             name = os.path.abspath(os.path.join(os.path.dirname(name), os.readlink(name)))
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
+            if is_asynchronous(error):
+                raise
             return None
     return None
 
@@ -153,11 +157,15 @@ def replacing(path: str, mode: int = 0o666) -> Iterator[tuple[BinaryIO, str]]:
             stream.close()  # Windows replaces no open file.
         os.replace(name, path)
     except BaseException:
-        with contextlib.suppress(OSError):
-            stream.close()  # with what it could not write
-        with contextlib.suppress(OSError):
-            os.unlink(name)
+        surely(_discard, stream, name)
         raise
+
+
+def _discard(stream: BinaryIO, name: str) -> None:
+    with suppressing(OSError):
+        stream.close()  # with what it could not write
+    with suppressing(OSError):
+        os.unlink(name)
 
 
 def _replace(path: str, pieces: Iterable[bytes], present: os.stat_result | None) -> None:
@@ -189,7 +197,7 @@ def _write_to_descriptor(number: int, pieces: Iterable[bytes]) -> None:
     content = b"".join(pieces)
     for stream in (sys.stdout, sys.stderr):
         # Before what is written now comes what was printed so far.
-        with contextlib.suppress(AttributeError, OSError, ValueError):
+        with suppressing(AttributeError, OSError, ValueError):
             stream.flush()
     # Not opened by its name: that would begin at the start of a file it was redirected to.
     with os.fdopen(os.dup(number), "wb") as stream:

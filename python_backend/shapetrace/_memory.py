@@ -20,6 +20,7 @@ from functools import cache
 from types import MemberDescriptorType
 from typing import Any, Final
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import classes_of, is_kind, name_of
 
 GIVEN_BACK: Final = "its memory was given back"
@@ -120,13 +121,17 @@ def is_mapped(address: int, length: int) -> bool:
         return False  # Something in between is mapped nowhere.
     try:
         reader, writer = os.pipe()
-    except OSError:
+    except OSError as error:
+        if is_asynchronous(error):
+            raise
         return False
     try:
         # Of a mapped file that was cut it is the end that is missing.
         for place in (address, address + length - 1):
             os.write(writer, (ctypes.c_char * 1).from_address(place))
-    except OSError:
+    except OSError as error:
+        if is_asynchronous(error):
+            raise
         return False
     finally:
         os.close(reader)
@@ -168,7 +173,9 @@ def lost_memory_of(torch: Any) -> Callable[[Any], str | None]:
             return _first_lost(_tensors_held_by(tensor, plain), lost_memory)
         try:
             storage = storage_of(tensor)
-        except (RuntimeError, ValueError):
+        except (RuntimeError, ValueError) as error:
+            if is_asynchronous(error):
+                raise
             return _first_lost(_parts_of(tensor, torch), lost_memory)
         size = size_of(tensor)
         if not size:

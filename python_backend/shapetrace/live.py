@@ -6,6 +6,7 @@ import _thread
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.views.live import LiveView
 from shapetrace.views.options import ViewOptions
 from shapetrace.views.styled import StyledText
@@ -50,6 +51,8 @@ class LiveOutput:
             if text.lines:
                 self._write(text)
         except Exception as error:
+            if is_asynchronous(error):
+                raise
             # Ours to regret, not the program's to handle.
             self.trouble = f"{type(error).__name__}: {error}"
         finally:

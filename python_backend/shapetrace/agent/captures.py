@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.agent.summaries import summary_of
 from shapetrace.transport.captures import (
     MOST_KEPT,
@@ -93,6 +94,8 @@ class Captures:
         try:
             self._leave.append(trace(module, self._paths, self))
         except Exception as error:
+            if is_asynchronous(error):
+                raise
             self.noted("", f"{type(error).__name__}: {error}")
 
     def captured(

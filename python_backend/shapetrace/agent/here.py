@@ -14,6 +14,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.agent import debugger
 from shapetrace.agent.lookups import only_looks_up
 
@@ -64,7 +65,9 @@ def here(number: int) -> str:
     """
     try:
         return json.dumps(_here(number))
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return "null"
 
 

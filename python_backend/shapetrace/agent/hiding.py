@@ -24,6 +24,8 @@ from threading import get_ident
 from types import CodeType, FrameType, SimpleNamespace
 from typing import Any, Final, TypeVar
 
+from shapetrace._asynchronous import is_asynchronous
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _SKIPPED: Final = "notify_skipped_step_in_because_of_filters"
@@ -39,7 +41,9 @@ def hide_code(code: CodeType) -> bool:
     """
     try:
         return _hide_code(code)
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return False
 
 
@@ -47,7 +51,9 @@ def unseen(function: Function) -> Function:
     """The same function, while which runs the debugger does not look at its thread."""
     try:
         stand_in: Function = _looking_away(function)
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return function
     return stand_in
 
@@ -56,7 +62,9 @@ def hide_skips() -> Callable[[], None]:
     """Keep it from the user that steps skip what is ours; returns how to undo that."""
     try:
         owner, name, original, stand_in = _hide_skips()
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return _nothing
 
     def undo() -> None:

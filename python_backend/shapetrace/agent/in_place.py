@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.agent import debugger, here
 
 if TYPE_CHECKING:
@@ -179,5 +180,7 @@ def _text_of_error(error: BaseException) -> str:
     name = type(error).__qualname__
     try:
         return f"{name}: {error}".rstrip(": ")
-    except Exception:
+    except Exception as another:
+        if is_asynchronous(another):
+            raise
         return name  # Its class's own text could not be had.

@@ -22,6 +22,7 @@ from types import (
 )
 from typing import Any, Final
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.panes.loaded import Torch, classes_of, is_kind, loaded_torch
 
 _TRUSTED: Final = frozenset(
@@ -46,7 +47,9 @@ def only_looks_up(expression: str, frame: FrameType) -> bool:
     """Whether the items that an expression asks for are there, and are only looked up."""
     try:
         _Reader(frame).value(ast.parse(expression, mode="eval").body)
-    except Exception:  # an unknown name, an index that is out of range
+    except Exception as error:  # an unknown name, an index that is out of range
+        if is_asynchronous(error):
+            raise
         return False
     return True
 

@@ -13,6 +13,7 @@ from functools import wraps
 from types import FrameType
 from typing import Any
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.agent.providers import Contents, HolderContents, HolderTexts, LeafTexts, Provider
 
 
@@ -23,7 +24,9 @@ def show_shapes(folder: str = "") -> Callable[[], None]:
     """
     try:
         return _install(folder)
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return _nothing
 
 
@@ -105,5 +108,7 @@ def _is_changed(frame: FrameType, is_global: bool) -> None:
         from shapetrace.recorder.origins import changed_by_hand
 
         changed_by_hand(frame, is_global=is_global)
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return  # only less is known

@@ -13,6 +13,8 @@ from functools import lru_cache, partial
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from shapetrace._asynchronous import is_asynchronous
+
 if TYPE_CHECKING:
     from shapetrace.panes import Entry
 
@@ -44,7 +46,9 @@ class LeafTexts(Provider):
             from shapetrace import panes
 
             return not self.is_over and panes.is_leaf(kind)
-        except Exception:
+        except Exception as error:
+            if is_asynchronous(error):
+                raise
             return False
 
     def get_str(self, value: Any) -> str | None:
@@ -53,7 +57,9 @@ class LeafTexts(Provider):
             from shapetrace import panes
 
             return None if self.is_over else panes.presentation(value)
-        except Exception:
+        except Exception as error:
+            if is_asynchronous(error):
+                raise
             return None
 
     def get_str_in_context(self, value: Any, context: str) -> str | None:
@@ -71,7 +77,9 @@ class HolderTexts(LeafTexts):
                 return False
             # The debugger's own groups of values have texts of their own.
             return not kind.__module__.startswith("_pydevd_bundle.")
-        except Exception:  # an object may say that its class is none
+        except Exception as error:  # an object may say that its class is none
+            if is_asynchronous(error):
+                raise
             return False
 
 
@@ -87,7 +95,9 @@ class Contents(Provider):
             from shapetrace import panes
 
             return not self.is_over and panes.opens(kind)
-        except Exception:
+        except Exception as error:
+            if is_asynchronous(error):
+                raise
             return False
 
     def get_contents_debug_adapter_protocol(
@@ -120,7 +130,9 @@ class HolderContents(Contents):
             from shapetrace import panes
 
             return not self.is_over and panes.may_open(kind)
-        except Exception:
+        except Exception as error:
+            if is_asynchronous(error):
+                raise
             return False
 
     def get_contents_debug_adapter_protocol(
@@ -130,6 +142,8 @@ class HolderContents(Contents):
         try:
             return super().get_contents_debug_adapter_protocol(value, fmt)
         except Exception as error:
+            if is_asynchronous(error):
+                raise
             from shapetrace import panes
 
             return list(map(_line, panes.own_entries(value, error)))
@@ -166,7 +180,9 @@ def _usual_resolver(value: Any) -> Any:
         try:
             if isinstance(value, kind):
                 return resolver
-        except Exception:
+        except Exception as error:
+            if is_asynchronous(error):
+                raise
             break
     return modules["_pydevd_bundle.pydevd_resolver"].defaultResolver
 

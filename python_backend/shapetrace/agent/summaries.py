@@ -10,6 +10,7 @@ import math
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._memory import may_be_read
 from shapetrace._steady import steady_of
 from shapetrace.panes import presentation
@@ -67,8 +68,10 @@ def _of_tensor(tensor: Any, torch: Torch) -> Summary:
         if _can_be_read(tensor, torch):
             with torch.unseen():
                 statistics = statistics_of(torch.base.detach(tensor), torch.torch)
-    except Exception:
-        pass  # A dtype that torch does not compute with, say: the shape is told all the same.
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
+        # A dtype that torch does not compute with, say: the shape is told all the same.
     sizes = tuple(size for size in shape if type(size) is int)
     return Summary(fact.kind, fact.dtype, sizes, fact.device, statistics=statistics)
 
@@ -98,8 +101,9 @@ def _of_array(array: Any, torch: Torch) -> Summary:
             spaced = kind.reshape(array, -1)[:: max(math.prod(shape) // MOST_NUMBERS, 1)]
             found = statistics_of(torch.torch.tensor(spaced), torch.torch)
             statistics = found and replace(found, numbers=math.prod(shape))
-    except Exception:
-        pass
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
     return Summary("ndarray", dtype.name, shape, statistics=statistics)
 
 

@@ -74,13 +74,13 @@ class Capture:
         if self.deferred is None:
             self.deferred = error
 
-    def fault(self, error: BaseException) -> None:
+    def mistake(self, error: BaseException) -> None:
         """A mistake of ours, which is not to become the program's."""
         if is_asynchronous(error):
             raise error
         self.note(f"a value may be missing: {type(error).__name__}: {error}")
 
-    def failed(self, error: BaseException, name: str, iteration: Iteration) -> None:
+    def not_saved(self, error: BaseException, name: str, iteration: Iteration) -> None:
         """Something went wrong while a value was saved."""
         if isinstance(error, CannotCopyError):
             self.refused.add(name)
@@ -90,7 +90,7 @@ class Capture:
             if iteration.error is None:
                 iteration.error = error.error
         else:
-            self.fault(error)
+            self.mistake(error)
 
     def look_inside(self, want: Want, value: Any, state: State) -> None:
         """Save what has changed of what is in a value and is wanted."""
@@ -109,7 +109,7 @@ class Capture:
                 try:
                     self.variables[want.variable].save(name, inner, iteration)
                 except Exception as error:
-                    self.failed(error, name, iteration)
+                    self.not_saved(error, name, iteration)
                     continue
                 now_lasting = now.lasting()
                 if now_lasting is not None:
@@ -171,7 +171,7 @@ class FunctionListener:
             subject.was_entered = True
             return (iteration, wanted, returns, {}, simple, False)
         except Exception as error:
-            self._capture.fault(error)
+            self._capture.mistake(error)
             return None
 
     def _entered(self, module: Any) -> State | None:
@@ -279,7 +279,7 @@ class FunctionListener:
                 if want.routes:
                     self._capture.look_inside(want, value, state)
             except Exception as error:
-                self._capture.failed(error, want.name, iteration)
+                self._capture.not_saved(error, want.name, iteration)
 
     def _save_ordinary(self, want: Want, value: Tensor, iteration: Iteration) -> SeenPlain:
         """Save an ordinary tensor, and remember it."""
@@ -293,7 +293,7 @@ class FunctionListener:
                 variable.keep(want.name, copied_ordinary(value), iteration)
         except BaseException as error:
             want.last = None
-            self._capture.failed(error, want.name, iteration)
+            self._capture.not_saved(error, want.name, iteration)
         return now
 
     def returned(self, state: Any, value: Any, line: int) -> None:
@@ -310,7 +310,7 @@ class FunctionListener:
                 self._variables[want.variable].save(want.name, value, iteration)
                 want.last = lasting(value)
             except Exception as error:
-                self._capture.failed(error, want.name, iteration)
+                self._capture.not_saved(error, want.name, iteration)
         if state[5]:
             try:
                 self._iterations.end(iteration, value)
@@ -409,7 +409,7 @@ class RootListener:
         try:
             return self._capture.iterations.begin(arguments[0], owner=frame)
         except Exception as error:
-            self._capture.fault(error)
+            self._capture.mistake(error)
             return None
 
     def ends(self, state: Iteration, result: Any) -> None:

@@ -137,7 +137,9 @@ class _Leaf:
             return len(value) if isinstance(value, (str, bytes)) else 0
         try:
             sizes = list(tensor.shape)
-        except RuntimeError:
+        except RuntimeError as error:
+            if is_asynchronous(error):
+                raise
             return 0  # Nested, or not made before the first call: it has none.
         self._low = list(map(min, self._low, sizes)) if self._low else sizes
         self._high = list(map(max, self._high, sizes)) if self._high else sizes

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import TraceFileError
 
 if TYPE_CHECKING:
@@ -46,9 +47,10 @@ class Terminal:
         try:
             self.stderr.write(f"shapetrace: {text}\n")
             self.stderr.flush()
-        except (AttributeError, OSError, ValueError):
+        except (AttributeError, OSError, ValueError) as error:
+            if is_asynchronous(error):
+                raise
             # No stderr, or closed: there is nobody to tell.
-            pass
 
     def show(self, trace: Trace, choice: ViewChoice) -> None:
         """Print a view of a trace to stdout, after everything that has been printed before."""
@@ -131,9 +133,10 @@ class Terminal:
             except (AttributeError, ValueError):
                 # There is none, or it is closed or detached.
                 continue
-            except OSError:
+            except OSError as error:
+                if is_asynchronous(error):
+                    raise
                 # Whoever reads it is gone, which writing will find too.
-                pass
             return stream
         return None
 
@@ -169,12 +172,16 @@ def _write(stream: TextIO, text: str) -> None:
     for waiting in (sys.stdout, sys.stderr):
         try:
             waiting.flush()
-        except (AttributeError, OSError, RuntimeError, ValueError):
-            pass  # RuntimeError: a signal has come while this very thread was writing to it
+        except (AttributeError, OSError, RuntimeError, ValueError) as error:
+            if is_asynchronous(error):
+                raise
+            # RuntimeError: a signal has come while this very thread was writing to it
     try:
         stream.write(text)
         stream.flush()
     except OSError as error:
+        if is_asynchronous(error):
+            raise
         # What is left in the buffer must go somewhere, or the interpreter complains when it
         # flushes it at the end.
         nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -191,5 +198,7 @@ def _write(stream: TextIO, text: str) -> None:
 def _working_directory() -> str | None:
     try:
         return os.getcwd()
-    except OSError:
+    except OSError as error:
+        if is_asynchronous(error):
+            raise
         return None

@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, NoReturn
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import TraceFileError
 from shapetrace._files import FilePath, advice, write_whole
 from shapetrace.events.model import Trace
@@ -93,6 +94,8 @@ def save(trace: Trace, path: FilePath) -> None:
     except TraceFileError as error:
         raise TraceFileError(f"cannot write {name}: {error}") from None
     except (OSError, ValueError) as error:  # ValueError: the path holds a null character.
+        if is_asynchronous(error):
+            raise
         raise TraceFileError(f"cannot write {name}: {advice(error)}") from None
 
 
@@ -113,6 +116,8 @@ def opened(path: FilePath) -> Iterator[BinaryIO]:
     except IsADirectoryError:
         raise TraceFileError(f"{name} is a folder; {_WHAT_TO_NAME}") from None
     except (OSError, ValueError) as error:  # ValueError: the path holds a null character.
+        if is_asynchronous(error):
+            raise
         raise TraceFileError(f"cannot read {name}: {advice(error)}") from None
     with stream:
         yield stream
@@ -135,6 +140,8 @@ def read_all(stream: BinaryIO, path: FilePath, most: int = -1) -> bytes:
     try:
         return stream.read(most)
     except OSError as error:
+        if is_asynchronous(error):
+            raise
         name = _on_one_line(os.fspath(path))
         raise TraceFileError(f"cannot read {name}: {advice(error)}") from None
     except MemoryError:

@@ -8,6 +8,8 @@ import os
 import tokenize
 from typing import Final
 
+from shapetrace._asynchronous import is_asynchronous
+
 MOST_SOURCE: Final = 4 << 20
 """Bytes of a source file whose text is kept."""
 
@@ -29,7 +31,9 @@ def source_row(path: str, since: float) -> tuple[str, str | None, str | None]:
             return (path, None, None)
         with open(path, "rb") as file:
             data = file.read()
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if is_asynchronous(error):
+            raise
         return (path, None, None)
     text = decode_source(data) if len(data) <= MOST_SOURCE else None
     return (path, hashlib.sha256(data).hexdigest(), text)

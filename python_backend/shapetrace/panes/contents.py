@@ -24,6 +24,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.events.model import Tensor
 from shapetrace.panes.entries import MOST_ENTRIES, Entry, Group, Text, Usual, attribute, cut_entries
 from shapetrace.panes.fields import held_entries, may_have_fields, raw_view
@@ -91,6 +92,8 @@ def children(value: Any, usual: Usual | None = None, folder: str = "") -> list[E
             return [*_of_module(value), *raw_view(value, usual)]
         return [*_of_storage(value, torch), *raw_view(value, usual)]
     except Exception as error:
+        if is_asynchronous(error):
+            raise
         return [Entry("…", Text(f"{type(error).__name__} while looking"), None)]
 
 
@@ -130,7 +133,9 @@ def _told(tell: Tell, tensor: Any, fact: Tensor, torch: Torch) -> list[Entry]:
         with torch.as_is():
             for entry in tell(tensor, fact, torch):
                 entries.append(entry)
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return entries
     return entries
 
@@ -207,7 +212,9 @@ def _more(tensor: Any, fact: Tensor, torch: Torch) -> Iterator[Entry]:
         try:
             with torch.as_is():
                 value = getattr(base, name).__get__(tensor)
-        except Exception:
+        except Exception as error:
+            if is_asynchronous(error):
+                raise
             continue
         # The debugger puts what begins with an underscore into a group of its own.
         shown = value if type(value) is bool else Text(str(value))

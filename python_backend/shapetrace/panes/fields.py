@@ -17,6 +17,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any, Final
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.panes.entries import Entry, Group, Text, Usual, attribute, cut_entries
 from shapetrace.panes.inside import PLAIN, dataclass_fields, own_attributes, tuple_fields
 from shapetrace.panes.loaded import classes_of
@@ -141,4 +142,6 @@ def _written(key: Any) -> str:
     try:
         return f"{key!r}"
     except Exception as error:
+        if is_asynchronous(error):
+            raise
         return f"<{type(key).__name__}: {type(error).__name__}>"

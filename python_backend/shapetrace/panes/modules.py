@@ -15,6 +15,7 @@ import math
 from itertools import islice
 from typing import Any, TypeGuard
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.events.model import Container, Other, Value
 from shapetrace.panes.loaded import Torch, classes_of, is_kind
 from shapetrace.panes.tensors import shape_text
@@ -41,7 +42,9 @@ def module_line(module: Any, torch: Torch) -> str:
     text = module_name(module, torch)
     try:
         count = _count_text(module, torch)
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         count = ""
     if count:
         return f"{text} {count}"
@@ -62,7 +65,9 @@ def module_name(module: Any, torch: Torch) -> str:
             return _parameters_text(name, attributes["_parameters"], torch)
         sizes = _sizes(attributes)
         return f"{name}({', '.join(sizes)})" if sizes else name
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return name
 
 
@@ -225,5 +230,7 @@ class _Counted:
             shape = self._torch.base.shape.__get__(parameter)
             if all(type(size) is int for size in shape):  # a symbolic one must not be forced
                 self.numbers += math.prod(shape)
-        except Exception:
+        except Exception as error:
+            if is_asynchronous(error):
+                raise
             self.has_lazy = True

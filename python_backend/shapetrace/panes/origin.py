@@ -17,6 +17,8 @@ from functools import cache, lru_cache
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, Final
 
+from shapetrace._asynchronous import is_asynchronous
+
 if TYPE_CHECKING:
     from shapetrace.recorder.assignments import Assignments
 
@@ -31,7 +33,9 @@ def origins(value: Any) -> list[str]:
     """The places, ``file:line``, one of which gave a running function's variable this value."""
     try:
         return _origins(value)
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return []
 
 

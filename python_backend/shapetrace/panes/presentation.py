@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import MethodType
 from typing import Any, Final
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.panes.entries import Group, Text
 from shapetrace.panes.holders import holder_line
 from shapetrace.panes.loaded import Torch, array_type, classes_of, is_kind, loaded_torch
@@ -30,9 +31,13 @@ def presentation(value: Any) -> str | None:
     for _ in range(_ATTEMPTS):
         try:
             text = _presentation(value)
-        except RuntimeError:
+        except RuntimeError as error:
+            if is_asynchronous(error):
+                raise
             continue  # another thread, which still runs, may have changed what was looked through
-        except Exception:
+        except Exception as error:
+            if is_asynchronous(error):
+                raise
             return None
         return None if text is None else printable(text)
     return None

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._steady import MemoryGoneError, steady_of
 from shapetrace.panes.loaded import Torch
 from shapetrace.panes.tensors import has_plain_data
@@ -53,6 +54,8 @@ def reason_not_to_read(tensor: Any, torch: Torch) -> str | None:
             if lost := torch.lost_memory(tensor):
                 return f"not read: {lost}"
         except Exception as error:
+            if is_asynchronous(error):
+                raise
             return f"not read: {type(error).__name__}"
     return None
 
@@ -67,7 +70,9 @@ def statistics_text(tensor: Any, torch: Torch) -> str:
             return _statistics(torch.base.detach(tensor), torch.torch)
     except MemoryGoneError as error:
         return f"not read: {error}"
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return DOES_NOT_COMPUTE
 
 
@@ -81,7 +86,9 @@ def numbers_in(tensor: Any, torch: Torch) -> Found | str:
             return _found(torch.base.detach(tensor), torch.torch)
     except MemoryGoneError as error:
         return f"not read: {error}"
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return DOES_NOT_COMPUTE
 
 
@@ -99,7 +106,9 @@ def values_text(tensor: Any, torch: Torch) -> str | None:
             values = [number_text(value) for value in first.clone().tolist()]
             more = ["…"] if first.numel() < whole.numel() else []
             return ", ".join([*values, *more])
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return None
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace.events.model import Tensor
 from shapetrace.panes.loaded import Torch
 from shapetrace.views.shapes import CUT, tensor_text
@@ -40,7 +41,9 @@ def shape_text(tensor: Any, torch: Torch) -> str:
     try:
         with torch.as_is():
             return tensor_text(described(tensor, torch))
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return type(tensor).__name__
 
 
@@ -50,7 +53,9 @@ def tensor_line(tensor: Any, torch: Torch) -> str:
         with torch.as_is():
             fact = described(tensor, torch)
             return SEPARATOR.join([tensor_text(fact), *_facts(tensor, fact, torch)])
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return type(tensor).__name__
 
 
@@ -79,7 +84,9 @@ def _stored_text(tensor: Any, torch: Torch) -> str:
     try:
         with torch.unseen():
             return f"{torch.base._nnz(tensor):,} stored"
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return ""
 
 
@@ -90,7 +97,9 @@ def _local_text(tensor: Any, fact: Tensor, torch: Torch) -> str:
     try:
         local = object.__getattribute__(tensor, "_local_tensor")
         return f"local {tensor_text(described(local, torch))}"
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return ""
 
 
@@ -115,7 +124,9 @@ def storage_line(storage: Any, torch: Torch) -> str:
             device = str(untyped.device)
             facts += [] if device == "cpu" else [device]
             return SEPARATOR.join(facts)
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return name
 
 
@@ -151,5 +162,7 @@ def array_line(array: Any, array_type: type) -> str:
         if dtype.names:
             text = text.replace(dtype.name, _fields_text(dtype), 1)
         return f"{name} {text}"
-    except Exception:
+    except Exception as error:
+        if is_asynchronous(error):
+            raise
         return name

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import TraceFileError
 from shapetrace._files import FilePath, advice, descriptor_of, status, try_to_write, write_whole
 from shapetrace.events import codec
@@ -60,6 +61,8 @@ class OutputFile:
             try_to_write(self._path)
             self._refuse_what_is_not_ours()
         except (OSError, ValueError) as error:  # ValueError: the path holds a null character.
+            if is_asynchronous(error):
+                raise
             raise _refusal(self._given, error) from None
 
     def write(self, pieces: Iterable[bytes]) -> None:
@@ -69,6 +72,8 @@ class OutputFile:
             self._refuse_what_is_not_ours()
             write_whole(self._path, pieces)
         except (OSError, ValueError) as error:
+            if is_asynchronous(error):
+                raise
             # The whole path: the user may not be in the folder any more where it was given.
             raise _refusal(self._path, error) from None
 
@@ -100,7 +105,9 @@ def _refusal(path: str, error: Exception) -> TraceFileError:
 def _is_same(path: FilePath, file: os.stat_result) -> bool:
     try:
         return os.path.samestat(os.stat(path), file)
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if is_asynchronous(error):
+            raise
         return False
 
 

@@ -13,10 +13,10 @@ import logging
 import os
 import sys
 import threading
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, TextIO
 
+from shapetrace._asynchronous import is_asynchronous, suppressing
 from shapetrace._files import open_to_append
 from shapetrace.events.followed import FollowedEvent
 from shapetrace.variables.outlets import TO_STDOUT, Idle, complain
@@ -64,15 +64,19 @@ class FileForEach(logging.Handler):
             file.write(f"{text}\n")
             file.flush()
         except OSError as error:
+            if is_asynchronous(error):
+                raise
             self._leave(key, error)
-        except Exception:
+        except Exception as error:
+            if is_asynchronous(error):
+                raise
             self.handleError(record)
 
     def _leave(self, key: tuple[int, int], error: OSError) -> None:
         """Nothing can be written, which is said once. The next record is tried anew."""
         file = self._files.pop(key, None)
         if file is not None:
-            with suppress(OSError):
+            with suppressing(OSError):
                 file.close()  # with what it could not write, or that would pile up
         if not self._has_failed:
             self._has_failed = True

@@ -6,6 +6,8 @@ import linecache
 import os
 import stat
 
+from shapetrace._asynchronous import is_asynchronous
+
 _LARGEST_FILE = 32 * 1024 * 1024
 """No source file is larger; a trace from elsewhere may name anything."""
 
@@ -23,5 +25,7 @@ def read_source(path: str) -> bytes | None:
             return None
         with open(path, "rb") as file:
             return file.read()
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if is_asynchronous(error):
+            raise
         return None

@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureFileError, ShapetraceError
 from shapetrace.capture.hdf5.entries import Layout, Part, entries_of
 from shapetrace.capture.hdf5.library import FORMAT, opened_for_reading
@@ -96,6 +97,8 @@ def opened(path: str | os.PathLike[str], content: BinaryIO | None = None) -> Ite
     except MemoryError:
         raise CaptureFileError(f"cannot read {shown}: it takes more memory than there is") from None
     except Exception as error:
+        if is_asynchronous(error):
+            raise
         raise CaptureFileError(f"cannot read {shown}: it is damaged ({_reason(error)})") from None
 
 

@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureFileError
 from shapetrace._files import replacing
 from shapetrace.capture.hdf5.beside import Beside, fill_value
@@ -72,7 +73,9 @@ def shards_of(path: str) -> dict[int, str]:
     pattern = re.compile(rf"{re.escape(stem)}\.rank(\d+){re.escape(extension)}")
     try:
         names = os.listdir(folder)
-    except OSError:
+    except OSError as error:
+        if is_asynchronous(error):
+            raise
         return {}
     found = {int(match[1]): name for name in names if (match := pattern.fullmatch(name))}
     return {rank: os.path.join(folder, found[rank]) for rank in sorted(found)}

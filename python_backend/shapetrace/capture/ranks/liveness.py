@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
+from shapetrace._asynchronous import is_asynchronous
+
 
 @dataclass(frozen=True, slots=True)
 class Patience:
@@ -52,8 +54,9 @@ class Process:
             try:
                 with open("/proc/sys/kernel/random/boot_id") as file:
                     place = f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
-            except OSError:
-                pass
+            except OSError as error:
+                if is_asynchronous(error):
+                    raise
         return cls(place, os.getpid(), _state_and_start(os.getpid())[1])
 
     def to_json(self) -> str:
@@ -79,7 +82,9 @@ def _state_and_start(pid: int) -> tuple[str, str]:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
         return fields[0].decode(), fields[19].decode()
-    except (OSError, IndexError):
+    except (OSError, IndexError) as error:
+        if is_asynchronous(error):
+            raise
         return "", ""
 
 
