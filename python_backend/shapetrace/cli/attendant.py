@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import chain, repeat, takewhile
 from operator import not_
+from typing import Any
 
 from shapetrace._asynchronous import is_asynchronous
 
@@ -56,7 +57,7 @@ class Attendant:
         self._running.acquire(blocking=False)
         try:
             # In one call, so that none comes between the start of a thread and its being known.
-            start = _thread.start_new_thread
+            start: Any = _thread.start_new_thread
             self._idents.extend(map(start, (deque,), ((self._steps(), 0),)))
         except RuntimeError as error:
             if is_asynchronous(error):

@@ -94,7 +94,7 @@ class Storage:
                 entry = self._entries[name] = Entry(self._file, name, self._layout)
             self._append(name, entry, rows)
         except BaseException as error:
-            came = self._give_up(error)
+            came = self._go_back(error)
             self._has_given_up = True
         if came is not None:
             raise came
@@ -118,7 +118,7 @@ class Storage:
             headers = {place for entry in self._entries.values() for place in entry.headers()}
             self._transaction.commit(headers)
         except BaseException as error:
-            came = self._give_up(error)
+            came = self._go_back(error)
             has_failed = True
         if came is not None:
             raise came
@@ -285,7 +285,7 @@ class Storage:
             self._file.attrs[PROBLEMS] = text
         self._stored_problems = text
 
-    def _give_up(self, error: BaseException) -> BaseException | None:
+    def _go_back(self, error: BaseException) -> BaseException | None:
         """Go back to the last commit; what has come since is counted as missing.
 
         Returns the program's own exception, if it was one that came.
