@@ -66,6 +66,7 @@ NOT_THE_PROGRAMS: dict[str, str] = {
     "agent.bootstrap:_after_fork_in_child": "Python drops what is raised in callbacks of forks",
     "agent.in_place:_evaluate": "the debugger too shows whatever comes while it evaluates",
     "capture.hdf5.reading:opened": "a MemoryError, of a file that claims to be too large",
+    "events.codec:read_all": "a MemoryError, of a file that is too large",
     "recorder.bindings:_parsed": "a MemoryError, of the parser: too many parentheses",
 }
 """Functions whose clauses catch what only code in C raises, or what the user asked for."""
