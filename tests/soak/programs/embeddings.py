@@ -4,6 +4,7 @@ import warnings
 
 warnings.simplefilter("ignore")
 
+import numpy as np  # noqa: E402
 import torch  # noqa: E402
 import torch.multiprocessing as multiprocessing  # noqa: E402
 from pytorch_metric_learning import losses, miners, samplers  # noqa: E402
@@ -26,6 +27,7 @@ def work(shared, results, seed):
 
 def main():
     torch.manual_seed(11)
+    np.random.seed(11)
     labels = torch.arange(4).repeat(12)
     inputs = torch.randn(48, 5) + labels[:, None]
     trunk = TensorDictModule(nn.Sequential(nn.Linear(5, 12), nn.Mish()), ["x"], ["hidden"])
