@@ -206,6 +206,7 @@ def _sentences(errors: str) -> list[str]:
         and "frozen" not in line
         and "pydevd" not in line.lower()
         and "Debugger" not in line
+        and "_get_related_thread" not in line  # pydevd's too, now and then
     ]
 
 
