@@ -18,7 +18,8 @@ import torch
 from tests.python.unit.odd_tensors.consumers import CONSUMERS
 from tests.python.unit.odd_tensors.tensors import TENSORS
 
-_SECONDS = 60
+_SECONDS = 300
+"""What all consumers of one tensor take at most, on a machine that is busy."""
 
 
 def main() -> None:
