@@ -14,15 +14,13 @@ import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import BinaryIO, Final, TextIO, TypeAlias
 
 from shapetrace._asynchronous import is_asynchronous, suppressing, surely
 
 FilePath: TypeAlias = str | os.PathLike[str]
 
-_NEW_FILE: Final = (
-    os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-)
 _AS_IT_IS: Final = (
     getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 )
@@ -63,16 +61,34 @@ def try_to_write(path: FilePath) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     if present is None or stat.S_ISREG(present.st_mode):
         # A new file is put in place of the old one, so the folder has to allow it as well.
-        stream, name = new_beside(place_of(path))
-        stream.close()
-        os.unlink(name)
+        with new_beside(place_of(path)):
+            pass
 
 
-def new_beside(path: FilePath, mode: int = 0o666) -> tuple[BinaryIO, str]:
-    """A new empty file in the folder of a path, with a name that was not there."""
+@contextlib.contextmanager
+def new_beside(path: FilePath, mode: int = 0o666) -> Iterator[tuple[BinaryIO, str]]:
+    """A new empty file in the folder of a path, and its name, which was not there.
+
+    It is closed and removed at the end, unless it has been given another name.
+    """
     folder = os.path.dirname(os.fspath(path))
     name = os.path.join(folder, f".shapetrace-{os.urandom(8).hex()}.tmp")
-    return os.fdopen(os.open(name, _NEW_FILE, mode), "wb"), name
+    stream: BinaryIO | None = None
+    is_ours = True
+    try:
+        stream = _created(name, mode)
+        yield stream, name
+    except FileExistsError:
+        is_ours = stream is not None
+        raise
+    finally:
+        # An exception of the program's may have come just when the file had been made.
+        if is_ours:
+            surely(_discard, stream, name)
+
+
+def _created(name: str, mode: int) -> BinaryIO:
+    return open(name, "xb", opener=partial(os.open, mode=mode))
 
 
 def open_to_append(path: FilePath, *, encoding: str, errors: str) -> TextIO:
@@ -148,22 +164,19 @@ def advice(error: Exception) -> str:
 @contextlib.contextmanager
 def replacing(path: str, mode: int = 0o666) -> Iterator[tuple[BinaryIO, str]]:
     """A new file and its name, which takes the place of ``path`` unless this ends by an error."""
-    stream, name = new_beside(path, mode)
-    try:
+    with new_beside(path, mode) as (stream, name):
         yield stream, name
         if not stream.closed:
             stream.flush()
             os.fsync(stream.fileno())
             stream.close()  # Windows replaces no open file.
         os.replace(name, path)
-    except BaseException:
-        surely(_discard, stream, name)
-        raise
 
 
-def _discard(stream: BinaryIO, name: str) -> None:
-    with suppressing(OSError):
-        stream.close()  # with what it could not write
+def _discard(stream: BinaryIO | None, name: str) -> None:
+    if stream is not None:
+        with suppressing(OSError):
+            stream.close()  # with what it could not write
     with suppressing(OSError):
         os.unlink(name)
 

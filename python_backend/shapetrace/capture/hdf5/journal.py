@@ -155,21 +155,16 @@ def _largest_journal(size: int) -> int:
 @contextlib.contextmanager
 def written_journal(journal: str, identity: tuple[int, bytes], extents: Extents) -> Iterator[None]:
     """The journal is there, and locked, while this runs; it goes once that has succeeded."""
-    stream, unfinished = new_beside(journal)
-    with stream:
-        try:
-            if _lock_file is not None:
-                with suppressing(OSError):
-                    _lock_file(stream.fileno(), _LOCK_AT_ONCE)
-            stream.write(_journal(identity, extents))
-            stream.flush()
-            if _lock_file is None:
-                # Windows neither renames nor removes what is open.
-                stream.close()
-            os.replace(unfinished, journal)
-        except BaseException:
-            remove(unfinished)
-            raise
+    with new_beside(journal) as (stream, unfinished):
+        if _lock_file is not None:
+            with suppressing(OSError):
+                _lock_file(stream.fileno(), _LOCK_AT_ONCE)
+        stream.write(_journal(identity, extents))
+        stream.flush()
+        if _lock_file is None:
+            # Windows neither renames nor removes what is open.
+            stream.close()
+        os.replace(unfinished, journal)
         yield
         os.unlink(journal)
 

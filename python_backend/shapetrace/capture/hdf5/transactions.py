@@ -317,13 +317,10 @@ def create(path: str, content: bytes, *, overwrite: bool) -> None:
         remove(journal_of(path))
         write_whole(path, [content])
         return
-    stream, temporary = new_beside(os.path.abspath(path))
-    try:
-        with stream:
-            stream.write(content)
+    with new_beside(os.path.abspath(path)) as (stream, temporary):
+        stream.write(content)
+        stream.close()
         _put_new(temporary, path)
-    finally:
-        remove(temporary)
 
 
 def _put_new(temporary: str, path: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -19,6 +20,7 @@ from shapetrace.cli.main import main
 from shapetrace.events import codec
 from shapetrace.sinks.file import TRACE, FileSink, OutputFile
 from tests.python.unit.comparing.worlds import random_world
+from tests.support.interrupting import Interrupter, exceptions
 
 ROOT = Path(__file__).parents[4]
 
@@ -196,14 +198,38 @@ def test_what_is_made_beside_a_file_is_never_there_already(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "urandom", lambda count: b"\0" * count)
-    stream, name = new_beside(tmp_path / "file")
-    stream.close()
-    os.unlink(name)
+    with new_beside(tmp_path / "file") as (_, name):
+        assert os.path.exists(name)
     (tmp_path / "victim").write_bytes(b"precious")
     os.symlink(tmp_path / "victim", name)
-    with pytest.raises(FileExistsError):
-        new_beside(tmp_path / "file")
+    with pytest.raises(FileExistsError), new_beside(tmp_path / "file"):
+        pass
     assert (tmp_path / "victim").read_bytes() == b"precious"
+    assert os.path.islink(name)
+
+
+class Late(Exception):
+    """Set from another thread."""
+
+
+# What Python closes by itself where one comes just as ``open`` returns.
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+def test_nothing_is_left_beside_a_file_by_an_exception_that_comes_meanwhile(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    interrupter = Interrupter(
+        exceptions(Late), lambda code: code.co_filename == write_whole.__code__.co_filename
+    )
+    write_whole(file, [b"0"])
+    interrupter.run(lambda: write_whole(file, [b"0"]))
+    whole = interrupter.count
+    assert whole > 100
+    for at in range(1, whole + 1):
+        with contextlib.suppress(Late):
+            interrupter.run(lambda: write_whole(file, [b"1"]), at)
+        assert os.listdir(tmp_path) == ["file"], interrupter.place
+        assert file.read_bytes() in (b"0", b"1")
+    write_whole(file, [b"2"])
+    assert file.read_bytes() == b"2"
 
 
 def test_a_log_is_no_link_and_no_pipe(tmp_path: Path) -> None:
