@@ -327,7 +327,8 @@ def _conditionals(text: str) -> frozenset[Place]:
     """Where everything with a condition stands in a file."""
     nodes = ast.walk(ast.parse(text))
     kinds = (ast.If, ast.While, ast.Assert, ast.IfExp)
-    return frozenset(_place_of(node) for node in nodes if isinstance(node, kinds))
+    filtered = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    return frozenset(_place_of(node) for node in nodes if isinstance(node, kinds + filtered))
 
 
 def _is_within(inner: Any, outer: Any) -> bool:
