@@ -46,12 +46,19 @@ DEATHS = {
 }
 
 OVERFLOW = """\
+import resource
 sys.setrecursionlimit(10**9)
+if sys.version_info >= (3, 12):
+    most = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    resource.setrlimit(resource.RLIMIT_STACK, (1 << 19, most))
 Function = ctypes.CFUNCTYPE(None)
 function = Function(lambda: function())
 function()
 """
-"""Of the stack: a call by way of C that makes itself."""
+"""Of the stack: a call by way of C that makes itself.
+
+Python 3.12 and later allow only so many, so there the stack is made small.
+"""
 
 if is_possible():
     DEATHS["an overflow of the stack"] = (OVERFLOW, -signal.SIGSEGV)

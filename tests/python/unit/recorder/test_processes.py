@@ -197,4 +197,6 @@ def test_importing_what_the_recorder_waits_for_in_the_middle() -> None:
         text=True,
         timeout=120,
     )
-    assert (ran.stdout, ran.stderr) == ("1 True ['torch.compile region']\nTrue\n", "")
+    # torch says so of itself where it was built for devices, as on the other Pythons.
+    errors = [each for each in ran.stderr.splitlines() if "triton not found" not in each]
+    assert (ran.stdout, errors) == ("1 True ['torch.compile region']\nTrue\n", [])

@@ -115,6 +115,8 @@ def test_variables_that_the_program_reads_by_itself_are_as_it_left_them(
 ) -> None:
     harmless(
         """
+        import sys
+
         def stretch(t):
             return torch.cat([t, t])
 
@@ -125,7 +127,9 @@ def test_variables_that_the_program_reads_by_itself_are_as_it_left_them(
             x = stretch(x)
             exec("made = 3")
             y = stretch(x)
-            return sorted(here), here["x"], eval("made + 1"), y
+            # From 3.13 on each look at the variables has a dictionary of its own.
+            more = eval("made + 1") if sys.version_info < (3, 13) else eval("y + 1")
+            return sorted(here), here["x"], more, y
         """
     )
 
