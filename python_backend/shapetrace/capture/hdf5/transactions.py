@@ -22,7 +22,7 @@ from bisect import bisect_left
 from collections.abc import Collection
 from typing import Any, Final
 
-from shapetrace._asynchronous import is_asynchronous
+from shapetrace._asynchronous import is_asynchronous, suppressing
 from shapetrace._exception_table import catching_everywhere
 from shapetrace._files import new_beside, write_whole
 from shapetrace._pending_exceptions import raise_later
@@ -81,7 +81,8 @@ class TransactionalFile:
 
     # What HDF5 calls.
 
-    # An exception of the program's may come at any instruction; HDF5 would not survive it.
+    # An exception of the program's may come at any instruction; HDF5 would not survive it, nor
+    # numbers from elsewhere. So what was interrupted is done again.
 
     @catching_everywhere
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -91,6 +92,7 @@ class TransactionalFile:
             return self._position
         except BaseException as error:
             self._fail(error)
+            self._position = offset + (0, self._position, self._size)[whence]
             return self._position
 
     @catching_everywhere
@@ -109,7 +111,7 @@ class TransactionalFile:
             return self._read(self._position, memoryview(buffer).cast("B"))
         except BaseException as error:
             self._fail(error)
-            return 0
+            return self._read_again(memoryview(buffer).cast("B"))
 
     def read(self, size: int = -1) -> bytes:
         """The same as bytes."""
@@ -120,16 +122,10 @@ class TransactionalFile:
     def write(self, data: Any) -> int:
         """Write to the disk or keep in memory, as the place demands."""
         try:
-            view = memoryview(data).cast("B")
-            try:
-                self._write(self._position, view)
-            finally:
-                self._position += len(view)
-                self._size = max(self._size, self._position)
-            return len(view)
+            return self._put(memoryview(data).cast("B"))
         except BaseException as error:
             self._fail(error)
-            return memoryview(data).nbytes
+            return self._put(memoryview(data).cast("B"))
 
     @catching_everywhere
     def truncate(self, size: int | None = None) -> int:
@@ -237,6 +233,22 @@ class TransactionalFile:
             raise ValueError("the file has no identity")
         return place
 
+    def _read_again(self, view: memoryview) -> int:
+        # What cannot be read is zeros, of which HDF5 knows that they are nothing of its own.
+        view[:] = bytes(len(view))
+        with suppressing(OSError):
+            self._read(self._position, view)
+        return len(view)
+
+    def _put(self, view: memoryview) -> int:
+        """Write at the place; after a failure only into memory, which fails no more."""
+        size = len(view)
+        end = self._position + size
+        self._write(self._position, view)
+        self._size = max(self._size, end)
+        self._position = end  # last, so that all of it can be done twice
+        return size
+
     def _write(self, offset: int, view: memoryview) -> None:
         if self.failure is not None or not self._is_ours():
             if len(view) <= _LARGEST_KEPT:
@@ -255,8 +267,9 @@ class TransactionalFile:
             number, start = divmod(offset + position, _PAGE)
             page = self._pages.get(number)
             if page is None:
-                page = self._pages[number] = bytearray(_PAGE)
+                page = bytearray(_PAGE)
                 read_at(self._raw, number * _PAGE, memoryview(page))
+                self._pages[number] = page
             taken = min(_PAGE - start, len(view) - position)
             page[start : start + taken] = view[position : position + taken]
             position += taken

@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import os
 import random
+import traceback
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from shapetrace.capture.hdf5 import transactions
+from shapetrace.capture.hdf5 import journal, transactions
 from shapetrace.capture.hdf5.journal import journal_of, recover, write_at
 from shapetrace.capture.hdf5.transactions import TransactionalFile
 from tests.python.unit.capture.forking import forked
+from tests.support.interrupting import Interrupter, exceptions
 
 IDENTITY = b"0123456789abcdef0123456789abcdef"
 
@@ -242,3 +245,42 @@ def test_a_file_that_was_removed_or_replaced_is_noticed(path: Path) -> None:
     assert file.is_replaced()
     path.unlink()
     assert file.is_replaced()
+
+
+class Late(Exception):
+    """Set from another thread."""
+
+
+def files_of(error: BaseException) -> list[str]:
+    return [entry.filename for entry in traceback.extract_tb(error.__traceback__)]
+
+
+def test_hdf5_reads_what_it_wrote_whatever_comes_meanwhile(path: Path) -> None:
+    is_ours = (transactions.__file__, journal.__file__).__contains__
+    interrupter = Interrupter(
+        exceptions(Late), lambda code: is_ours(code.co_filename) and code.co_name != "__del__"
+    )
+
+    def work(file: TransactionalFile, content: bytes) -> bytes:
+        put(file, 4000, content)
+        file.seek(0)
+        return got(file, 3999, 301)
+
+    came = 0
+    through: list[str] = []
+    for at in range(1, 1000):
+        file = TransactionalFile(str(path), IDENTITY)
+        content = bytes([at % 250]) * 300
+        try:
+            found = interrupter.run(partial(work, file, content), at)
+        except Late as late:  # in between, where HDF5 calls nothing of ours
+            through += files_of(late)
+        else:
+            assert found == b"." + content, interrupter.place
+            if not interrupter.place:
+                break
+            came += isinstance(file.taken_interrupt(), Late)
+        file.close()
+    assert came > 50
+    assert not any(map(is_ours, through))
+    assert path.read_bytes() == IDENTITY + b"." * 9000
