@@ -23,7 +23,7 @@ from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Final
 
 from shapetrace._asynchronous import clean, surely
-from shapetrace._exception_table import catching_everywhere, hear_of_codes
+from shapetrace._exception_table import catching_everywhere, covering_jumps, hear_of_codes
 from shapetrace.recorder.arrival import when_imported
 
 _OWN_FILES: Final = os.path.dirname(__file__) + os.sep
@@ -103,6 +103,7 @@ def stand_by(bystander: Bystander) -> Callable[[], None]:
     return functools.partial(stand_aside, bystander)
 
 
+@covering_jumps
 def stand_aside(bystander: Bystander) -> None:
     """Tell somebody of nothing any more, whether they were told or not."""
     global _showing
@@ -139,6 +140,7 @@ def hide_originals(*_: object) -> None:
                 each.hide()
 
 
+@covering_jumps
 def _follow_regions() -> None:
     """Dynamo has been imported."""
     with _LOCK:
@@ -327,6 +329,7 @@ def _follow_exports() -> None:
             _replace(exporting, "_strict_export", make)
 
 
+@covering_jumps
 def _follow_code() -> None:
     """Have Dynamo compile the code that a function has without us."""
 
@@ -344,6 +347,7 @@ def _follow_code() -> None:
                 _replace(converting, name, make)
 
 
+@covering_jumps
 def _follow_inlined_code() -> None:
     """The same of functions that are called in what it compiles."""
 

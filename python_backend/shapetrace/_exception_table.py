@@ -3,12 +3,17 @@
 A function is entered by an instruction that lets a signal handler run, before any statement of its
 own, and some instructions that return lie outside of the try statement that they are written in. So
 ``try`` alone cannot have a frame take itself out of every traceback.
+
+Since Python 3.12 the compiler also leaves out the instruction with which some loops begin their
+next round. Python looks for signals there, so what a handler raises would pass by the ``with`` or
+``try`` around the loop: a lock would never be released.
 """
 
 from __future__ import annotations
 
 import dis
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from types import CodeType
 from typing import Any, Final, TypeVar
 
@@ -17,8 +22,12 @@ _Entry = tuple[int, int, int, int]
 """First instruction, end, handler; twice the depth of the stack, plus 1 where the place is kept."""
 
 _ENTRY: Final = dis.opmap["RESUME"]
+_JUMP_BACK: Final = dis.opmap["JUMP_BACKWARD"]
 
-_made: dict[CodeType, CodeType] = {}
+_Rule = Callable[[CodeType], list[_Entry]]
+"""What the table of a code is to be."""
+
+_made: dict[tuple[CodeType, _Rule], CodeType] = {}
 """By what the compiler made; a function that is made again and again has one of both."""
 
 
@@ -38,19 +47,29 @@ def catching_everywhere(function: _Function) -> _Function:
 
     That costs nothing where nothing is raised.
     """
+    return _with_table(function, _all_covered)
+
+
+def covering_jumps(function: _Function) -> _Function:
+    """Have the try and with statements of a function cover the jumps of the loops in them."""
+    return _with_table(function, _jumps_covered)
+
+
+def _with_table(function: _Function, rule: _Rule) -> _Function:
     made: Any = function
     code: CodeType = made.__code__
-    known = _made.get(code)
+    known = _made.get((code, rule))
     if known is None:
-        known = _made[code] = code.replace(co_exceptiontable=_table(code))
+        table = b"".join(map(_written, sorted(rule(code))))
+        known = _made[code, rule] = code.replace(co_exceptiontable=table)
         for hear in _hearing:
             hear(known)
     made.__code__ = known
     return function
 
 
-def _table(code: CodeType) -> bytes:
-    entries = list(_read(code.co_exceptiontable))
+def _all_covered(code: CodeType) -> list[_Entry]:
+    entries = _jumps_covered(code)
     handlers = [handler for _, _, handler, depth in entries if depth == 0]
     outermost = max(handlers, default=0)
     # What comes before its entry only makes cells, and Dynamo takes that out.
@@ -64,7 +83,33 @@ def _table(code: CodeType) -> bytes:
         covered = max(covered, end)
     if covered < outermost:
         gaps.append((covered, outermost, outermost, 0))
-    return b"".join(map(_written, sorted([*entries, *gaps])))
+    return [*entries, *gaps]
+
+
+def _jumps_covered(code: CodeType) -> list[_Entry]:
+    return [*_read(code.co_exceptiontable), *_jump_entries(code)]
+
+
+def _jump_entries(code: CodeType) -> Iterator[_Entry]:
+    """Give each jump back that nothing covers the handler of where it leads, in the same loop."""
+    entries = list(_read(code.co_exceptiontable))
+    starts = [at for at, each in enumerate(code.co_code[::2]) if each == _JUMP_BACK]
+    if not any(_handler_at(at, entries) is None for at in starts):
+        return
+    for jump, following in pairwise(dis.get_instructions(code)):
+        # Up to the next instruction: the room that a jump has after it counts as well.
+        at, end = jump.offset // 2, following.offset // 2
+        if at in starts and _handler_at(at, entries) is None:
+            handler = _handler_at(jump.argval // 2, entries)
+            if handler is not None:
+                yield at, end, *handler
+
+
+def _handler_at(place: int, entries: Iterable[_Entry]) -> tuple[int, int] | None:
+    for first, end, handler, depth in entries:
+        if first <= place < end:
+            return handler, depth
+    return None
 
 
 def _read(table: bytes) -> Iterator[_Entry]:

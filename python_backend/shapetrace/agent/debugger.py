@@ -13,6 +13,7 @@ from collections.abc import Collection
 from types import FrameType
 from typing import Any, Final
 
+from shapetrace._exception_table import covering_jumps
 from shapetrace.recorder.debuggers import Debugger
 
 _SUSPENDED: Final = 2
@@ -41,6 +42,7 @@ def debugger_folders() -> list[str]:
     return [os.path.dirname(file) for file in files if isinstance(file, str)]
 
 
+@covering_jumps
 def has_breakpoint_in(files: Collection[str]) -> bool:
     """Whether a line breakpoint is set in any of these files; paths are real ones."""
     debugger = _pydevd()

@@ -9,6 +9,7 @@ import torch
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureError
+from shapetrace._exception_table import covering_jumps
 from shapetrace.capture.callbacks import call_callback, call_pre_save, prepared
 from shapetrace.capture.copies import (
     ON_THE_WAY,
@@ -152,6 +153,7 @@ class Variable:
         """Whether anything waits to be gathered."""
         return bool(self._local[mode])
 
+    @covering_jumps
     def hand_over(self, mode: Mode, number: int, rank: int) -> dict[str, ResultEntry]:
         """What was captured since this was last asked, after the ``pre_gather`` callbacks."""
         self._gathered[mode] = number
@@ -180,6 +182,7 @@ class Variable:
             _after_gather(self.pre_gather_callbacks)
         return entries
 
+    @covering_jumps
     def take_in(self, entries: dict[str, ResultEntry]) -> None:
         """Add what was gathered to the results, after the ``post_gather`` callbacks."""
         try:

@@ -20,6 +20,7 @@ from typing import BinaryIO, NoReturn
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import TraceFileError
+from shapetrace._exception_table import covering_jumps
 from shapetrace._files import FilePath, advice, write_whole
 from shapetrace.events.model import Trace
 from shapetrace.events.schema import Mismatch, record_of
@@ -156,6 +157,7 @@ def pieces(trace: Trace) -> Iterator[bytes]:
     return (piece.encode("ascii") for piece in _pieces(trace))
 
 
+@covering_jumps
 def _pieces(trace: Trace) -> Iterator[str]:
     try:
         yield f'{{"format":{_to_text(FORMAT)}'

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from shapetrace._asynchronous import clean
 from shapetrace._dynamo import REGIONS
-from shapetrace._exception_table import catching_everywhere
+from shapetrace._exception_table import catching_everywhere, covering_jumps
 from shapetrace.instrument.activations import FEW, Activation, Activations, Following, nothing
 from shapetrace.instrument.interface import Call
 
@@ -409,6 +409,7 @@ class Site:
             clean(error)
             raise
 
+    @covering_jumps
     def _tell(
         self,
         listening: Iterable[tuple[Following, object]],

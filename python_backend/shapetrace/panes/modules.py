@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any, TypeGuard
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import covering_jumps
 from shapetrace.events.model import Container, Other, Value
 from shapetrace.panes.loaded import Torch, classes_of, is_kind
 from shapetrace.panes.tensors import shape_text
@@ -214,6 +215,7 @@ class _Counted:
                 stack.extend([child for _, child in children.items()])
             left -= 1
 
+    @covering_jumps
     def _add_parameter(self, parameter: Any) -> None:
         if parameter is None or id(parameter) in self._seen:
             return

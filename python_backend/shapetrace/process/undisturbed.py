@@ -12,9 +12,12 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, TypeVar
 
+from shapetrace._exception_table import covering_jumps
+
 _Result = TypeVar("_Result")
 
 
+@covering_jumps
 def undisturbed(action: Callable[[], _Result]) -> _Result:
     """Do something during which handlers of the program's raise nothing; Ctrl-C still interrupts.
 

@@ -18,7 +18,7 @@ from torch.nn import Module
 
 from shapetrace._asynchronous import surely
 from shapetrace._dynamo import in_region
-from shapetrace._exception_table import catching_everywhere
+from shapetrace._exception_table import catching_everywhere, covering_jumps
 from shapetrace.recorder.callsite import NotTheProgram
 from shapetrace.recorder.thread_state import ThreadState
 from shapetrace.recorder.tracebacks import take_out_our_frames
@@ -155,6 +155,7 @@ def _call_from_outside(
             state.resting = resting
 
 
+@covering_jumps
 def _leave_failed(
     recorder: Recorder, state: ThreadState, outer: Any, call: Any, error: BaseException
 ) -> None:

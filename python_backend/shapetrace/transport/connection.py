@@ -8,6 +8,7 @@ import os
 import sys
 from typing import Final
 
+from shapetrace._exception_table import covering_jumps
 from shapetrace.transport.originals import System
 
 _LOOPBACK: Final = "127.0.0.1"
@@ -72,6 +73,7 @@ class Connection:
             raise ConnectionLost("the language server has closed the connection")
         return data
 
+    @covering_jumps
     def finish(self) -> None:
         """Say that nothing more follows, so that the other end gets all of what was sent."""
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from shapetrace._exception_table import covering_jumps
 from shapetrace.transport.originals import System
 
 MOST_BYTES = 32 * 1024 * 1024
@@ -46,6 +47,7 @@ class Outbox:
         with self._lock:
             self.dropped += 1
 
+    @covering_jumps
     def take(self, about: int) -> bytes:
         """The oldest frames, together about so many bytes at most, but one at least; or nothing."""
         with self._lock:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
+from shapetrace._exception_table import covering_jumps
 from shapetrace.transport.connection import Connection, ConnectionLost
 from shapetrace.transport.framing import (
     LONGEST,
@@ -152,6 +153,7 @@ class Sender:
             return False
         return self._outbox.put(frame, important)
 
+    @covering_jumps
     def step(self, timeout: float) -> None:
         """Send, receive, connect: whatever there is to do, for about so many seconds.
 

@@ -11,7 +11,7 @@ from types import CodeType, FrameType
 from typing import Any, Final, TypeAlias
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace._exception_table import catching_everywhere
+from shapetrace._exception_table import catching_everywhere, covering_jumps
 from shapetrace._pending_exceptions import raise_later
 from shapetrace.events.followed import (
     CONTAINER,
@@ -244,6 +244,7 @@ class FunctionListener:
         state.is_over, state.began = False, perf_counter()
         return state
 
+    @covering_jumps
     def _begin(
         self, state: CallState, frame: FrameType, given: tuple[object, ...]
     ) -> list[NamedValue]:
@@ -300,6 +301,7 @@ class FunctionListener:
             for key, _ in self._of.get(name, ()):
                 state.memories.pop(key, None)
 
+    @covering_jumps
     def looked_at_all(
         self,
         state: Any,
@@ -438,6 +440,7 @@ class FunctionListener:
         except Exception as error:
             self._fault(error)
 
+    @covering_jumps
     def _look_at_last(self, state: CallState, frame: FrameType, line: int) -> None:
         """What the line has changed that raised: its variables are still there."""
         values = frame.f_locals

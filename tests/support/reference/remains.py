@@ -17,6 +17,13 @@ from torch import nn
 from torch.nn.modules import module as module_internals
 from torch.utils import _python_dispatch
 
+from shapetrace import _dynamo
+from shapetrace.instrument import following
+from shapetrace.variables import tracking
+
+LOCKS: dict[str, Any] = {each.__name__: each._LOCK for each in (_dynamo, following, tracking)}
+"""Locks that a thread may take again, so that it does not notice when it has kept one."""
+
 
 @dataclass(frozen=True)
 class Surroundings:
@@ -35,6 +42,7 @@ class Surroundings:
     warnings: tuple[object, ...]
     imports: tuple[object, ...]
     grad_mode: tuple[bool, bool]
+    locks_taken: list[str]
 
     @classmethod
     def now(cls, model: nn.Module) -> Surroundings:
@@ -71,6 +79,7 @@ class Surroundings:
                 tuple(map(id, sys.path_hooks)),
             ),
             grad_mode=(torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
+            locks_taken=[name for name, lock in LOCKS.items() if lock._is_owned()],
         )
 
     def changes(self, later: Surroundings) -> list[str]:

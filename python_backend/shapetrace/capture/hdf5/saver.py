@@ -17,6 +17,7 @@ from typing import Any
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureFileError
+from shapetrace._exception_table import covering_jumps
 from shapetrace._pending_exceptions import Undropped
 from shapetrace.capture.hdf5.columns import Compression
 from shapetrace.capture.hdf5.encoding import Conversions, Encoded, Encoder, UnstorableError
@@ -112,6 +113,7 @@ class H5PYSaverCallback:
         """The h5py dataset, or group, of each name saved so far."""
         return _Datasets(self._storage)
 
+    @covering_jumps
     def __call__(
         self, name: str, values: list[Any], iterations: list[Any], ranks: list[Any] | None = None
     ) -> None:

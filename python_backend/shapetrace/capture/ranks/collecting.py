@@ -14,6 +14,7 @@ import threading
 import time
 from typing import Any
 
+from shapetrace._exception_table import covering_jumps
 from shapetrace.capture.ranks.liveness import Patience, Process, beside
 from shapetrace.capture.ranks.mail import Mail
 from shapetrace.capture.ranks.order import RoundOrder
@@ -83,6 +84,7 @@ class Collector:
         """The ranks that have not said anything."""
         return frozenset(peer.rank for peer in self._peers if peer.process is None)
 
+    @covering_jumps
     def hand_in(self, round: Round) -> list[dict[str, ResultEntry]]:
         """Add it to what has come from the others; what is complete by now."""
         with self._news:
@@ -97,6 +99,7 @@ class Collector:
                 gathered += self._order.force()
             return gathered
 
+    @covering_jumps
     def finish(self) -> list[dict[str, ResultEntry]]:
         """Wait for those that may still send; everything that has not gone out."""
         with self._news:

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from shapetrace._exception_table import covering_jumps
 from shapetrace.capture.ranks.liveness import Patience, Process, Standing, beside
 from shapetrace.capture.ranks.mail import CHUNK, Mail
 from shapetrace.capture.ranks.packing import pack
@@ -103,6 +104,7 @@ class Sender:
         self._here = Process.this()
         self._thread = beside(self._run)
 
+    @covering_jumps
     def hand_in(self, round: Round) -> list[dict[str, ResultEntry]]:
         """Pack it, and leave it to the thread."""
         self._standing.watch(threading.get_ident())
@@ -121,6 +123,7 @@ class Sender:
             self._news.notify_all()
         return []
 
+    @covering_jumps
     def finish(self) -> list[dict[str, ResultEntry]]:
         """Put what is left into the store, without waiting for rank 0."""
         with self._news:

@@ -17,6 +17,7 @@ import shapetrace
 from shapetrace.compat.torch_code_tracing import TracingMode
 from shapetrace.compat.tracy_nn import TensorOpsTracer, Tracer
 from tests.support.interrupting import SIGNAL, Interrupter, exceptions, signals
+from tests.support.reference.remains import LOCKS
 
 OURS = os.path.join(os.path.dirname(shapetrace.__file__), "")
 STRIDE = int(os.environ.get("SHAPETRACE_EVERY_NTH_INSTRUCTION", "0"))
@@ -93,6 +94,9 @@ def is_ours(code: Any) -> bool:
     return bool(code.co_filename.startswith(OURS))
 
 
+# A file that was opened just then is closed as it is let go of, as in any program.
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+@pytest.mark.filterwarnings("ignore:.*unclosed file:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("comes", ["by a signal", "by another thread"])
 @pytest.mark.parametrize(
     "program", [recorded, recorded_aten, listed, dispatched, traced, started, operated]
@@ -119,6 +123,7 @@ def test_it_reaches_the_program_and_nothing_is_left(
         assert left == original, interrupter.place
         assert not torch.overrides._get_current_function_mode_stack(), interrupter.place
         assert not torch._C._len_torch_dispatch_stack(), interrupter.place
+        assert not [name for name, lock in LOCKS.items() if lock._is_owned()], interrupter.place
     assert came > 10
     with shapetrace.trace() as recording:
         LINEAR(X)
