@@ -48,7 +48,13 @@ const WORKERS = 3;
 
 const RESULTS = join(ROOT, "build", "test-results");
 
-const ENVIRONMENT = { ...process.env, OMP_NUM_THREADS: "1", TOKENIZERS_PARALLELISM: "false" };
+const ENVIRONMENT = {
+  ...process.env,
+  OMP_NUM_THREADS: "1",
+  TOKENIZERS_PARALLELISM: "false",
+  // `npm test` tries them all, and these two Pythons are to take no longer than that one.
+  SHAPETRACE_ONE_IN: process.env["SHAPETRACE_ONE_IN"] ?? "5",
+};
 
 main(async () => {
   const chosen = process.env["SHAPETRACE_PYTHONS"]?.split(/\s+/).filter(Boolean) ?? PYTHONS;

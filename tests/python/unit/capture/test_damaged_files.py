@@ -26,6 +26,7 @@ from shapetrace.capture.hdf5.saver import H5PYSaverCallback
 from shapetrace.capture.hdf5.summaries import read_summary
 from shapetrace.cli.main import main
 from tests.python.unit.capture import damaging
+from tests.support.examples import some
 
 ROOT = Path(__file__).parents[4]
 
@@ -62,14 +63,15 @@ def test_hundreds_of_damaged_files(tmp_path: Path) -> None:
         "OMP_NUM_THREADS": "1",
     }
     damaging.write_file(tmp_path / "good.h5")
-    program = [sys.executable, "-m", damaging.__name__, str(tmp_path), "1", "150"]
+    number = some(150)
+    program = [sys.executable, "-m", damaging.__name__, str(tmp_path), "1", str(number)]
     done = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
     outcome = json.loads(done.stdout)
     found = outcome["found"]
     assert outcome["errors"] == []
-    assert found["read"] > 30
-    assert found["refused"] > 30
-    assert found["read"] + found["refused"] + found.get("died", 0) == 150
+    assert found["read"] > number // 5
+    assert found["refused"] > number // 5
+    assert found["read"] + found["refused"] + found.get("died", 0) == number
     assert outcome["beside"] == []
 
 

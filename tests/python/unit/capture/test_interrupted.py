@@ -23,10 +23,11 @@ from shapetrace.capture import copies
 from shapetrace.capture.copies import Guards, unseen, unseen_among, without_modes
 from shapetrace.capture.hdf5.saver import H5PYSaverCallback
 from shapetrace.capture.tracer import ModelTracer
+from tests.support.examples import ONE_IN
 from tests.support.interrupting import SIGNAL, Interrupter, exceptions, signals
 
 OURS = os.path.join(os.path.dirname(shapetrace.__file__), "")
-STRIDE = int(os.environ.get("SHAPETRACE_EVERY_NTH_INSTRUCTION", "29"))
+STRIDE = int(os.environ.get("SHAPETRACE_EVERY_NTH_INSTRUCTION", 29 * ONE_IN))
 """Each so many-th instruction is interrupted; 1 for all of them."""
 
 

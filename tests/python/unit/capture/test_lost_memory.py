@@ -1,9 +1,7 @@
-"""Arrays whose memory is gone: reading one would end the process, so each program is one."""
+"""Arrays whose memory is gone: reading one would end the process, so each program is a process."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import torch
 from shapetrace import H5PYSaverCallback, ModelTracer
 from shapetrace._memory import is_held, may_be_read
 from shapetrace.capture.copies import copied
+from tests.support.forked import run_forked
 
 PROGRAM = """
 import mmap, sys
@@ -70,17 +69,8 @@ REASON = "the memory that the array shows is another's, and may be gone"
 
 def outcome_of(body: str, paths: list[str], folder: Path, callbacks: str = "[]") -> list[str]:
     indented = textwrap.indent(textwrap.dedent(body), " " * 8)
-    path = folder / "program.py"
-    path.write_text(PROGRAM.format(body=indented, paths=paths, callbacks=callbacks), "utf-8")
-    outcome = subprocess.run(
-        [sys.executable, path.name],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"},
-    )
-    assert outcome.returncode == 0, outcome.stderr
+    outcome = run_forked(PROGRAM.format(body=indented, paths=paths, callbacks=callbacks), folder)
+    assert outcome.code == 0, outcome.stderr
     return outcome.stdout.splitlines()
 
 

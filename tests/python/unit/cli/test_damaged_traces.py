@@ -13,6 +13,7 @@ import pytest
 from shapetrace.cli.main import main
 from shapetrace.events import codec
 from tests.python.unit.comparing.worlds import random_world
+from tests.support.examples import some
 
 _VALUES: tuple[Any, ...] = (
     *(None, True, 0, -1, 2**63, 10**400, -0.5, 1e300, "", "x", "\x1b[31m", "\ud800", "a\nb"),
@@ -99,7 +100,7 @@ def test_damaged_traces(
     codec.save(random_world(seed + 5, with_values=True).trace(), "good.json")
     text = Path("good.json").read_text()
     codes: set[tuple[str, int]] = set()
-    for _ in range(100):
+    for _ in range(some(100)):
         content = damaged(text, chance)
         Path("damaged.json").write_bytes(content)
         view = chance.choice(("tree", "listing", "table", "markdown", "json"))

@@ -16,6 +16,7 @@ from torch.nn import functional
 import shapetrace
 from shapetrace.recorder.turn import Turn
 from shapetrace.recorder.values.fingerprints import Fingerprints
+from tests.support.examples import ONE_IN
 from tests.support.interrupting import SIGNAL, Interrupter, exceptions, signals
 from tests.support.recorder import faults_of
 
@@ -103,7 +104,7 @@ def test_it_reaches_the_program_from_any_instruction(
             program()  # which finds the mode where torch has lost it
             assert len(torch.overrides._get_current_function_mode_stack()) == 1, interrupter.place
             assert recorder.counters() > before, interrupter.place
-            at += step
+            at += step * ONE_IN
     assert at > 100
     assert not faults_of(recording.trace)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -109,7 +110,7 @@ def story() -> object:
 
 def break_with(error: BaseException) -> Callable[..., Any]:
     def broken(*_: object, **__: object) -> Any:
-        raise error
+        raise copy.copy(error)  # The traceback of one that is raised again grows and grows.
 
     return broken
 

@@ -18,10 +18,11 @@ import shapetrace
 from shapetrace.events.followed import CallBegan, CallEnded, VariableChanged
 from shapetrace.variables.calls import running
 from shapetrace.variables.decorators import var_tracker
+from tests.support.examples import ONE_IN
 from tests.support.interrupting import SIGNAL, Interrupter, exceptions, signals
 
 OURS = os.path.join(os.path.dirname(shapetrace.__file__), "")
-STRIDE = int(os.environ.get("SHAPETRACE_EVERY_NTH_INSTRUCTION", "23"))
+STRIDE = int(os.environ.get("SHAPETRACE_EVERY_NTH_INSTRUCTION", 23 * ONE_IN))
 """Each so many-th instruction is interrupted; 1 for all of them."""
 
 told: list[Any] = []

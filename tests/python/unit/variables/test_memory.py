@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import textwrap
 import threading
@@ -18,6 +17,7 @@ from shapetrace.variables.loaded import loaded_tensors
 from shapetrace.variables.memories import remember
 from shapetrace.variables.tensor_memories import TensorMemory
 from tests.python.unit.variables.programs import TORCH, Program
+from tests.support.forked import run_forked
 
 Load = Callable[..., Program]
 
@@ -112,17 +112,8 @@ def test_memory_that_is_gone_is_not_read(name: str, options: str, tmp_path: Path
         + f"@var_tracker('a'{options})\ndef f():\n{body}\n    size = len(a)\n    return size\n"
         + "print('through', f())\n"
     )
-    path = tmp_path / "program.py"
-    path.write_text(program, "utf-8")
-    outcome = subprocess.run(
-        [sys.executable, path.name],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"},
-    )
-    assert outcome.returncode == 0, outcome.stderr
+    outcome = run_forked(program, tmp_path)
+    assert outcome.code == 0, outcome.stderr
     assert "through" in outcome.stdout
 
 
