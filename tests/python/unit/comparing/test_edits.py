@@ -11,8 +11,9 @@ from shapetrace.comparing.compare import compare
 from shapetrace.comparing.model import Comparison, Difference
 from shapetrace.events.model import ModuleCall, Op
 from tests.python.unit.comparing.worlds import Call, World, random_op, random_world
+from tests.support.examples import some
 
-SEEDS = range(12)
+SEEDS = range(some(12))
 
 Comparer = Callable[[World, World], Comparison]
 
