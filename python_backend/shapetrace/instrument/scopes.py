@@ -136,8 +136,13 @@ def stores(*nodes: ast.AST | None) -> list[tuple[str, int]]:
 def stored(nodes: Iterable[ast.AST | None]) -> set[str]:
     """All names that nodes, or statements in them, may store to in any way."""
     found = set()
+    declared: list[ast.AST] = []
     for node in _own(filter(None, nodes)):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        if isinstance(node, ast.AnnAssign) and node.value is None:
+            declared.append(node.target)  # The compiler does not even know it for a variable.
+        elif node in declared:
+            continue
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)
         found.update(name for name, _ in _other_stores(node))
     return found

@@ -57,6 +57,22 @@ def test_arguments_assignments_and_what_is_returned_are_heard_with_their_lines()
     assert [(first, line) for _, first, line in heard.calls] == [(1, 2)]
 
 
+def test_a_variable_that_is_only_declared_is_none() -> None:
+    heard = heard_of(
+        """
+        def f(a):
+            x: int
+            y: int
+            a[0]: int = 4
+            if a:
+                y = 5
+            return a
+        """,
+        [0],
+    )
+    assert [name for name, _, _ in heard.assigned] == ["a", "y"]
+
+
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
