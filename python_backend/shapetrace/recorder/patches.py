@@ -26,7 +26,7 @@ from shapetrace.recorder.stand_ins import (
     make_inference_exit,
     make_set_default_device,
 )
-from shapetrace.recorder.watch_importlib_bootstrap import Running
+from shapetrace.recorder.watch_importlib_bootstrap import Running, make_as_subclass
 from shapetrace.recorder.watch_modules_importlib_bootstrap import make_module_call
 from shapetrace.recorder.watch_threads_importlib_bootstrap import make_engine_run, make_thread_main
 
@@ -124,6 +124,9 @@ def _install(recorder: Recorder) -> None:
     _patches.replace(torch, "set_default_device", set_default_device)
     if recorder.options.level == "aten":
         _follow_inference_mode()
+        if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 6):
+            as_subclass = make_as_subclass(torch.Tensor.as_subclass)
+            _patches.replace(torch.Tensor, "as_subclass", as_subclass)
     regions = CompiledRegions(_patches)
     _patches.undo.append(functools.partial(stand_aside, regions))
     stand_by(regions)

@@ -46,6 +46,8 @@ from shapetrace.recorder.describe import CPU, describe_tensor, describe_value, d
 from shapetrace.recorder.kinds import GETTER_TYPE, TENSOR_DATA, TENSOR_GETTERS
 from shapetrace.recorder.records import describe_error
 from shapetrace.recorder.stacks import (
+    dispatch_modes,
+    enter_dispatch_mode,
     enter_function_mode,
     has_function_mode,
     leave_dispatch_mode,
@@ -391,6 +393,32 @@ class DispatchMode(TorchDispatchMode):  # type: ignore[no-untyped-call]
         except BaseException as error:
             if not state.recorder.swallows(error):
                 raise
+
+
+def make_as_subclass(original: Any) -> Any:
+    """A stand-in for ``Tensor.as_subclass`` that takes our dispatch mode off for it.
+
+    Before torch 2.6 it fails where any mode has seen the tensor that it makes.
+    """
+
+    @catching_everywhere
+    def as_subclass(*args: Any, **kwargs: Any) -> Any:
+        try:
+            ours: Any = None
+            try:
+                for mode in dispatch_modes():
+                    if type(mode) is DispatchMode:
+                        ours = mode
+                        leave_dispatch_mode(mode)
+                return original(*args, **kwargs)
+            finally:
+                if ours is not None:
+                    put_back(ours.state.recorder, enter_dispatch_mode, ours)
+        except BaseException as error:
+            clean(error)
+            raise
+
+    return as_subclass
 
 
 # torch wraps the handler in two frames that keep Dynamo out; it is never on while ours is here.
