@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Final
 
 _mro_of: Final[Any] = type.__dict__["__mro__"].__get__
@@ -30,3 +31,15 @@ def classes_of(kind: type) -> tuple[type, ...]:
 def is_kind(kind: type, of: type | None) -> bool:
     """Whether a class is another one or derived from it."""
     return of is not None and of in _mro_of(kind)
+
+
+def distributed_tensor() -> Any:
+    """The class of distributed tensors; None where nobody has imported it, so that there are none.
+
+    Before torch 2.5 it is in a module of another name, and the first may be there without it.
+    """
+    for name in ("torch.distributed.tensor", "torch.distributed._tensor"):
+        kind = getattr(sys.modules.get(name), "DTensor", None)
+        if kind is not None:
+            return kind
+    return None

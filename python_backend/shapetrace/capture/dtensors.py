@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
+
+from shapetrace._classes import distributed_tensor
 
 
 def plain(value: Any, *, full: bool = False) -> Any:
@@ -15,9 +16,8 @@ def plain(value: Any, *, full: bool = False) -> Any:
     partial one is this rank's summand. Where the tensor has a shard of which this rank has nothing,
     the shard is empty.
     """
-    # Where nobody has imported it, there is none.
-    module = sys.modules.get("torch.distributed.tensor")
-    if module is None or not isinstance(value, module.DTensor):
+    kind = distributed_tensor()
+    if kind is None or not isinstance(value, kind):
         return value
     tensor = value.detach()
     local = tensor.full_tensor() if full else tensor.to_local()

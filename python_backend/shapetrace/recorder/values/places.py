@@ -7,6 +7,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from shapetrace._asynchronous import is_asynchronous
+
 SAMPLES: Final = 8
 
 _GOLDEN: Final = 0.6180339887498949
@@ -77,7 +79,9 @@ def _at(tensor: Tensor, indices: tuple[Tensor, ...]) -> Tensor:
     """The numbers at some places; as bits where torch, as before 2.9, does not index the dtype."""
     try:
         return tensor[indices]
-    except NotImplementedError:
+    except RuntimeError as error:
+        if is_asynchronous(error):
+            raise
         return tensor.view(_BITS[tensor.element_size()])[indices].view(tensor.dtype)
 
 

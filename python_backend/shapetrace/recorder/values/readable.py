@@ -6,7 +6,6 @@ autograd, by a mode, by autocast or by a graph that is being made, and no random
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -15,6 +14,7 @@ from torch import Tensor
 from torch._C import DisableTorchFunction
 from torch.nn import Parameter
 
+from shapetrace._classes import distributed_tensor, is_kind
 from shapetrace._memory import lost_memory_of
 from shapetrace._profiling import unlisted_of
 from shapetrace._steady import MemoryGoneError, steady_of
@@ -94,8 +94,7 @@ def _refuse_device(tensor: Any) -> None:
 def _inside(tensor: Any) -> Any:
     """What a tensor of another class stands for."""
     kind = type(tensor)
-    distributed = sys.modules.get("torch.distributed.tensor")
-    if distributed is not None and issubclass(kind, distributed.DTensor):
+    if is_kind(kind, distributed_tensor()):
         tensor = object.__getattribute__(tensor, "_local_tensor")
         if type(tensor) in _PLAIN:
             return tensor
