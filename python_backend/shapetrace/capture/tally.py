@@ -152,7 +152,7 @@ class _Leaf:
         return tensor.numel() * tensor.element_size()
 
     def _count(self, tensor: torch.Tensor) -> None:
-        if lost_memory(tensor):
+        if tensor.is_meta or lost_memory(tensor):
             return
         try:
             numbers = steady(tensor.detach()).reshape(-1)

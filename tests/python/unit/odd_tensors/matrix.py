@@ -94,7 +94,7 @@ def _facts(value: Any) -> list[object]:
     for name in ("_version", "requires_grad", "grad_fn", "is_leaf"):
         try:
             with torch._C.DisableTorchFunction():
-                facts.append(repr(getattr(torch._C.TensorBase, name).__get__(value)))
+                facts.append(getattr(torch._C.TensorBase, name).__get__(value))
         except Exception as error:
             facts.append(type(error).__name__)
     return facts

@@ -17,6 +17,8 @@ import torch
 import torch.autograd.forward_ad as forward_ad
 from torch import Tensor, nn
 
+from tests.support.torches import distributed_tensors
+
 Use: TypeAlias = Callable[[Any, Callable[[], object]], None]
 Make: TypeAlias = Callable[[Use], object]
 
@@ -189,13 +191,14 @@ tensor("wrapper of wrapper of freed", GIVEN_BACK)(
 
 def _distributed(is_freed: bool) -> Any:
     from torch.distributed.device_mesh import DeviceMesh
-    from torch.distributed.tensor import DTensor, Replicate
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
     if not torch.distributed.is_initialized():
         torch.distributed.init_process_group("fake", store=FakeStore(), rank=0, world_size=1)
     local = torch.ones(LARGE)
-    value = DTensor.from_local(local, DeviceMesh("cpu", [0]), [Replicate()], run_check=False)
+    dtensors = distributed_tensors()
+    mesh = DeviceMesh("cpu", [0])
+    value = dtensors.DTensor.from_local(local, mesh, [dtensors.Replicate()], run_check=False)
     if is_freed:
         freed(local)
     return value

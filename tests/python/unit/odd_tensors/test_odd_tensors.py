@@ -53,6 +53,10 @@ def test_what_is_gone_is_told_of_and_not_read(outcomes: Outcomes, name: str) -> 
     assert told == {key: each.format(reason) for key, each in _TOLD.items()}
 
 
+def test_no_number_is_counted_where_there_are_none(outcomes: Outcomes) -> None:
+    assert outcomes["meta"]["counting"] == "False"
+
+
 @pytest.mark.timeout(900)
 def test_memory_that_another_thread_frees_meanwhile(tmp_path: Path) -> None:
     result = subprocess.run(
