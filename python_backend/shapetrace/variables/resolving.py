@@ -61,8 +61,8 @@ def _module_item(value: Any, key: Any, classes: tuple[type, ...]) -> Any:
     module = getattr(sys.modules.get("torch.nn"), "Module", None)
     if module not in classes:
         return MISSING
-    children = own_attributes(value, classes).get("_modules")
-    if type(children) is not dict:
+    children: Any = own_attributes(value, classes).get("_modules")
+    if type(children) not in (dict, OrderedDict):  # the second before torch 2.5
         return MISSING
     if type(key) is int:
         key = str(key if key >= 0 else len(children) + key)
