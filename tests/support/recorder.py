@@ -107,7 +107,8 @@ class Program:
         """Run the file and return its names; it can be imported from then on."""
         module = sys.modules["program"] = ModuleType("program")
         module.__file__ = str(self.path)
-        exec(compile(self.path.read_bytes(), str(self.path), "exec"), vars(module))
+        code = compile(self.path.read_bytes(), str(self.path), "exec", dont_inherit=True)
+        exec(code, vars(module))
         return vars(module)
 
     def run(self, recording: LiveRecording | None = None) -> Outcome:

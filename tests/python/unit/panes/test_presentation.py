@@ -18,6 +18,7 @@ from shapetrace.views.shapes import dtype_text
 from tests.python.unit.panes.values import HOLDERS, MODULES, NOT_OURS, TENSORS, made
 from tests.python.unit.panes.watching import unnoticed
 from tests.support.process_groups import process_group
+from tests.support.torches import distributed_tensors
 
 BACKEND = Path(__file__).parents[4] / "python_backend"
 
@@ -84,11 +85,11 @@ def test_symbolic_sizes_are_not_forced() -> None:
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 def test_a_distributed_tensor_says_what_is_here() -> None:
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor import Shard, distribute_tensor
 
+    dtensors = distributed_tensors()
     with process_group(2):
         mesh = init_device_mesh("cpu", (2,))
-        spread = distribute_tensor(torch.ones(4, 2), mesh, [Shard(0)])
+        spread = dtensors.distribute_tensor(torch.ones(4, 2), mesh, [dtensors.Shard(0)])
         with unnoticed():
             text = presentation(spread)
     assert text == "f32[4,2] · DTensor · S(0) · local f32[2,2]"

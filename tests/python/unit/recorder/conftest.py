@@ -27,14 +27,19 @@ def nothing_left_behind() -> Iterator[None]:
     yield
     after = Surroundings.now(model)
     # A part of torch that the test imported may have brought filters; Dynamo patches nn.Module for
-    # good when it first looks at one, and its progress bar has a thread of its own.
-    bars = {each.ident for each in threading.enumerate() if each.name == "tqdm_monitor"}
+    # good when it first looks at one. Its progress bar has a thread of its own, as what compiles in
+    # other processes has in torch 2.4.
+    theirs = {
+        each.ident
+        for each in threading.enumerate()
+        if each.name == "tqdm_monitor" or each.name.endswith("(_read_thread)")
+    }
     patched = {"__init__", "__setstate__", "___needs_generation_tag_patch"}
     before, after = (
         replace(
             each,
             warnings=(*each.warnings[:2], ()),
-            threads=each.threads - bars,
+            threads=each.threads - theirs,
             methods_of_module=tuple(
                 item for item in each.methods_of_module if item[0] not in patched
             ),

@@ -17,6 +17,7 @@ from shapetrace.recorder.values import looking, moments, places
 from shapetrace.recorder.values.fingerprints import Fingerprints
 from shapetrace.recorder.values.looking import Awaited
 from shapetrace.recorder.values.readable import unseen
+from tests.support.torches import distributed_tensors, needs
 
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 EIGHT_BITS = [
@@ -285,6 +286,11 @@ def _fake() -> Tensor:
         return mode.from_tensor(torch.ones(2, 3))
 
 
+def _half_bytes() -> Tensor:
+    needs("torch.float4_e2m1fn_x2")
+    return torch.zeros(4, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
+
+
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
@@ -301,7 +307,7 @@ def _fake() -> Tensor:
         (_freed, "its memory was given back"),
         (nn.UninitializedParameter, "no data before the first call"),
         (
-            lambda: torch.zeros(4, dtype=torch.uint8).view(torch.float4_e2m1fn_x2),
+            _half_bytes,
             "torch does not compute with it: NotImplementedError",
         ),
     ],
@@ -315,12 +321,13 @@ def test_what_cannot_be_read_says_why(make: Callable[[], Any], reason: str) -> N
     assert found.dtype == str(tensor.dtype).removeprefix("torch.")
 
 
+@pytest.mark.filterwarnings("ignore:DTensor random operators may not have complete support")
 def test_of_a_distributed_tensor_it_is_the_shard_that_is_here(single_process_group: None) -> None:
     from torch.distributed.device_mesh import DeviceMesh
-    from torch.distributed.tensor import Shard, distribute_tensor
 
+    dtensors = distributed_tensors()
     whole = numbers_of((4, 6), torch.float32)
-    spread = distribute_tensor(whole, DeviceMesh("cpu", [0]), [Shard(0)])
+    spread = dtensors.distribute_tensor(whole, DeviceMesh("cpu", [0]), [dtensors.Shard(0)])
     # Before torch 2.9, a group that talks to nobody leaves what it scatters as it was.
     assert made(spread) == made(spread.to_local())
 

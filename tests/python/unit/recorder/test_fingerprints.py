@@ -452,12 +452,12 @@ def test_checkpoints_and_graphs(harmless: Harmless) -> None:
     assert trace.modules
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 def test_a_graph_that_jit_traces_is_the_same() -> None:
     layer, given = nn.Linear(2, 3), torch.ones(1, 2)
-    with pytest.warns(DeprecationWarning, match="torch.jit"):
-        plain = str(torch.jit.trace(layer, (given,)).graph)
+    plain = str(torch.jit.trace(layer, (given,)).graph)
     trace = shapetrace.trace(fingerprint=True)
-    with trace, pytest.warns(DeprecationWarning, match="torch.jit"):
+    with trace:
         traced = torch.jit.trace(layer, (given,))
     assert str(traced.graph).count("aten::") == plain.count("aten::")
     assert not faults_of(trace.trace)

