@@ -32,7 +32,10 @@ import collections, dataclasses, numpy, types, warnings
 import torch
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import Shard, distribute_tensor
+try:
+    from torch.distributed.tensor import Shard, distribute_tensor
+except ImportError:  # torch 2.4
+    from torch.distributed._tensor import Shard, distribute_tensor
 from torch.testing._internal.distributed.fake_pg import FakeStore
 import torch._subclasses.fake_tensor as fake_tensor
 torch.manual_seed(0)
