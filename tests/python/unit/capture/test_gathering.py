@@ -148,7 +148,7 @@ def test_large_values_go_in_chunks_and_leave_nothing_behind(store: Any) -> None:
     other.finish()
     gathered = main.finish()
     assert all(torch.equal(of[0], value + number) for number, of in enumerate(values(gathered)))
-    assert sorted(store.list_keys()) == ["/p/here/0", "/p/state/0"] or store.num_keys() == 2
+    assert store.num_keys() == 2  # where it is, and in what state
 
 
 def test_chunks_are_of_one_size_but_the_last() -> None:
