@@ -302,12 +302,11 @@ EXAMPLES = {
         z.sum().backward()
         ----
         x.requires_grad_() => Tensor.requires_grad_ f32[2,3]
-        CHECKPOINT
-        t.exp() => Tensor.exp f32[2,3]
+        {more}t.exp() => Tensor.exp f32[2,3]
         z.sum() => Tensor.sum f32[]
         z.sum().backward() => Tensor.backward no tensor
         t.exp() => Tensor.exp no tensor
-    """.replace("CHECKPOINT", CHECKPOINT if TORCH <= (2, 8) else ""),
+    """.format(more=f"{CHECKPOINT}\n        " if TORCH <= (2, 8) else ""),
     "hooks on tensors": """
         x.requires_grad_()
         z = x * 2
