@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import importlib.util
 import inspect
 import sys
@@ -13,7 +14,6 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-import torch_code_tracing as original
 from torch import Tensor, nn
 
 import shapetrace
@@ -21,11 +21,19 @@ from shapetrace import TracingMode
 from shapetrace.compat import torch_code_tracing
 from shapetrace.compat.torch_code_tracing import StackFrame, Trace
 from tests.python.unit.compat.terminals import Terminal, in_a_terminal
+from tests.support.torches import needs
 
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     in_a_terminal(monkeypatch, columns=100)
+
+
+@pytest.fixture
+def original() -> Any:
+    """The tool itself, which does not load before torch 2.7, for want of a dtype."""
+    needs("torch.float8_e8m0fnu")
+    return importlib.import_module("torch_code_tracing")
 
 
 def traces_of(function: Callable[[Tensor], Any]) -> list[Trace]:
@@ -176,6 +184,7 @@ def test_the_op_that_fails_is_there_with_its_inputs(
 
 
 def _dtype(name: str) -> torch.dtype:
+    needs(f"torch.{name}")
     dtype: torch.dtype = getattr(torch, name)  # torch's own types lack it
     return dtype
 
@@ -193,7 +202,7 @@ def _strided_nested(x: Tensor) -> Tensor:
         (lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.quint8), "qu8[2,3]"),
         (lambda x: torch.empty(2, dtype=_dtype("uint4")), "u4[2]"),
         (lambda x: torch.empty(2, dtype=_dtype("int7")), "i7[2]"),
-        (lambda x: torch.empty(2, dtype=torch.float4_e2m1fn_x2), "f4e2m1fn_x2[2]"),
+        (lambda x: torch.empty(2, dtype=_dtype("float4_e2m1fn_x2")), "f4e2m1fn_x2[2]"),
         (lambda x: x.to(torch.float8_e4m3fn), "f8e4m3fn[2,3]"),
         (lambda x: x > 0, "bool[2,3]"),
         (_strided_nested, "f32[?]"),
@@ -435,7 +444,7 @@ def test_the_keyword_argument_of_the_torch_mode_is_taken() -> None:
 # As the base of other classes
 
 
-def test_what_torch_code_tracing_has_is_here() -> None:
+def test_what_torch_code_tracing_has_is_here(original: Any) -> None:
     assert shapetrace.DTYPE_ABBRS == original.DTYPE_ABBRS
     assert shapetrace.DTYPE_ABBRS is torch_code_tracing.DTYPE_ABBRS
     for name in vars(original.TracingMode):
@@ -455,7 +464,7 @@ def program(x: Tensor) -> Tensor:
     return F.relu(x.view(3, 2) + 1)
 
 
-def test_a_subclass_gets_each_op_and_returns_what_it_returns() -> None:
+def test_a_subclass_gets_each_op_and_returns_what_it_returns(original: Any) -> None:
     def made(base: type[Any]) -> tuple[Any, Any, list[str]]:
         class Doubling(base):
             def __init__(self) -> None:
