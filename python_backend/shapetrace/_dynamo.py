@@ -23,7 +23,12 @@ from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Final
 
 from shapetrace._asynchronous import clean, surely
-from shapetrace._exception_table import catching_everywhere, covering_jumps, hear_of_codes
+from shapetrace._exception_table import (
+    catching_everywhere,
+    hear_of_codes,
+    leaving_surely,
+)
+from shapetrace._guards import held
 from shapetrace.recorder.arrival import when_imported
 
 _OWN_FILES: Final = os.path.dirname(__file__) + os.sep
@@ -83,9 +88,10 @@ def regions_begun() -> int:
     return _begun
 
 
+@leaving_surely
 def stand_by(bystander: Bystander) -> Callable[[], None]:
     """Tell somebody of what Dynamo does from now on; returns how to stop that."""
-    with _LOCK:
+    with held(_LOCK):
         if bystander in _bystanders:
             return functools.partial(stand_aside, bystander)
         _bystanders.append(bystander)
@@ -103,11 +109,11 @@ def stand_by(bystander: Bystander) -> Callable[[], None]:
     return functools.partial(stand_aside, bystander)
 
 
-@covering_jumps
+@leaving_surely
 def stand_aside(bystander: Bystander) -> None:
     """Tell somebody of nothing any more, whether they were told or not."""
     global _showing
-    with _LOCK:
+    with held(_LOCK):
         if bystander not in _bystanders:
             return
         _bystanders.remove(bystander)
@@ -118,20 +124,22 @@ def stand_aside(bystander: Bystander) -> None:
             _showing = 0
 
 
+@leaving_surely
 def show_originals(*_: object) -> None:
     """Have everybody put back what the program has, until `hide_originals`."""
     global _showing
-    with _LOCK:
+    with held(_LOCK):
         _showing += 1
         if _showing == 1:
             for each in list(_bystanders):
                 each.show()
 
 
+@leaving_surely
 def hide_originals(*_: object) -> None:
     """As often as they were shown: have ours in their place again."""
     global _showing
-    with _LOCK:
+    with held(_LOCK):
         if _showing == 0:
             return  # it began before anybody was there
         _showing -= 1
@@ -140,10 +148,10 @@ def hide_originals(*_: object) -> None:
                 each.hide()
 
 
-@covering_jumps
+@leaving_surely
 def _follow_regions() -> None:
     """Dynamo has been imported."""
-    with _LOCK:
+    with held(_LOCK):
         evaluation: Any = sys.modules.get(_EVALUATION)
         if evaluation is None or not _bystanders:
             return
@@ -307,6 +315,7 @@ def _follow_compilations() -> None:
     _replace(handler, "clear", lambda _: clear)
 
 
+@leaving_surely
 def _follow_exports() -> None:
     """Show what the program has while it is exported by way of Dynamo.
 
@@ -324,12 +333,12 @@ def _follow_exports() -> None:
         return _strict_export
 
     exporting: Any = sys.modules.get(_EXPORTING)
-    with _LOCK:
+    with held(_LOCK):
         if _bystanders and hasattr(exporting, "_strict_export"):
             _replace(exporting, "_strict_export", make)
 
 
-@covering_jumps
+@leaving_surely
 def _follow_code() -> None:
     """Have Dynamo compile the code that a function has without us."""
 
@@ -341,13 +350,13 @@ def _follow_code() -> None:
         return compile_code
 
     converting: Any = sys.modules.get(_CONVERTING)
-    with _LOCK:
+    with held(_LOCK):
         for name in ("_compile", "compile_frame"):  # from outside, and what torch.export calls
             if _bystanders and hasattr(converting, name):
                 _replace(converting, name, make)
 
 
-@covering_jumps
+@leaving_surely
 def _follow_inlined_code() -> None:
     """The same of functions that are called in what it compiles."""
 
@@ -359,7 +368,7 @@ def _follow_inlined_code() -> None:
         return get_code
 
     functions: Any = sys.modules.get(_FUNCTIONS)
-    with _LOCK:
+    with held(_LOCK):
         for kind in list(vars(functions).values()) if _bystanders else ():
             if isinstance(kind, type) and "get_code" in vars(kind):
                 _replace(kind, "get_code", make)

@@ -7,11 +7,15 @@ own, and some instructions that return lie outside of the try statement that the
 Since Python 3.12 the compiler also leaves out the instruction with which some loops begin their
 next round. Python looks for signals there, so what a handler raises would pass by the ``with`` or
 ``try`` around the loop: a lock would never be released.
+
+Since Python 3.14 a ``with`` statement begins too late as well: Python looks for signals once more
+when ``__enter__`` has returned, and what a handler raises then leaves the context entered for good.
 """
 
 from __future__ import annotations
 
 import dis
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from types import CodeType
@@ -23,6 +27,9 @@ _Entry = tuple[int, int, int, int]
 
 _ENTRY: Final = dis.opmap["RESUME"]
 _JUMP_BACK: Final = dis.opmap["JUMP_BACKWARD"]
+_LEAVE: Final = dis.opmap["WITH_EXCEPT_START"]
+_ENTER: Final = bytes((dis.opmap.get("LOAD_SPECIAL", 0), dis.opmap["CALL"]))
+_BLOCKS_BEGIN_LATE: Final = sys.version_info >= (3, 14)
 
 _Rule = Callable[[CodeType], list[_Entry]]
 """What the table of a code is to be."""
@@ -53,6 +60,15 @@ def catching_everywhere(function: _Function) -> _Function:
 def covering_jumps(function: _Function) -> _Function:
     """Have the try and with statements of a function cover the jumps of the loops in them."""
     return _with_table(function, _jumps_covered)
+
+
+def leaving_surely(function: _Function) -> _Function:
+    """Have the with statements of a function begin where ``__enter__`` is called, and cover jumps.
+
+    ``__exit__`` is called then where ``__enter__`` has raised, too. Torch's contexts in C never do,
+    those of ``_guards`` may be left without having been entered, and a lock may not.
+    """
+    return _with_table(function, _blocks_covered)
 
 
 def _with_table(function: _Function, rule: _Rule) -> _Function:
@@ -88,6 +104,26 @@ def _all_covered(code: CodeType) -> list[_Entry]:
 
 def _jumps_covered(code: CodeType) -> list[_Entry]:
     return [*_read(code.co_exceptiontable), *_jump_entries(code)]
+
+
+def _blocks_covered(code: CodeType) -> list[_Entry]:
+    entries = sorted(_jumps_covered(code))
+    if not _BLOCKS_BEGIN_LATE:
+        return entries
+    instructions = code.co_code[::2]
+    for entry in entries.copy():
+        first, end, handler, depth = entry
+        before = instructions[:first].rstrip(b"\0")  # without the room that a call has for itself
+        # A handler's first instruction is the same in all of them.
+        if instructions[handler + 1] == _LEAVE and before.endswith(_ENTER):
+            begin = len(before) - 1
+            entries[entries.index(entry)] = begin, end, handler, depth
+            # Of several the first counts, and no longer the one around it.
+            entries = [
+                (start, begin if start < begin < stop else stop, where, depth)
+                for start, stop, where, depth in entries
+            ]
+    return entries
 
 
 def _jump_entries(code: CodeType) -> Iterator[_Entry]:

@@ -14,7 +14,8 @@ import weakref
 from functools import partial
 from typing import Any, Final
 
-from shapetrace._asynchronous import clean, is_asynchronous
+from shapetrace._asynchronous import clean, is_asynchronous, surely
+from shapetrace._exception_table import catching_everywhere
 
 _waiting: Final[set[_Pending]] = set()
 """Those whose turn has not come: the interpreter knows them by their address only."""
@@ -42,8 +43,8 @@ class _Pending:
 class Undropped:
     """Raises at the end of a block what Python has dropped in it: of the program's, in this thread.
 
-    Blocks of other threads may begin in this one and end after it. Where one is interrupted before
-    it has put ``sys.unraisablehook`` back, the next one does so.
+    Blocks of other threads may begin in this one and end after it. The last one that ends puts
+    ``sys.unraisablehook`` back.
     """
 
     def __init__(self) -> None:
@@ -54,11 +55,19 @@ class Undropped:
         _put_back()
         sys.unraisablehook = _Hook(self, sys.unraisablehook)
 
+    @catching_everywhere
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        try:
+            self._end()
+            if self.error is not None and error is None:
+                raise self.error
+        except BaseException:
+            surely(self._end)
+            raise
+
+    def _end(self) -> None:
         self.is_over = True
         _put_back()
-        if self.error is not None and error is None:
-            raise self.error
 
 
 class _Hook:

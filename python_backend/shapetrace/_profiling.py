@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from shapetrace._asynchronous import surely
+from shapetrace._exception_table import catching_everywhere
 
 
 @cache
@@ -34,6 +35,7 @@ class Unlisted:
         is_listed = self.is_needed() and self._enable is not None
         return self if is_listed and get_ident() not in self._silent else nullcontext()
 
+    @catching_everywhere
     def __enter__(self) -> None:
         try:
             self._silent.add(get_ident())
@@ -42,13 +44,18 @@ class Unlisted:
             self._leave()
             raise
 
+    @catching_everywhere
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._leave()
+        try:
+            self._leave()
+        except BaseException:
+            self._leave()
+            raise
 
     def _leave(self) -> None:
         surely(self._enable, True)

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
 from shapetrace.agent import debugger, here, in_place
 from shapetrace.agent.asked import Asked
 from shapetrace.agent.hiding import hide_code, hide_skips, unseen
@@ -305,6 +306,7 @@ class Agent:
 
     # On the thread of ours
 
+    @leaving_surely
     def _run(self) -> None:
         if self._beginning == "attach":
             # Here, as it takes a while, and the debugger is not to wait for it.

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
-from shapetrace._asynchronous import is_asynchronous
+from shapetrace._asynchronous import is_asynchronous, surely
+from shapetrace._exception_table import leaving_surely
+from shapetrace._guards import held
 from shapetrace.agent import debugger, here
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ _outcomes: dict[int, dict[str, Any]] = {}
 """Of what was evaluated last, by the number that the editor has given it."""
 
 
+@leaving_surely
 def run(number: int, frame: int, text: str) -> None:
     """Evaluate an expression in the frame with this number, and remember what came of it.
 
@@ -53,7 +56,7 @@ def run(number: int, frame: int, text: str) -> None:
     """
     global _running
     running = _Running(number, threading.get_ident())
-    with _lock:
+    with held(_lock):
         _outcomes.clear()
         is_wanted = number not in _unwanted
         _unwanted.clear()
@@ -80,13 +83,14 @@ def outcome(number: int) -> str:
     return json.dumps(_outcomes.get(number))
 
 
+@leaving_surely
 def cancel(number: object) -> None:
     """Have an evaluation end soon, if it still runs.
 
     That may be asked by way of the language server: while the debugger waits for the end of an
     evaluation to go on, it answers no questions.
     """
-    with _lock:
+    with held(_lock):
         running = _running
         if running is None or running.number != number:
             _unwanted.add(number)  # It may not have begun yet.
@@ -94,12 +98,13 @@ def cancel(number: object) -> None:
             running.is_cancelled = _raise_in(running.thread, Cancelled)
 
 
+@leaving_surely
 def _end(running: _Running) -> None:
     """Nothing is to be raised any more in a thread that goes back to what it did before."""
     global _running
     while True:
         try:
-            with _lock:
+            with held(_lock):
                 if _running is running:
                     _running = None
             # What is to be raised is raised in here. To take it back (with NULL) would leave 3.11
@@ -153,7 +158,7 @@ def _evaluate(recorder: Recorder, frame: FrameType, text: str) -> dict[str, Any]
         came["origin"] = origin_of(recorder, error)
         return came
     finally:
-        put_back()
+        surely(put_back)
 
 
 def _captured_by_nobody() -> AbstractContextManager[None]:

@@ -23,6 +23,7 @@ from types import (
 from typing import Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
 from shapetrace.panes.loaded import Torch, classes_of, is_kind, loaded_torch
 
 _TRUSTED: Final = frozenset(
@@ -92,6 +93,7 @@ class _Reader:
                 return found
         raise _UnknownError
 
+    @leaving_surely
     def _item(self, holder: Any, key: Any) -> Any:
         kind = type(holder)
         if not _is_plain_key(key, self._torch) or not _is_known(kind, self._torch):
@@ -151,6 +153,7 @@ def _attribute_of(holder: Any, name: str, torch: Torch | None) -> Any:
     raise _UnknownError
 
 
+@leaving_surely
 def _described(descriptor: Any, holder: Any, torch: Torch | None) -> Any:
     """What a slot or an attribute written in C says, as the shape of a tensor; no property."""
     kind = type(holder)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
 from shapetrace._memory import may_be_read
 from shapetrace._steady import steady_of
 from shapetrace.panes import presentation
@@ -57,6 +58,7 @@ def summary_of(value: Any) -> Summary:
     return Summary(kind.__name__, text=_text_of(value)[:LONGEST_TEXT])
 
 
+@leaving_surely
 def _of_tensor(tensor: Any, torch: Torch) -> Summary:
     with torch.as_is():
         fact = described(tensor, torch)
@@ -76,6 +78,7 @@ def _of_tensor(tensor: Any, torch: Torch) -> Summary:
     return Summary(fact.kind, fact.dtype, sizes, fact.device, statistics=statistics)
 
 
+@leaving_surely
 def _can_be_read(tensor: Any, torch: Torch) -> bool:
     base = torch.base
     with torch.as_is():

@@ -16,6 +16,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
 from shapetrace._errors import ShapetraceError
+from shapetrace._exception_table import leaving_surely
 from shapetrace.agent.debugger import debugger_folders
 from shapetrace.agent.hiding import hide_code, unseen
 from shapetrace.events.followed import (
@@ -221,6 +222,7 @@ class Watches:
             self._resent.extend(name.first)
             self._resent.extend(name.last)
 
+    @leaving_surely
     def watch(self, names: object) -> None:
         """Do as the server says, which has been told by the user."""
         if isinstance(names, list) and all(isinstance(each, str) for each in names):

@@ -136,13 +136,12 @@ def _stacked(values: Sequence[torch.Tensor], shape: Sequence[int]) -> torch.Tens
     for value in values:
         if value.dtype != dtype:
             dtype = torch.promote_types(dtype, value.dtype)
-    with torch.no_grad():
-        stacked = torch.zeros((len(values), *shape), dtype=dtype, device=values[0].device)
-        for row, value in zip(stacked, values, strict=True):
-            place = row[(0,) * (len(shape) - value.dim())]
-            for dimension, size in enumerate(value.shape):
-                place = place.narrow(dimension, 0, size)
-            place.copy_(steady(value))
+    stacked = torch.zeros((len(values), *shape), dtype=dtype, device=values[0].device)
+    for row, value in zip(stacked, values, strict=True):
+        place = row[(0,) * (len(shape) - value.dim())]
+        for dimension, size in enumerate(value.shape):
+            place = place.narrow(dimension, 0, size)
+        place.copy_(steady(value))
     return stacked
 
 

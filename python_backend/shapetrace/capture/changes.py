@@ -23,6 +23,7 @@ import torch
 from torch._C import DisableTorchFunction
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
 from shapetrace.capture.copies import (
     ATOMS,
     CannotCopyError,
@@ -165,6 +166,7 @@ class SeenTensor:
         return self
 
 
+@leaving_surely
 def version_of(tensor: Any) -> int | None:
     """How often a tensor was changed in place; None where that is not counted."""
     try:
@@ -178,6 +180,7 @@ def version_of(tensor: Any) -> int | None:
         return None
 
 
+@leaving_surely
 def _pointer_of(tensor: Any) -> int:
     """Where its numbers are, which ``parameter.data = other`` changes; 0 where it is unknown."""
     if type(tensor) is not torch.nn.Parameter:

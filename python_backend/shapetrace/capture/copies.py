@@ -10,7 +10,7 @@ import dataclasses
 import enum
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import repeat, starmap
 from typing import Any, Final
 
@@ -18,9 +18,10 @@ import torch
 from torch._C import DisableTorchFunction
 from torch.nn.parameter import is_lazy
 
-from shapetrace._asynchronous import is_asynchronous, surely
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import name_of, qualified_name_of
-from shapetrace._exception_table import catching_everywhere
+from shapetrace._exception_table import leaving_surely
+from shapetrace._guards import Guards, WithoutDispatchModes, WithoutFunctions
 from shapetrace._memory import lost_memory_of, may_be_read
 from shapetrace._profiling import unlisted_of
 from shapetrace._steady import MemoryGoneError, steady_of
@@ -93,6 +94,7 @@ def is_ordinary(value: Any) -> bool:
         return False
 
 
+@leaving_surely
 def copied_ordinary(tensor: torch.Tensor) -> torch.Tensor:
     """A copy of an ordinary tensor; raises ``CannotCopyError`` where its memory is gone."""
     if lost := lost_memory(tensor):
@@ -237,6 +239,7 @@ steady: Final = steady_of(torch)
 _unlisted: Final = unlisted_of(torch)
 
 
+@leaving_surely
 def refuse_freed(tensor: torch.Tensor) -> None:
     """Raise ``CannotCopyError`` where the memory of a tensor, or of one that it holds, is gone."""
     # Its own class would answer with code of the program's.
@@ -311,51 +314,13 @@ def _to_cpu(tensor: torch.Tensor) -> torch.Tensor:
         return _copied_as_bits(tensor, error)
 
 
-class Guards:
-    """Contexts that are entered one after the other, and left whatever is raised meanwhile.
-
-    Python's own ways to make one of several leave them entered where an exception of the program's
-    comes between entering one and knowing it, or just as they are to be left.
-    """
-
-    def __init__(self, enter: Callable[[Guards], None]) -> None:
-        self._enter_all = enter
-        self._entered: list[Any] = []
-
-    @catching_everywhere
-    def __enter__(self) -> None:
-        try:
-            self._enter_all(self)
-        except BaseException:
-            surely(self._leave)
-            raise
-
-    @catching_everywhere
-    def __exit__(self, *_: object) -> None:
-        try:
-            self._leave()
-        except BaseException:
-            surely(self._leave)
-            raise
-
-    def enter(self, make: Callable[..., Any], *arguments: object) -> None:
-        """Make a context and enter it; it can be left from when it is made on, and twice."""
-        self._entered.extend(starmap(make, (arguments,)))  # Some have their effect at once.
-        self._entered[-1].__enter__()
-
-    def _leave(self) -> None:
-        while self._entered:
-            self._entered[-1].__exit__(None, None, None)
-            del self._entered[-1]
-
-
 def unseen() -> Guards:
     """Entered to compute with plain tensors so that no mode, graph or autocast notices."""
     return Guards(_enter_unseen)
 
 
 def _enter_unseen(guards: Guards) -> None:
-    guards.enter(DisableTorchFunction)
+    guards.enter(WithoutFunctions, DisableTorchFunction)
     guards.enter(torch._C._DisableTorchDispatch)
     if torch.is_inference_mode_enabled():
         guards.enter(torch._C._InferenceMode, False)
@@ -373,7 +338,7 @@ def unseen_among(values: Iterable[Any]) -> Guards:
 
 
 def _enter_unseen_but_by_their_classes(guards: Guards) -> None:
-    guards.enter(DisableTorchFunction)
+    guards.enter(WithoutFunctions, DisableTorchFunction)
     _without_dispatch_modes(guards)
     guards.enter(_WithoutGradients)
     guards.enter(torch._C._DisableAutocast)
@@ -398,26 +363,9 @@ def _has_only_plain(value: Any, depth: int = 0) -> bool:
 
 def _without_dispatch_modes(guards: Guards) -> None:
     if dispatch_modes():
-        guards.enter(_WithoutDispatchModes)
+        guards.enter(WithoutDispatchModes)
     if torch.is_inference_mode_enabled():
         guards.enter(torch._C._InferenceMode, False)
-
-
-class _WithoutDispatchModes:
-    """What torch has for that, which cannot be left before it is entered."""
-
-    _entered: Any = None
-
-    def __enter__(self) -> None:
-        modes: Any = sys.modules["torch.utils._python_dispatch"]
-        entered = modes._disable_current_modes()
-        entered.__enter__()
-        self._entered = entered
-
-    def __exit__(self, *_: object) -> None:
-        entered, self._entered = self._entered, None
-        if entered is not None:
-            entered.__exit__(None, None, None)
 
 
 def _outside_of_functions(guards: Guards) -> None:

@@ -14,6 +14,8 @@ import torch
 from torch.nn import Module
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
+from shapetrace._guards import held
 from shapetrace.capture.paths import ValuePath
 from shapetrace.capture.plan import Plan
 from shapetrace.capture.replacing import listen, stop_listening
@@ -87,11 +89,12 @@ class ModelFinder:
             if self._listener is not None:
                 self._listener.fails(frame)
 
+    @leaving_surely
     def _outermost(self, module: Module, frame: int) -> Any:
         refused = self._refused.get(id(module))
         if (refused is not None and refused() is module) or not self._is_wanted(module):
             return (None, None)
-        with self._lock:
+        with held(self._lock):
             if self._is_found:
                 return (None, None)
             self._is_found = True

@@ -15,6 +15,7 @@ import torch
 from torch._C import DisableTorchFunction
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
 from shapetrace.capture.changes import Uncounted
 from shapetrace.capture.copies import dispatch_modes, is_there, tracing_state, unseen_among
 from shapetrace.capture.paths import States, ValuePath, component
@@ -134,6 +135,7 @@ def items(value: Any) -> Iterator[tuple[str, Any]]:
         yield from _public(value)
 
 
+@leaving_surely
 def _of_tensor(value: torch.Tensor, name: str) -> Any:
     if name not in _OF_A_TENSOR and not name.isdecimal():
         return MISSING
@@ -145,6 +147,7 @@ def _of_tensor(value: torch.Tensor, name: str) -> Any:
         return _in_tensor(value, name)
 
 
+@leaving_surely
 def _in_tensor(value: torch.Tensor, name: str) -> Any:
     if name in _OF_A_TENSOR:
         found = getattr(torch.Tensor, name).__get__(value)

@@ -18,6 +18,8 @@ from typing import Any, Final
 import torch
 from torch.nn import Module
 
+from shapetrace._exception_table import leaving_surely
+from shapetrace._guards import held
 from shapetrace.capture.results import Mode
 
 _PACKAGE: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
@@ -84,6 +86,7 @@ class Iterations:
         """The innermost of the modules that wrap each other, as long as it is there."""
         return self._roots[-1]()
 
+    @leaving_surely
     def begin(
         self, module: Module, caller: FrameType | None = None, *, owner: int | None = None
     ) -> Iteration | None:
@@ -101,7 +104,7 @@ class Iterations:
         if torch._C._current_graph_task_id() != -1:
             return None  # A checkpoint that is computed again, in a backward pass.
         mode: Mode = "train" if module.training else "eval"
-        with self._lock:
+        with held(self._lock):
             self.counts[mode] += 1
             number = self.counts[mode]
         iteration = Iteration(mode, number, self._due(mode, number))

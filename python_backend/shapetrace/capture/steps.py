@@ -11,7 +11,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from shapetrace._asynchronous import clean
 from shapetrace._dynamo import Bystander, stand_aside, stand_by
-from shapetrace._exception_table import catching_everywhere
+from shapetrace._exception_table import catching_everywhere, leaving_surely
 
 _steps: Final[dict[int, int]] = {}
 """How often a parameter was changed so, by its number; who asks has the parameter."""
@@ -65,6 +65,7 @@ class _Hook(Bystander):
 
 
 @catching_everywhere
+@leaving_surely
 def _stepped(optimizer: torch.optim.Optimizer, arguments: Any, keywords: Any) -> None:
     try:
         if torch.compiler.is_compiling():

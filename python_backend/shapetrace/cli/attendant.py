@@ -12,6 +12,8 @@ from operator import not_
 from typing import Any
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
+from shapetrace._guards import held
 
 NAP_SECONDS = 0.0005
 MOST_NAPS = 20
@@ -64,6 +66,7 @@ class Attendant:
                 raise
             # The interpreter is shutting down, or may start no further thread.
 
+    @leaving_surely
     def _end(self) -> None:
         if not self._idents or self._idents[0] == _thread.get_ident():
             return
@@ -71,7 +74,7 @@ class Attendant:
         threads = _thread._count()
         if self._wanted.locked():
             self._wanted.release()
-        with self._running:
+        with held(self._running):
             self._idents.clear()
         for _ in range(MOST_NAPS):
             if not is_running or _thread._count() < threads:

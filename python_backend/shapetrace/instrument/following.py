@@ -9,6 +9,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from shapetrace._errors import CannotFollowError
+from shapetrace._exception_table import leaving_surely
+from shapetrace._guards import held
 from shapetrace.instrument.activations import Following
 from shapetrace.instrument.codes import give_hooks, take_hooks
 from shapetrace.instrument.fitting import first_location, fits, wanted_by, with_objects
@@ -24,11 +26,12 @@ _LOCK: Final = threading.RLock()
 _FOLLOWED: Final[dict[types.FunctionType, _Followed]] = {}
 
 
+@leaving_surely
 def follow(function: Callable[..., Any], interest: Interest, listener: Listener) -> Following:
     """Have a listener hear of a function's calls from now on, until it is stopped."""
     if not isinstance(function, types.FunctionType):
         raise CannotFollowError(f"{function!r} is not a function that was defined in Python")
-    with _LOCK:
+    with held(_LOCK):
         followed = _FOLLOWED.get(function) or _Followed(function)
         return followed.add(interest, listener)
 
@@ -58,8 +61,9 @@ class _Followed:
         self._apply([*self._followings, following])
         return following
 
+    @leaving_surely
     def _remove(self, following: Following) -> None:
-        with _LOCK:
+        with held(_LOCK):
             self._apply([each for each in self._followings if each is not following])
 
     def _apply(self, followings: list[Following]) -> None:

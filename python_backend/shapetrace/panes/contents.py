@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
 from shapetrace.events.model import Tensor
 from shapetrace.panes.entries import MOST_ENTRIES, Entry, Group, Text, Usual, attribute, cut_entries
 from shapetrace.panes.fields import held_entries, may_have_fields, raw_view
@@ -97,6 +98,7 @@ def children(value: Any, usual: Usual | None = None, folder: str = "") -> list[E
         return [Entry("…", Text(f"{type(error).__name__} while looking"), None)]
 
 
+@leaving_surely
 def _of_tensor(tensor: Any, torch: Torch, usual: Usual | None, folder: str) -> Iterator[Entry]:
     with torch.as_is():
         fact = described(tensor, torch)
@@ -126,6 +128,7 @@ def _of_tensor(tensor: Any, torch: Torch, usual: Usual | None, folder: str) -> I
 Tell = Callable[[Any, Tensor, Torch], Iterator[Entry]]
 
 
+@leaving_surely
 def _told(tell: Tell, tensor: Any, fact: Tensor, torch: Torch) -> list[Entry]:
     """The entries that a tensor is willing to tell."""
     entries: list[Entry] = []
@@ -205,6 +208,7 @@ def _items(tensor: Any, size: int, torch: Torch) -> list[Entry]:
     return cut_entries(entries, size)
 
 
+@leaving_surely
 def _more(tensor: Any, fact: Tensor, torch: Torch) -> Iterator[Entry]:
     """What is seldom asked for, and what the program itself put on the tensor."""
     base = torch.base
@@ -285,6 +289,7 @@ def _is_empty(value: Any) -> bool:
 _EMPTY = frozenset({"dict", "OrderedDict", "set", "list", "tuple"})
 
 
+@leaving_surely
 def _of_storage(storage: Any, torch: Torch) -> Iterator[Entry]:
     with torch.as_is():
         untyped = untyped_storage(storage)

@@ -6,11 +6,11 @@ A value cannot be a tensor before torch is there as a whole, so whoever asks too
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import cache
 from typing import Any
 
 from shapetrace._classes import classes_of, is_kind
+from shapetrace._guards import Guards, WithoutDispatchModes, WithoutFunctions
 from shapetrace._memory import lost_memory_of
 from shapetrace._profiling import unlisted_of
 
@@ -40,25 +40,26 @@ class Torch:
         """Entered to look at a tensor without any function mode or subclass being asked."""
         self.lost_memory = lost_memory_of(torch)
 
-    def unseen(self) -> ExitStack:
+    def unseen(self) -> Guards:
         """Entered to compute something that no mode, subclass, graph or autocast is to notice."""
+        return Guards(self._enter_unseen)
+
+    def _enter_unseen(self, guards: Guards) -> None:
         internals = self.torch._C
-        stack = ExitStack()
-        stack.enter_context(internals.DisableTorchFunction())
+        guards.enter(WithoutFunctions, internals.DisableTorchFunction)
         for name in ("_DisableTorchDispatch", "_AutoDispatchBelowAutograd", "_DisableAutocast"):
             guard = getattr(internals, name, None)
             if guard is not None:
-                stack.enter_context(guard())
-        stack.enter_context(unlisted_of(self.torch)())
-        return stack
+                guards.enter(guard)
+        guards.enter(unlisted_of(self.torch))
 
-    def unwatched(self) -> AbstractContextManager[Any]:
+    def unwatched(self) -> Guards:
         """Entered to ask a class of torch's for what it computes, without any mode being asked."""
-        if self.torch._C._len_torch_dispatch_stack() == 0:
-            return nullcontext()
-        modes: Any = sys.modules["torch.utils._python_dispatch"]
-        without: AbstractContextManager[Any] = modes._disable_current_modes()
-        return without
+        return Guards(self._enter_unwatched)
+
+    def _enter_unwatched(self, guards: Guards) -> None:
+        if self.torch._C._len_torch_dispatch_stack():
+            guards.enter(WithoutDispatchModes)
 
     def is_transforming(self) -> bool:
         """Whether a function transform such as ``vmap`` is running, whose tensors are its own."""

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, TypeGuard
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace._exception_table import covering_jumps
+from shapetrace._exception_table import covering_jumps, leaving_surely
 from shapetrace.events.model import Container, Other, Value
 from shapetrace.panes.loaded import Torch, classes_of, is_kind
 from shapetrace.panes.tensors import shape_text
@@ -166,6 +166,7 @@ def _size_text(value: Any) -> str:
     return ", ".join(map(str, value)) if _is_tuple_of_sizes(value) else ""
 
 
+@leaving_surely
 def _count_text(module: Any, torch: Torch) -> str:
     """``402k params``: how many numbers the parameters of a module and those below it have."""
     with torch.as_is():

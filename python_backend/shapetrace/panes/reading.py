@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
 from shapetrace._steady import MemoryGoneError, steady_of
 from shapetrace.panes.loaded import Torch
 from shapetrace.panes.tensors import has_plain_data
@@ -32,6 +33,7 @@ _PIECE: Final = 1 << 15
 process that was forked."""
 
 
+@leaving_surely
 def reason_not_to_read(tensor: Any, torch: Torch) -> str | None:
     """Why what is in a tensor is not read, in a few words; None where it may be."""
     with torch.as_is():

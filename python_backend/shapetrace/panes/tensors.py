@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
 from shapetrace.events.model import Tensor
 from shapetrace.panes.loaded import Torch
 from shapetrace.views.shapes import CUT, tensor_text
@@ -36,6 +37,7 @@ def described(tensor: Any, torch: Torch) -> Tensor:
     return found
 
 
+@leaving_surely
 def shape_text(tensor: Any, torch: Torch) -> str:
     """A tensor among others: its shape, and its class where that is not the usual one."""
     try:
@@ -47,6 +49,7 @@ def shape_text(tensor: Any, torch: Torch) -> str:
         return type(tensor).__name__
 
 
+@leaving_surely
 def tensor_line(tensor: Any, torch: Torch) -> str:
     """A tensor by itself."""
     try:
@@ -110,6 +113,7 @@ def has_plain_data(tensor: Any, torch: Torch) -> bool:
     return handler is plain.__torch_dispatch__
 
 
+@leaving_surely
 def storage_line(storage: Any, torch: Torch) -> str:
     """``UntypedStorage · 8.0 MiB``."""
     name = type(storage).__name__

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from threading import get_ident
 from typing import Final
+
+from shapetrace._guards import held
 
 MOST_SECONDS: Final = 5.0
 """How long a fork waits at most: whoever forks may be who is waited for here."""
@@ -21,11 +22,9 @@ _forking: int | None = None
 """The thread that has waited, and forks now."""
 
 
-@contextmanager
-def undivided() -> Iterator[None]:
-    """Do something during which forks have to wait."""
-    with _at_work:
-        yield
+def undivided() -> held:
+    """Entered to do something during which forks have to wait."""
+    return held(_at_work)
 
 
 def watch_forks(in_child: Callable[[bool], object]) -> None:

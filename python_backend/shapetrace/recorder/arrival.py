@@ -18,7 +18,8 @@ from types import ModuleType
 from typing import Any
 
 from shapetrace._asynchronous import clean, is_asynchronous, surely
-from shapetrace._exception_table import catching_everywhere
+from shapetrace._exception_table import catching_everywhere, leaving_surely
+from shapetrace._guards import held
 
 
 def when_torch_is_imported(callback: Callable[[], object]) -> Callable[[], None]:
@@ -94,11 +95,12 @@ class _Arrival:
             spec._initializing = False
         self.arrived()
 
+    @leaving_surely
     def arrived(self) -> None:
         """The import system is done with it, or gave up."""
         if sys.modules.get(self._name) is None:
             return
-        with self._lock:
+        with held(self._lock):
             callback = self._callback
             if callback is None or self._caller not in (None, get_ident()):
                 return
@@ -114,9 +116,10 @@ class _Arrival:
                 raise
         self._callback = None
 
+    @leaving_surely
     def cancel(self) -> None:
         """Wait no longer."""
-        with self._lock:
+        with held(self._lock):
             self._callback = None
         self._leave()
 

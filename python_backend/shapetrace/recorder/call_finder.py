@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from torch._C import DisableTorchFunction
 from torch.nn import Module
 
+from shapetrace._exception_table import leaving_surely
 from shapetrace.recorder.callsite import (
     BOUNDARY,
     CALL_IMPL,
@@ -269,6 +270,7 @@ class CallFinder:
         """The record of a module, which is asked about itself for it, by code of its own."""
         return self.quietly(self.recorder.book.record, site, module)
 
+    @leaving_surely
     def quietly(self, function: Callable[..., _Came], *args: Any) -> _Came:
         """Call a function that runs code of a module's own, which is not to be recorded."""
         mode, aside = self.dispatch_mode, self.aside
@@ -284,6 +286,7 @@ class CallFinder:
             if mode is not None:
                 mode.quiet = quiet
 
+    @leaving_surely
     def _implicit_call(self, frame: FrameType, code: CodeType, site: Site) -> ModuleVariant | None:
         """The module call that ``model.forward(x)`` is, where forward was called directly."""
         values = read_locals(frame)

@@ -24,7 +24,7 @@ from torch.nn import Parameter
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import name_of
-from shapetrace._exception_table import covering_jumps
+from shapetrace._exception_table import leaving_surely
 from shapetrace.recorder.targets import Path
 
 Raw: TypeAlias = tuple[Any, ...]
@@ -80,7 +80,7 @@ def device_of_plain(tensor: Any) -> Any:
     return tensor.device
 
 
-@covering_jumps
+@leaving_surely
 def _describe_unusual(tensor: Any) -> Raw:
     """Subclasses, other layouts, symbolic sizes: each attribute on its own, since any may raise."""
     kind = type(tensor)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import torch
 from torch import Tensor
 
+from shapetrace._exception_table import leaving_surely
 from shapetrace.recorder.assignments import BEFORE, Assignments
 from shapetrace.recorder.describe import describe_value, holds_tensor
 from shapetrace.recorder.frames import OPTIMIZED, forget_locals, is_readable, read_locals
@@ -83,6 +84,7 @@ def held_by(
     return NOTHING_KNOWN
 
 
+@leaving_surely
 def _held_by_frame(
     recorder: Recorder, frame: FrameType, is_waiting: bool, taken: frozenset[int]
 ) -> Locals:

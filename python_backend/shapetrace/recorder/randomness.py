@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
 from torch._C import DisableTorchFunction
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
 
 
 def kept_randomness() -> Callable[[], None]:
@@ -52,14 +54,14 @@ def _keep_numpy() -> Iterator[Callable[[], object]]:
 
 def _keep_torch() -> Iterator[Callable[[], object]]:
     for generator in _generators():
-        with DisableTorchFunction(), torch._C._DisableTorchDispatch():
-            state = generator.get_state()
+        state = _unseen(generator.get_state)
+        yield partial(_unseen, generator.set_state, state)
 
-        def put_back(generator: Any = generator, state: Any = state) -> None:
-            with DisableTorchFunction(), torch._C._DisableTorchDispatch():
-                generator.set_state(state)
 
-        yield put_back
+@leaving_surely
+def _unseen(function: Callable[..., Any], *arguments: Any) -> Any:
+    with DisableTorchFunction(), torch._C._DisableTorchDispatch():
+        return function(*arguments)
 
 
 def _generators() -> Iterator[Any]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import torch
 from torch.nn import Module
 
+from shapetrace._exception_table import leaving_surely
 from shapetrace.recorder.describe import describe_value
 
 SAMPLE_EVERY: Final = 64
@@ -80,6 +81,7 @@ class Rest:
         return self._settle_after is not None
 
 
+@leaving_surely
 def signature_of(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What about a pass may change what happens in it: the module, its state and all its inputs."""
     with torch._C.DisableTorchFunction():

@@ -16,6 +16,8 @@ import torch
 from torch.nn import Module
 
 from shapetrace._asynchronous import is_asynchronous, surely
+from shapetrace._exception_table import leaving_surely
+from shapetrace._guards import held
 from shapetrace.events.model import Trace
 from shapetrace.recorder import patches
 from shapetrace.recorder.assignments import Assignments
@@ -141,8 +143,9 @@ class Recorder(WatchedThreads):
             return True
         return False
 
+    @leaving_surely
     def _begin(self) -> bool:
-        with self._lock:
+        with held(self._lock):
             if self.active:
                 return False
             patches.install(self)
@@ -154,8 +157,9 @@ class Recorder(WatchedThreads):
         """End the recording and leave nothing behind. May be called again, and on any thread."""
         surely(self._stop)
 
+    @leaving_surely
     def _stop(self) -> None:
-        with self._lock:
+        with held(self._lock):
             self.active = False
             patches.remove(self)
         own = self.states.get(get_ident())

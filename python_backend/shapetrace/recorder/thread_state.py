@@ -14,6 +14,7 @@ from torch._C import DisableTorchFunction
 from torch.nn import Module
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
 from shapetrace.recorder.arguments import argument_texts
 from shapetrace.recorder.call_finder import CallFinder, LiveCall, site_of
 from shapetrace.recorder.callsite import Activation, NotTheProgram, Site
@@ -85,6 +86,7 @@ class ThreadState(CallFinder):
 
     # Ops
 
+    @leaving_surely
     def draft(
         self,
         frame: FrameType,
@@ -162,6 +164,7 @@ class ThreadState(CallFinder):
             self._move_kernels(found)
         return found
 
+    @leaving_surely
     def _by_output(self, variant: OpVariant, output: Raw, args: Any, kwargs: Any) -> OpVariant:
         if variant.output is None:
             variant.output = self.recorder.intern(output)
@@ -301,6 +304,7 @@ class ThreadState(CallFinder):
 
     # Module calls
 
+    @leaving_surely
     def enter(
         self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
     ) -> LiveCall:
@@ -370,11 +374,13 @@ class ThreadState(CallFinder):
         is_last = site.calls >= LAST_LOOK
         return self.recorder.trampolines.give(site, frame, function, is_last)
 
+    @leaving_surely
     def _look_again(self, frame: FrameType, site: Site) -> None:
         with DisableTorchFunction():
             note_locals(self, frame, site)
             note_callers(self, frame, site)
 
+    @leaving_surely
     def _find_module(
         self,
         record: ModuleRecord,
@@ -409,6 +415,7 @@ class ThreadState(CallFinder):
             variant.inputs = widen_all(variant.inputs, inputs)
         return variant
 
+    @leaving_surely
     def leave(self, call: LiveCall, result: Any) -> None:
         """Note what a module returned."""
         variant = call.variant

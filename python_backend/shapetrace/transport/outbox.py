@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from shapetrace._exception_table import covering_jumps
+from shapetrace._exception_table import leaving_surely
+from shapetrace._guards import held
 from shapetrace.transport.originals import System
 
 MOST_BYTES = 32 * 1024 * 1024
@@ -32,9 +33,10 @@ class Outbox:
         """Whether a frame would be taken now, unless it is a very large one."""
         return self._fits(0, important)
 
+    @leaving_surely
     def put(self, frame: bytes, important: bool = False) -> bool:
         """Add a frame; False if there is no room. Important ones may use the reserve."""
-        with self._lock:
+        with held(self._lock):
             if not self._fits(len(frame), important):
                 self.dropped += 1
                 return False
@@ -42,15 +44,16 @@ class Outbox:
             self._bytes += len(frame)
             return True
 
+    @leaving_surely
     def drop(self) -> None:
         """Count a frame that was not even made."""
-        with self._lock:
+        with held(self._lock):
             self.dropped += 1
 
-    @covering_jumps
+    @leaving_surely
     def take(self, about: int) -> bytes:
         """The oldest frames, together about so many bytes at most, but one at least; or nothing."""
-        with self._lock:
+        with held(self._lock):
             taken: list[bytes] = []
             size = 0
             while self._frames and (not taken or size + len(self._frames[0]) <= about):
@@ -60,9 +63,10 @@ class Outbox:
             self._bytes -= size
         return taken[0] if len(taken) == 1 else b"".join(taken)
 
+    @leaving_surely
     def clear(self) -> None:
         """Forget all frames; that does not count as dropping them."""
-        with self._lock:
+        with held(self._lock):
             self._frames.clear()
             self._bytes = 0
 

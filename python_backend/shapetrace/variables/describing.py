@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import name_of
+from shapetrace._exception_table import leaving_surely
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Container, Other, Tensor
@@ -31,6 +32,7 @@ NONE: Final = FollowedValue(followed.SCALAR, Other("None"))
 """What None looks like."""
 
 
+@leaving_surely
 def describe(value: Any) -> FollowedValue:
     """What a value looks like."""
     if value is None:

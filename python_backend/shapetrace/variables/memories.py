@@ -23,6 +23,7 @@ from typing import Any, Final, Protocol
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import name_of
+from shapetrace._exception_table import leaving_surely
 from shapetrace._memory import is_held, owns_memory
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
@@ -297,6 +298,7 @@ def _weakly(value: Any) -> Any:
         return None
 
 
+@leaving_surely
 def remember(value: Any, wants_numbers: bool = False) -> Memory:
     """Remember a value as it is now."""
     tensors = loaded_tensors()
@@ -306,6 +308,7 @@ def remember(value: Any, wants_numbers: bool = False) -> Memory:
     return _remember(value, 0, Looking(tensors, wants_numbers))
 
 
+@leaving_surely
 def _remember(value: Any, depth: int, look: Looking) -> Memory:
     kind = type(value)
     if kind in PLAIN and kind is not bytearray:

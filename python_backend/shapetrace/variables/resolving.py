@@ -12,6 +12,7 @@ from collections import OrderedDict, UserDict, UserList, deque
 from typing import Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
 from shapetrace.panes.inside import own_attributes, tuple_fields
 from shapetrace.panes.loaded import classes_of
 from shapetrace.variables.loaded import Tensors, loaded_tensors
@@ -98,6 +99,7 @@ def _attribute(value: Any, name: str) -> Any:
     return _of_class(classes, name)
 
 
+@leaving_surely
 def _gradient(tensor: Any, tensors: Tensors) -> Any:
     """The gradient of a tensor that keeps one; torch warns of asking others."""
     with tensors.as_is():

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
 from shapetrace._memory import may_be_read
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedStatistics, FollowedValue
@@ -33,6 +34,7 @@ def with_statistics(described: FollowedValue, value: Any) -> FollowedValue:
     return replace(described, statistics=found)
 
 
+@leaving_surely
 def _of_tensor(tensor: Any) -> FollowedStatistics | None:
     tensors = loaded_tensors()
     if tensors is None:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from weakref import ref
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Other
@@ -35,6 +36,7 @@ class Look(NamedTuple):
 _looks: Final[dict[object, Look]] = {}
 
 
+@leaving_surely
 def describe_tensor(tensor: Any, tensors: Tensors) -> FollowedValue:
     """What a tensor looks like."""
     if tensors.function_modes():
@@ -182,6 +184,7 @@ class TensorMemory:
         """Whether it is the same tensor, whatever was written to it."""
         return self.reference() is value and value is not None
 
+    @leaving_surely
     def is_same(self, value: Any) -> bool:
         """Whether it is the same tensor, and nothing was written to it."""
         if not self.is_of(value):

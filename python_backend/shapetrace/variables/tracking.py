@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from shapetrace._errors import CannotFollowError
+from shapetrace._exception_table import leaving_surely
+from shapetrace._guards import held
 from shapetrace.events.followed import FollowingNote
 from shapetrace.instrument import Following, Interest, follow, own_code
 from shapetrace.instrument.scopes import variables_of
@@ -44,9 +46,10 @@ class Tracking:
         self._subject: _Subject | None = subject
         self._function = weakref.ref(function)
 
+    @leaving_surely
     def stop(self) -> None:
         """No longer follow; the last one gives the function its own code back."""
-        with _LOCK:
+        with held(_LOCK):
             subject, self._subject = self._subject, None
             function = self._function()
             if subject is not None and function is not None:
@@ -59,12 +62,13 @@ class Tracking:
         self.stop()
 
 
+@leaving_surely
 def track(function: Callable[..., Any], request: Request) -> Tracking:
     """Follow a function that was defined with ``def``."""
     if not isinstance(function, types.FunctionType):
         raise CannotFollowError(f"{function!r} is not a function that was defined in Python")
     loaded_tensors()
-    with _LOCK:
+    with held(_LOCK):
         subject = _subjects.get(function)
         if subject is None:
             subject = _Subject(function)

@@ -37,7 +37,7 @@ ALLOWED: dict[str, set[str]] = {
 """What of ours each package may import, beside itself and the modules below."""
 
 SHARED = {
-    *("_asynchronous", "_exception_table", "_pending_exceptions"),
+    *("_asynchronous", "_exception_table", "_guards", "_pending_exceptions"),
     *("_classes", "_dynamo", "_errors", "_files", "_log"),
     *("_memory", "_profiling", "_steady", "_syntax"),
 }

@@ -17,7 +17,8 @@ from typing import Any
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureFileError
-from shapetrace._exception_table import covering_jumps
+from shapetrace._exception_table import leaving_surely
+from shapetrace._guards import held
 from shapetrace._pending_exceptions import Undropped
 from shapetrace.capture.hdf5.columns import Compression
 from shapetrace.capture.hdf5.encoding import Conversions, Encoded, Encoder, UnstorableError
@@ -113,12 +114,12 @@ class H5PYSaverCallback:
         """The h5py dataset, or group, of each name saved so far."""
         return _Datasets(self._storage)
 
-    @covering_jumps
+    @leaving_surely
     def __call__(
         self, name: str, values: list[Any], iterations: list[Any], ranks: list[Any] | None = None
     ) -> None:
         """Move values to the file, with what they were captured in; empties the lists."""
-        with self._lock, Undropped():
+        with held(self._lock), Undropped():
             try:
                 if len(values):
                     self._save(str(name), values, iterations, ranks)
@@ -131,15 +132,17 @@ class H5PYSaverCallback:
                     if isinstance(taken, list):
                         taken.clear()
 
+    @leaving_surely
     def after_gather(self) -> None:
         """All names of a gather have been handed over: from now on they are in the file."""
-        with self._lock, Undropped():
+        with held(self._lock), Undropped():
             self._is_told_of_gathers = True
             self._commit()
 
+    @leaving_surely
     def close(self) -> None:
         """Finish the file; values that come later are put into it as well."""
-        with self._lock, Undropped():
+        with held(self._lock), Undropped():
             self._commit()
             self._storage.close()
 

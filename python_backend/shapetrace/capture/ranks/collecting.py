@@ -14,7 +14,8 @@ import threading
 import time
 from typing import Any
 
-from shapetrace._exception_table import covering_jumps
+from shapetrace._exception_table import leaving_surely
+from shapetrace._guards import held
 from shapetrace.capture.ranks.liveness import Patience, Process, beside
 from shapetrace.capture.ranks.mail import Mail
 from shapetrace.capture.ranks.order import RoundOrder
@@ -84,10 +85,10 @@ class Collector:
         """The ranks that have not said anything."""
         return frozenset(peer.rank for peer in self._peers if peer.process is None)
 
-    @covering_jumps
+    @leaving_surely
     def hand_in(self, round: Round) -> list[dict[str, ResultEntry]]:
         """Add it to what has come from the others; what is complete by now."""
-        with self._news:
+        with held(self._news):
             if self._closing_since is not None:
                 self._say("rounds were handed in after the end of the gathering", "after")
                 return []
@@ -99,10 +100,10 @@ class Collector:
                 gathered += self._order.force()
             return gathered
 
-    @covering_jumps
+    @leaving_surely
     def finish(self) -> list[dict[str, ResultEntry]]:
         """Wait for those that may still send; everything that has not gone out."""
-        with self._news:
+        with held(self._news):
             if self._closing_since is None:
                 self._closing_since = time.monotonic()
             self._news.notify_all()
@@ -117,9 +118,10 @@ class Collector:
         self._thread.join(1.0)
         return gathered
 
+    @leaving_surely
     def let_go(self) -> None:
         """The end without anybody waiting, of one that nobody holds any more."""
-        with self._news:
+        with held(self._news):
             self._closing_since = float("-inf")
             self._news.notify_all()
 

@@ -18,7 +18,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from shapetrace._exception_table import covering_jumps
+from shapetrace._exception_table import leaving_surely
+from shapetrace._guards import held
 from shapetrace.capture.ranks.liveness import Patience, Process, Standing, beside
 from shapetrace.capture.ranks.mail import CHUNK, Mail
 from shapetrace.capture.ranks.packing import pack
@@ -104,7 +105,7 @@ class Sender:
         self._here = Process.this()
         self._thread = beside(self._run)
 
-    @covering_jumps
+    @leaving_surely
     def hand_in(self, round: Round) -> list[dict[str, ResultEntry]]:
         """Pack it, and leave it to the thread."""
         self._standing.watch(threading.get_ident())
@@ -113,7 +114,7 @@ class Sender:
         if self._over or self._closing or self._lost:
             return []
         pieces, problems = pack(round)
-        with self._news:
+        with held(self._news):
             for text, key in problems:
                 if key not in self._told:
                     self._told.add(key)
@@ -123,10 +124,10 @@ class Sender:
             self._news.notify_all()
         return []
 
-    @covering_jumps
+    @leaving_surely
     def finish(self) -> list[dict[str, ResultEntry]]:
         """Put what is left into the store, without waiting for rank 0."""
-        with self._news:
+        with held(self._news):
             self._closing = True
             self._news.notify_all()
             while not self._over and time.monotonic() - self._alive < self._patience.stuck:
@@ -137,9 +138,10 @@ class Sender:
         self._thread.join(1.0)
         return []
 
+    @leaving_surely
     def let_go(self) -> None:
         """The end without anybody waiting, of one that nobody holds any more."""
-        with self._news:
+        with held(self._news):
             self._closing = True
             self._news.notify_all()
 

@@ -7,11 +7,13 @@ from typing import Any
 from torch._C import DisableTorchFunction
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
 from shapetrace.capture.results import ResultEntry
 
 _DEEPEST = 8
 
 
+@leaving_surely
 def size_of(entries: dict[str, ResultEntry]) -> int:
     """Bytes of the tensors, arrays and texts in some entries; other objects count little."""
     with DisableTorchFunction():  # Asking a tensor is a call, too.

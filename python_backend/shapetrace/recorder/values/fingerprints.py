@@ -9,6 +9,7 @@ from typing import Any, Final
 import torch
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
 from shapetrace.recorder.turn import Turn
 from shapetrace.recorder.values.inside import tensors_in
 from shapetrace.recorder.values.keeping import FEWEST_CALLS, MOST_CALLS, Calls, Row
@@ -35,6 +36,7 @@ class Fingerprints:
         """By the identity of the variant."""
         self._kept = 0
 
+    @leaving_surely
     def look(self, value: Any, but: str | None = None) -> _Looks:
         """What the tensors in a value hold now; ``but`` is why it means nothing."""
         tensors = tensors_in(value)

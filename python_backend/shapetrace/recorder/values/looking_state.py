@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from shapetrace._exception_table import covering_jumps
+from shapetrace._exception_table import leaving_surely
 from shapetrace.recorder.call_finder import LiveCall
 from shapetrace.recorder.describe import describe_value
 from shapetrace.recorder.records import KernelVariant, OpVariant
@@ -35,7 +35,7 @@ _COPIES: Final = frozenset({Tensor.to, Tensor.copy_})
 _ON_ITS_WAY: Final = "may still be on its way from its device"
 
 
-@covering_jumps
+@leaving_surely
 def is_on_its_way(args: Any, kwargs: Any) -> bool:
     """Whether a copy to the CPU is one that nobody has waited for."""
     tensors = [each for each in args if isinstance(each, Tensor)]

@@ -15,6 +15,7 @@ from torch._C import DisableTorchFunction
 from torch.nn import Parameter
 
 from shapetrace._classes import distributed_tensor, is_kind
+from shapetrace._exception_table import leaving_surely
 from shapetrace._memory import lost_memory_of
 from shapetrace._profiling import unlisted_of
 from shapetrace._steady import MemoryGoneError, steady_of
@@ -41,6 +42,7 @@ class NotReadError(Exception):
     """A tensor that nothing is known of but dtype and count, for the reason that this says."""
 
 
+@leaving_surely
 def unseen(function: Callable[[Any], Result], argument: Any) -> Result:
     """What a function that computes with plain tensors makes of something."""
     with (

@@ -19,7 +19,7 @@ from shapetrace._exception_table import covering_jumps
 from tests.support.interrupting import SIGNAL, Interrupter, signals
 
 BACKEND = Path(shapetrace.__file__).parent
-COVERED_BY = {"covering_jumps", "catching_everywhere"}
+COVERED_BY = {"covering_jumps", "leaving_surely", "catching_everywhere"}
 OTHER_PROCESSES = {"server"}
 """The program's exceptions do not come there."""
 
