@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.nn import Module
 
-from shapetrace._asynchronous import is_asynchronous
+from shapetrace._asynchronous import is_asynchronous, surely
 from shapetrace._exception_table import leaving_surely
 from shapetrace._guards import held
 from shapetrace.capture.paths import ValuePath
@@ -35,7 +35,8 @@ class _Here(threading.local):
 class ModelFinder:
     """Waits for the model, and calls back when it is called for the first time.
 
-    What is called back gives a listener to that call, which is under way already.
+    What is called back gives a listener to that call, which is under way already. Where it raises,
+    as an exception of the program's has come, it is called back for the next one.
     """
 
     def __init__(self, paths: Sequence[ValuePath], found: Callable[[Module], Any]) -> None:
@@ -46,9 +47,11 @@ class ModelFinder:
         self._here = _Here()
         self._refused: dict[int, weakref.ref[Module]] = {}
         """By number, which another module may have once one is gone."""
+        self.was_interrupted = False
+        """Whether an exception of the program's has come while a module was looked at or taken."""
         self._listener: Any = None
         self._is_found = False
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def start(self) -> None:
         """Begin to wait; again, where that was interrupted."""
@@ -69,8 +72,9 @@ class ModelFinder:
             return (None, None)
         try:
             return self._outermost(arguments[0], frame)
-        except Exception as error:
+        except BaseException as error:
             if is_asynchronous(error):
+                self.was_interrupted = True
                 raise
             self._note(f"{type(arguments[0]).__name__} could not be looked at: {error!r}")
             return (None, None)
@@ -97,13 +101,9 @@ class ModelFinder:
         with held(self._lock):
             if self._is_found:
                 return (None, None)
-            self._is_found = True
-        try:
             listener = self._listener = self._found(module)
-        except BaseException:
-            self._is_found = False
-            raise
-        self.stop()
+            self._is_found = True
+        surely(self.stop)
         return (listener, listener.begins((module,), {}, frame))
 
     def _is_wanted(self, module: Module) -> bool:

@@ -204,7 +204,7 @@ class ModelTracer:
 
     def let_model_go(self) -> None:
         """Hold the model no longer, within a block that is the last: it goes when nobody has it."""
-        del self.model
+        vars(self).pop("model", None)
 
     def note(self, problem: str) -> None:
         """Tell of something that is not captured, once."""

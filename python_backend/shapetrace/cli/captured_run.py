@@ -6,11 +6,12 @@ import atexit
 import os
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from shapetrace._asynchronous import is_asynchronous
+from shapetrace._asynchronous import is_asynchronous, suppressing
 from shapetrace._dynamo import TO_SEE_IT_ALL, regions_begun
-from shapetrace._errors import CaptureError
+from shapetrace._errors import CaptureError, CaptureFileError
 from shapetrace.cli import notes
 from shapetrace.cli.outcome import keep_interrupt
 from shapetrace.cli.started_anew import StartedAnew
@@ -55,7 +56,8 @@ class CapturedRun:
         self._exits = WatchedExits(self._before_leaving)
         self._cancel_waiting: Callable[[], None] = _nothing
         self._finder: ModelFinder | None = None
-        self._tracer: ModelTracer | None = None
+        self._begun: list[tuple[ModelTracer, object]] = []
+        """The tracer, once it has begun."""
         self._saver: Any = None
         self._tally: Any = None
         self._place: str | None = None
@@ -129,49 +131,70 @@ class CapturedRun:
             if self._finder is None:
                 paths = [parse(path) for path in self._choice.paths]
                 self._finder = ModelFinder(paths, self._found)
+            self._load()
             self._finder.start()
         except Exception as error:
             if is_asynchronous(error):
                 raise
             self._why_not = f"capturing could not start: {notes.on_one_line(error)}"
 
+    def _load(self) -> None:
+        """Import what the first call needs: where exceptions come in there, none gets through."""
+        import_module("shapetrace.capture.tracer")
+        if self._place is None:
+            import_module("shapetrace.capture.tally")
+        else:
+            import_module("shapetrace.capture.hdf5.saver")
+            from shapetrace.capture.hdf5.library import library
+
+            with suppressing(CaptureFileError):  # which is told when a model is found
+                library()
+
     def _found(self, module: Any) -> Any:
         """The program calls its model for the first time."""
         from shapetrace.capture.structure import unwrapped
         from shapetrace.capture.tracer import ModelTracer
 
-        choice = self._choice
-        callbacks: dict[str, list[Any]] = {"pre_gather": [], "post_gather": []}
         with import_path(self._own_path):
-            if self._place is None:
-                from shapetrace.capture.tally import Tally
-
-                self._tally = Tally()
-                callbacks["post_gather"].append(self._tally)
-            else:
-                from shapetrace.capture.hdf5.saver import H5PYSaverCallback
-
-                self._saver = H5PYSaverCallback(
-                    self._place, overwrite=choice.overwrite, shards=choice.shards
-                )
-                callbacks["pre_gather" if choice.shards else "post_gather"].append(self._saver)
-            tracer = ModelTracer(
-                module,
-                choice.paths,
-                choice.trace_interval,
-                choice.gathering_interval,
-                pre_gather_callbacks=callbacks["pre_gather"],
-                post_gather_callbacks=callbacks["post_gather"],
-                eval_only=choice.eval_only,
-                train_only=choice.train_only,
-            )
-            tracer.say = self._problems.append
-            tracer.__enter__()
-            tracer.let_model_go()
-        self._tracer = tracer
+            if not self._begun:
+                tracer = self._made_for(module)
+                # In one call, in which no exception of the program's comes once it has begun.
+                self._begun.extend(zip([tracer], map(ModelTracer.__enter__, [tracer]), strict=True))
+        ((tracer, _),) = self._begun
+        tracer.let_model_go()
         if os.environ.get("RANK", "0") == "0":
             self._terminal.note(f"capturing from {type(unwrapped(module)).__name__}")
         return tracer.root_listener()
+
+    def _made_for(self, module: Any) -> ModelTracer:
+        from shapetrace.capture.tracer import ModelTracer
+
+        choice = self._choice
+        callbacks: dict[str, list[Any]] = {"pre_gather": [], "post_gather": []}
+        if self._place is None:
+            from shapetrace.capture.tally import Tally
+
+            self._tally = Tally()
+            callbacks["post_gather"].append(self._tally)
+        else:
+            from shapetrace.capture.hdf5.saver import H5PYSaverCallback
+
+            self._saver = H5PYSaverCallback(
+                self._place, overwrite=choice.overwrite, shards=choice.shards
+            )
+            callbacks["pre_gather" if choice.shards else "post_gather"].append(self._saver)
+        tracer = ModelTracer(
+            module,
+            choice.paths,
+            choice.trace_interval,
+            choice.gathering_interval,
+            pre_gather_callbacks=callbacks["pre_gather"],
+            post_gather_callbacks=callbacks["post_gather"],
+            eval_only=choice.eval_only,
+            train_only=choice.train_only,
+        )
+        tracer.say = self._problems.append
+        return tracer
 
     def _hand_out(self) -> int:
         code = self._hand_out_values()
@@ -181,15 +204,16 @@ class CapturedRun:
         return code
 
     def _hand_out_values(self) -> int:
-        tracer, finder = self._tracer, self._finder
+        finder = self._finder
         if finder is not None:
             finder.stop()
-        if tracer is None:
+        if not self._begun:
             self._terminal.note(self._why_nothing())
             for line in finder.misses if finder is not None else ():
                 self._terminal.note(line)
             return 0
         is_whole = True
+        ((tracer, _),) = self._begun
         try:
             tracer.__exit__(None, None, None)
         except Exception as error:
@@ -213,6 +237,11 @@ class CapturedRun:
             return notes.NOT_IMPORTED.replace("trace", "capture")
         if self._finder is not None and self._finder.misses:
             return "nothing was captured: no module that was called has these values"
+        if self._finder is not None and self._finder.was_interrupted:
+            return (
+                "nothing was captured: whenever capturing was to begin, the program had an "
+                "exception raised, by a signal handler or from another thread"
+            )
         line = "nothing was captured: no module with parameters was called"
         if regions_begun():
             line += f" outside of what torch.compile has compiled; {TO_SEE_IT_ALL}"
