@@ -114,12 +114,12 @@ def stand_aside(bystander: Bystander) -> None:
     """Tell somebody of nothing any more, whether they were told or not."""
     global _showing
     with held(_LOCK):
-        if bystander not in _bystanders:
-            return
-        _bystanders.remove(bystander)
+        if bystander in _bystanders:
+            _bystanders.remove(bystander)
         if not _bystanders:
-            while _undo:
-                _undo.pop()()
+            while _undo:  # again, where that was left halfway
+                _undo[-1]()
+                del _undo[-1]
             _owners.clear()
             _showing = 0
 
@@ -310,8 +310,8 @@ def _follow_compilations() -> None:
             if callback in callbacks:
                 callbacks.remove(callback)
 
+    _undo.append(forget)  # first, whatever is raised afterwards
     register()
-    _undo.append(forget)
     _replace(handler, "clear", lambda _: clear)
 
 
@@ -423,8 +423,6 @@ def _skip_our_files() -> None:
     rules: Any = sys.modules.get("torch._dynamo.trace_rules")
     if not hasattr(rules, "SKIP_DIRS") or not hasattr(rules, "_recompile_re"):
         return
-    rules.SKIP_DIRS.append(_OWN_DIRECTORY)
-    rules._recompile_re()
 
     def undo() -> None:
         if _OWN_DIRECTORY in rules.SKIP_DIRS:
@@ -432,12 +430,13 @@ def _skip_our_files() -> None:
             rules._recompile_re()
 
     _undo.append(undo)
+    rules.SKIP_DIRS.append(_OWN_DIRECTORY)
+    rules._recompile_re()
 
 
 def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
     original, own = getattr(owner, name), name in vars(owner)
     stand_in = make(original)
-    setattr(owner, name, stand_in)
 
     def undo() -> None:
         if vars(owner).get(name) is not stand_in:
@@ -448,6 +447,7 @@ def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
             delattr(owner, name)
 
     _undo.append(undo)
+    setattr(owner, name, stand_in)
 
 
 def _after_fork_in_child() -> None:

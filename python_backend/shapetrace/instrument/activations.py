@@ -43,20 +43,18 @@ class Following:
             listener.returned if interest.returns else nothing
         )
         self._step_aside: Callable[[], None] | None = getattr(listener, "stepped_aside", None)
-        self._stop: Callable[[Following], None] | None = stop
-
-    @property
-    def is_active(self) -> bool:
+        self.is_active = True
         """Whether the listener still hears of the function."""
-        return self._stop is not None
+        self._stop: Callable[[Following], None] | None = stop
 
     def stop(self) -> None:
         """No longer follow, also in calls that are running. The last one puts the code back."""
-        stop, self._stop = self._stop, None
+        self.is_active = False
         self.entered = self.looked_at = self.returned = nothing
         self.entered_by = self.entered_with = self.looked_at_all = self.deleted = None
-        if stop is not None:
-            stop(self)
+        if self._stop is not None:
+            self._stop(self)
+            self._stop = None
 
     def step_aside(self) -> None:
         """Tell the listener, once, that it hears nothing while something compiled runs."""

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from shapetrace._dynamo import Bystander, stand_by
+from shapetrace._dynamo import Bystander, stand_aside, stand_by
 
 
 class _Codes(NamedTuple):
@@ -31,7 +31,6 @@ class _Given(Bystander):
         )
         self.regions: Final[set[int]] = set()
         """The threads that run something compiled."""
-        self.stop: Callable[[], None] | None = None
 
     def enter(self, thread: int) -> None:
         """The first one brings all functions their own code."""
@@ -63,17 +62,15 @@ def give_hooks(
     say: Callable[[], None] | None = None,
 ) -> None:
     """Give a function code with hooks in place of its own, where nothing compiled runs."""
-    if _GIVEN.stop is None:
-        _GIVEN.stop = stand_by(_GIVEN)
+    stand_by(_GIVEN)
     _GIVEN.codes[function] = _Codes(own, hooked, say)
     function.__code__ = own if _GIVEN.regions else hooked
 
 
 def take_hooks(function: types.FunctionType, code: types.CodeType) -> None:
-    """Give a function back what it had before."""
+    """Give a function back what it had before, where it has anything else."""
     _GIVEN.codes.pop(function, None)
     function.__code__ = code
-    if not _GIVEN.codes and _GIVEN.stop is not None:
-        stop, _GIVEN.stop = _GIVEN.stop, None
-        stop()
+    if not _GIVEN.codes:
+        stand_aside(_GIVEN)
         _GIVEN.regions.clear()

@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable
 from typing import Any, Final
 
+from shapetrace._asynchronous import surely
 from shapetrace._errors import CannotFollowError
 from shapetrace._exception_table import leaving_surely
 from shapetrace._guards import held
@@ -31,9 +32,17 @@ def follow(function: Callable[..., Any], interest: Interest, listener: Listener)
     """Have a listener hear of a function's calls from now on, until it is stopped."""
     if not isinstance(function, types.FunctionType):
         raise CannotFollowError(f"{function!r} is not a function that was defined in Python")
-    with held(_LOCK):
-        followed = _FOLLOWED.get(function) or _Followed(function)
-        return followed.add(interest, listener)
+    following: Following | None = None
+    try:
+        with held(_LOCK):
+            followed = _FOLLOWED.get(function) or _Followed(function)
+            following = Following(interest, listener, followed.remove)
+            followed.add(following)
+        return following
+    except BaseException:  # where it is the program's, the function may be followed already
+        if following is not None:
+            surely(following.stop)
+        raise
 
 
 def own_code(function: types.FunctionType) -> types.CodeType:
@@ -56,15 +65,19 @@ class _Followed:
         """The one without any hooks."""
         return self._origin.code
 
-    def add(self, interest: Interest, listener: Listener) -> Following:
-        following = Following(interest, listener, self._remove)
-        self._apply([*self._followings, following])
-        return following
+    def add(self, following: Following) -> None:
+        """Where that raises, ``remove`` undoes what was done of it."""
+        self._followings = [*self._followings, following]
+        self._apply(self._followings)
 
     @leaving_surely
-    def _remove(self, following: Following) -> None:
+    def remove(self, following: Following) -> None:
+        """May be called again, where it was left halfway."""
         with held(_LOCK):
-            self._apply([each for each in self._followings if each is not following])
+            rest = [each for each in self._followings if each is not following]
+            if len(rest) < len(self._followings):
+                self._apply(rest)
+                self._followings = rest
 
     def _apply(self, followings: list[Following]) -> None:
         if followings:
@@ -76,7 +89,6 @@ class _Followed:
         else:
             take_hooks(self._function, self._given)
             _FOLLOWED.pop(self._function, None)
-        self._followings = followings
 
     def _step_aside(self) -> None:
         for following in self._followings:

@@ -283,6 +283,59 @@ def test_why_nothing_was_captured(tmp_path: Path, program: str, said: str) -> No
     assert outcome.stderr == f"shapetrace: {said}\n"
 
 
+INTERRUPTED = """
+    import signal, sys
+    import torch
+    from torch import nn
+
+    class Late(Exception):
+        pass
+
+    def handle(number, frame):
+        raise Late
+
+    def interrupt(frame, event, argument):
+        if event == "call" and frame.f_code.co_qualname == sys.argv[2]:
+            signal.raise_signal(signal.SIGUSR1)
+
+    signal.signal(signal.SIGUSR1, handle)
+    model, x, late = nn.Linear(3, 3), torch.ones(2, 3), 0
+    for call in range(5):
+        try:
+            if call < int(sys.argv[1]):
+                sys.setprofile(interrupt)
+            model(x)
+        except Late:
+            late += 1
+        finally:
+            sys.setprofile(None)
+    print(late)
+"""
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["ModelFinder._is_wanted", "H5PYSaverCallback.__init__", "follow", "ModelTracer.__enter__"],
+)
+def test_capturing_begins_as_soon_as_no_exception_of_the_programs_comes(
+    tmp_path: Path, place: str
+) -> None:
+    write(tmp_path, INTERRUPTED)
+    arguments = ("--values", "forward", "-o", "run.h5", "train.py")
+    outcome = capture(tmp_path, *arguments, "3", place)
+    assert outcome.stdout == "3\n"
+    assert outcome.stderr == "shapetrace: capturing from Linear\nshapetrace: wrote run.h5\n"
+    assert outcome.code == 0
+    (tmp_path / "run.h5").unlink()
+    outcome = capture(tmp_path, *arguments, "5", place)
+    assert outcome.stdout == "5\n"
+    assert outcome.stderr == (
+        "shapetrace: nothing was captured: whenever capturing was to begin, the program had an "
+        "exception raised, by a signal handler or from another thread\n"
+    )
+    assert outcome.code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
