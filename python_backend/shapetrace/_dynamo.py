@@ -16,7 +16,6 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from threading import get_ident
 from types import CodeType, FrameType, FunctionType, MethodType
@@ -28,7 +27,7 @@ from shapetrace._exception_table import (
     hear_of_codes,
     leaving_surely,
 )
-from shapetrace._guards import held
+from shapetrace._guards import held, module_lock
 from shapetrace.recorder.arrival import when_imported
 
 _OWN_FILES: Final = os.path.dirname(__file__) + os.sep
@@ -63,7 +62,7 @@ class Bystander:
         return value
 
 
-_LOCK: Final = threading.RLock()
+_LOCK: Final = module_lock()
 _bystanders: Final[list[Bystander]] = []
 _owners: Final[dict[int, int]] = {}
 """The threads that are in a region, and what will end that: a call, or a context."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 from collections.abc import Callable
 from itertools import compress, repeat, starmap
 from operator import methodcaller
@@ -81,6 +83,17 @@ class WithoutDispatchModes:
     def __exit__(self, *_: object) -> None:
         # Its generator puts the modes back where it has begun and is not over, and only there.
         self._without.gen.close()
+
+
+def module_lock() -> Any:
+    """Return a lock that a thread may take again, and that is free in each forked child.
+
+    The thread that had it as the program forked is not there to let go of it.
+    """
+    lock: Any = threading.RLock()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lock._at_fork_reinit)
+    return lock
 
 
 class held:  # noqa: N801 (as ``threading.Lock``)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import threading
 import types
 from collections.abc import Callable
 from typing import Any, Final
@@ -11,7 +10,7 @@ from typing import Any, Final
 from shapetrace._asynchronous import surely
 from shapetrace._errors import CannotFollowError
 from shapetrace._exception_table import leaving_surely
-from shapetrace._guards import held
+from shapetrace._guards import held, module_lock
 from shapetrace.instrument.activations import Following
 from shapetrace.instrument.codes import give_hooks, take_hooks
 from shapetrace.instrument.fitting import first_location, fits, wanted_by, with_objects
@@ -23,7 +22,7 @@ from shapetrace.instrument.source import Definition, find_code, first_line, sour
 
 __all__ = ["Following", "follow"]
 
-_LOCK: Final = threading.RLock()
+_LOCK: Final = module_lock()
 _FOLLOWED: Final[dict[types.FunctionType, _Followed]] = {}
 
 

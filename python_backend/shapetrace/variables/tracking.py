@@ -6,7 +6,6 @@ functions that are made anew in each call of another one, the code with hooks is
 
 from __future__ import annotations
 
-import threading
 import types
 import weakref
 from collections.abc import Callable, Iterable
@@ -15,7 +14,7 @@ from typing import Any, Final
 
 from shapetrace._errors import CannotFollowError
 from shapetrace._exception_table import leaving_surely
-from shapetrace._guards import held
+from shapetrace._guards import held, module_lock
 from shapetrace.events.followed import FollowingNote
 from shapetrace.instrument import Following, Interest, follow, own_code
 from shapetrace.instrument.scopes import variables_of
@@ -25,7 +24,7 @@ from shapetrace.variables.loaded import loaded_tensors
 from shapetrace.variables.names import never_assigned
 from shapetrace.variables.outlets import Outlet, Outlets, Printing
 
-_LOCK: Final = threading.RLock()
+_LOCK: Final = module_lock()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import signal
 import sys
 import threading
@@ -17,7 +18,7 @@ from torch._C import DisableTorchFunction
 
 import shapetrace
 from shapetrace._exception_table import leaving_surely
-from shapetrace._guards import held
+from shapetrace._guards import held, module_lock
 from shapetrace._pending_exceptions import Undropped
 from shapetrace.capture.copies import unseen
 from tests.support.interrupting import SIGNAL, Interrupter, signals
@@ -223,3 +224,24 @@ def unsure_in(tree: ast.AST, function: ast.FunctionDef | None = None) -> list[st
 def name_of(node: ast.expr) -> str:
     node = node.func if isinstance(node, ast.Call) else node
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def test_a_lock_that_another_thread_has_as_the_program_forks() -> None:
+    lock = module_lock()
+    taken, let_go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with held(lock):
+            taken.set()
+            let_go.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    taken.wait()
+    child = os.fork()
+    if not child:
+        os._exit(0 if lock.acquire(blocking=False) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert not lock.acquire(blocking=False)
+    let_go.set()
+    thread.join()
