@@ -243,15 +243,25 @@ class Storage:
         self._entries = entries_of(self._file, self._layout)
 
     def _make(self) -> None:
-        identity = os.urandom(16).hex().encode("ascii")
-        attributes = {"rank": self.rank, "world_size": self._world_size}
-        content = new_image(identity, attributes)
-        path = self.path
+        # Known before the file is there, or nobody would know it where an exception comes then.
+        identity = self._identity = os.urandom(16).hex().encode("ascii")
         try:
-            transactions.create(path, content, overwrite=self._overwrite)
+            self._create(identity)
+        except OSError as error:
+            if not is_asynchronous(error):
+                self._identity = None  # Nothing there is ours.
+            raise
+        # It is ours now, whatever happens to it.
+        self._overwrite = False
+        self._transaction = TransactionalFile(self.path, identity)
+
+    def _create(self, identity: bytes) -> None:
+        content = new_image(identity, {"rank": self.rank, "world_size": self._world_size})
+        try:
+            transactions.create(self.path, content, overwrite=self._overwrite)
         except FileExistsError:
             # It was not there when this began: another program is at the same place.
-            path = _free_path(path)
+            path = _free_path(self.path)
             transactions.create(path, content, overwrite=False)
             self._problems.tell(
                 ("taken", path),
@@ -260,10 +270,6 @@ class Storage:
             )
             self._shown = os.path.join(os.path.dirname(self._shown), os.path.basename(path))
             self.path = path
-        # It is ours now, whatever happens to it.
-        self._overwrite = False
-        self._identity = identity
-        self._transaction = TransactionalFile(path, identity)
 
     def _append(self, name: str, entry: Entry, rows: Sequence[Row]) -> None:
         assert self._transaction is not None

@@ -67,7 +67,8 @@ class TransactionalFile:
         self._changed: dict[int, int] = {}
         """What is kept in memory of the committed part: places and how many bytes."""
         self._identity = (self._find(identity), identity)
-        self._has_journal = False
+        self._journal_end: int | None = None
+        """Where the file ends once the journal that may be there has been applied."""
 
     def is_replaced(self) -> bool:
         """Whether the path has come to name something else, or nothing."""
@@ -163,13 +164,14 @@ class TransactionalFile:
             return
         try:
             extents = self._extents(last)
+            end = max(self._committed_end, self._size)
             if extents:
+                self._journal_end = end
                 with written_journal(self.journal, self._identity, extents):
-                    self._has_journal = True
-                    self._committed_end = max(self._committed_end, self._size)
                     self._apply(extents)
-            self._has_journal = False
-            self._committed_end = max(self._committed_end, self._size)
+                    self._committed_end = end
+                self._journal_end = None
+            self._committed_end = end
             self._pages.clear()
             self._changed.clear()
         except BaseException as error:
@@ -180,9 +182,11 @@ class TransactionalFile:
         """Go back to the last commit, after HDF5 has closed the file; raises what prevents it."""
         self._pages.clear()
         self._changed.clear()
-        if self._has_journal:
-            recover(self.path)
-            self._has_journal = False
+        if self._journal_end is not None:
+            # An exception may have come before the journal was there, or after it had gone.
+            if recover(self.path):
+                self._committed_end = self._journal_end
+            self._journal_end = None
         self._raw.truncate(self._committed_end)
         self._size = self._committed_end
         self.failure = None
@@ -199,7 +203,7 @@ class TransactionalFile:
     def close(self) -> None:
         """Let go of the file as it is; what was not committed is cut off."""
         try:
-            if self._is_ours() and not self._has_journal:
+            if self._is_ours() and self._journal_end is None:
                 self._raw.truncate(self._committed_end)
         finally:
             self._raw.close()

@@ -188,6 +188,39 @@ def test_a_file_is_as_of_its_last_gather(tmp_path: Path, monkeypatch: pytest.Mon
     assert max(rows) >= came
 
 
+# A file that was opened just then is closed as it is let go of, as in any program.
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+@pytest.mark.filterwarnings("ignore:.*unclosed file:pytest.PytestUnraisableExceptionWarning")
+def test_a_file_is_whole_wherever_its_first_commit_is_left(tmp_path: Path) -> None:
+    names = {"create", "_put_new", "commit", "_apply", "written_journal"}
+    folder = os.path.join(OURS, "capture", "hdf5", "")
+    interrupter = Interrupter(
+        signals(), lambda code: code.co_filename.startswith(folder) and code.co_name in names
+    )
+
+    def rows_after(at: int | None) -> list[float]:
+        """What is in a file of which the first commit was interrupted, and the second was not."""
+        path = tmp_path / f"{at}" / "run.h5"
+        path.parent.mkdir()
+        saver = H5PYSaverCallback(path)
+        try:
+            interrupter.run(lambda: saver("a", [torch.zeros(2)], [0], [0]), at)
+        except Late:
+            pass
+        saver("a", [torch.ones(2)], [1], [0])
+        saver.close()
+        gc.collect()  # What an exception has kept from its end.
+        assert os.listdir(path.parent) == ["run.h5"], interrupter.place
+        with h5py.File(path) as file:
+            return [float(row[0]) for row in file["a"]]
+
+    assert rows_after(None) == [0, 1]
+    count = interrupter.count
+    assert count > 200
+    for at in range(1, count, 9 * ONE_IN):
+        assert rows_after(at) in ([0, 1], [1]), interrupter.place
+
+
 @pytest.mark.parametrize("guards", [unseen, without_modes, lambda: unseen_among([Own()])])
 def test_torch_is_left_as_it_was(guards: Callable[[], Guards]) -> None:
     weight = torch.ones(2, requires_grad=True)
