@@ -53,7 +53,7 @@ const ENVIRONMENT = {
   OMP_NUM_THREADS: "1",
   TOKENIZERS_PARALLELISM: "false",
   // `npm test` tries them all, and these two Pythons are to take no longer than that one.
-  SHAPETRACE_ONE_IN: process.env["SHAPETRACE_ONE_IN"] ?? "5",
+  SHAPETRACE_ONE_IN: process.env["SHAPETRACE_ONE_IN"] ?? "8",
 };
 
 main(async () => {

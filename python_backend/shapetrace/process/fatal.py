@@ -8,7 +8,8 @@ the signal again, so that the process ends by it as it would have. Python knows 
 child has none.
 
 What is done may find a lock held, or memory damaged. So a second fault ends the process at once,
-and so does the clock, after a while.
+and so does the clock, after a while. It is set before Python is entered: the fault may have come
+while the interpreter's own lock was being taken or given back.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
+from shapetrace.process.alarm_first import AlarmFirst
 from shapetrace.process.alternate_stack import AlternateStack
 from shapetrace.process.alternate_stack import is_possible as alternate_stack_is_possible
 
@@ -69,6 +71,7 @@ class _Handlers:
         self._formers: dict[int, int] = {}
         # Kept for as long as the process runs: a signal may be under way.
         self._handler = _Handler(self._handle)
+        self._entry = AlarmFirst(_address(self._handler), SECONDS)
         self._stack = AlternateStack() if alternate_stack_is_possible() else None
         os.register_at_fork(after_in_child=self._begin_child)
 
@@ -80,7 +83,7 @@ class _Handlers:
             return
         if self._stack is not None:
             self._stack.install()
-        ours = _address(self._handler)
+        ours = self._entry.address
         for name in (*_FAULTS, *_REQUESTS):
             number = int(getattr(signal, name))
             former = _get(number)
@@ -98,7 +101,7 @@ class _Handlers:
 
     def _put_back(self) -> None:
         """Put back what was there; what the program has set since stays."""
-        ours = _address(self._handler)
+        ours = self._entry.address
         while self._formers:
             number, former = self._formers.popitem()
             # The system takes a handler that is for one signal away by itself.
@@ -116,6 +119,7 @@ class _Handlers:
         former = self._formers.get(number, _DEFAULT)
         told, self._told = self._told, []
         try:
+            # Once more, where there is no code to do so first.
             signal.alarm(0)
             _set(int(signal.SIGALRM), _DEFAULT)
             signal.alarm(SECONDS)

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, TypeVar
 
-from shapetrace._exception_table import covering_jumps
+from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import catching_everywhere, covering_jumps
 
 _Result = TypeVar("_Result")
 
@@ -27,17 +28,34 @@ def undisturbed(action: Callable[[], _Result]) -> _Result:
         return action()  # They run in the main thread only.
     handlers: dict[int, tuple[Any, Any]] = {}
     try:
-        for number in signal.valid_signals():
-            handler = signal.getsignal(number)
-            if callable(handler) and handler is not signal.default_int_handler:
-                stand_in = _harmless(handler)
-                handlers[number] = (handler, stand_in)
-                signal.signal(number, stand_in)
+        while not _are_replaced(handlers):
+            pass
         return action()
     finally:
         for replaced, (handler, stand_in) in handlers.items():
             if signal.getsignal(replaced) is stand_in:
                 signal.signal(replaced, handler)
+
+
+@catching_everywhere
+def _are_replaced(handlers: dict[int, tuple[Any, Any]]) -> bool:
+    """Replace handlers by harmless ones; returns whether none of them has run meanwhile."""
+    try:
+        for number in signal.valid_signals():
+            handler = signal.getsignal(number)
+            if callable(handler) and handler is not signal.default_int_handler:
+                if number in handlers and handler is handlers[number][1]:
+                    continue
+                stand_in = _harmless(handler)
+                handlers[number] = (handler, stand_in)
+                signal.signal(number, stand_in)
+        return True
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if not is_asynchronous(error):
+            raise
+        return False
 
 
 def _harmless(handler: Callable[[int, FrameType | None], Any]) -> Callable[..., None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -51,11 +52,11 @@ sys.setrecursionlimit(10**9)
 if sys.version_info >= (3, 12):
     most = resource.getrlimit(resource.RLIMIT_STACK)[1]
     resource.setrlimit(resource.RLIMIT_STACK, (1 << 19, most))
-Function = ctypes.CFUNCTYPE(None)
+Function = ctypes.PYFUNCTYPE(None)
 function = Function(lambda: function())
 function()
 """
-"""Of the stack: a call by way of C that makes itself.
+"""Of the stack: a call by way of C that makes itself, and keeps the interpreter.
 
 Python 3.12 and later allow only so many, so there the stack is made small.
 """
@@ -85,6 +86,27 @@ def test_what_was_recorded_is_written(death: str, tmp_path: Path) -> None:
     trace = codec.load(tmp_path / "run.json")
     assert [op.label for op in trace.ops if op.line in (9, 11)] == ["linear()", "relu()", "+"]
     assert ("is ended by SIG" in ran.stderr) == (code < 0)
+
+
+STUCK = """\
+def hold():
+    os.system(f"(sleep 1; kill -SEGV {os.getpid()}) &")
+    ctypes.PyDLL(None).sleep(600)
+threading.Thread(target=hold, daemon=True).start()
+ctypes.CDLL(None).pause()
+"""
+"""A fault while the interpreter is held for ever, as where it comes in the midst of taking it."""
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64",
+    reason="for one processor",
+)
+def test_a_process_that_cannot_enter_python_ends(tmp_path: Path) -> None:
+    handler = "signal.signal(signal.SIGALRM, lambda *_: None)\n"  # It is to end all the same.
+    (tmp_path / "script.py").write_text(f"{PROGRAM}{handler}{STUCK}")
+    ran = shapetrace("run", "-o", "run.json", "--passes", "all", "script.py", cwd=tmp_path)
+    assert ran.code == -signal.SIGALRM
 
 
 def test_calls_are_printed_as_they_come(tmp_path: Path) -> None:

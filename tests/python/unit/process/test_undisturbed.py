@@ -43,6 +43,24 @@ def test_handlers_run_and_raise_nothing() -> None:
     assert signal.getsignal(SIGNAL) is raise_late
 
 
+def test_what_is_raised_before_they_are_replaced_keeps_nothing_back() -> None:
+    given_out: list[int] = []
+    interrupter = Interrupter(signals(), lambda code: code.co_name == "_are_replaced")
+
+    def work() -> None:
+        undisturbed(lambda: given_out.append(1))
+
+    interrupter.run(work)
+    count = interrupter.count
+    assert count > 100
+    for at in range(1, count):
+        given_out.clear()
+        interrupter.run(work, at)
+        assert given_out == [1], interrupter.place
+        assert signal.getsignal(SIGNAL) is raise_late, interrupter.place
+    assert len(calls) > 100
+
+
 def test_ctrl_c_still_interrupts() -> None:
     # It is ignored in what a shell runs in the background.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
