@@ -24,6 +24,9 @@ _SECONDS = 300
 
 def main() -> None:
     only = sys.argv[1:]
+    for name in ("bfloat16", "wrapper"):
+        for consumer in CONSUMERS:
+            _outcome(name, consumer)  # So that not each fork imports the same again.
     for name in TENSORS:
         if only and name not in only:
             continue
