@@ -13,6 +13,7 @@ import signal
 import sys
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
 from threading import get_ident
@@ -24,6 +25,25 @@ SIGNAL = signal.SIGUSR1
 
 class _Holder:
     """Lets go of itself without a call, at which Python would look for signals too early."""
+
+
+@contextmanager
+def handled_by(handler: Callable[[int, Any], None]) -> Iterator[None]:
+    """Have a handler of the program's called for the signal."""
+    before = signal.signal(SIGNAL, handler)
+    try:
+        yield
+    finally:
+        signal.signal(SIGNAL, before)
+
+
+def raising(kind: type[BaseException]) -> Callable[[int, Any], None]:
+    """Return a handler that raises."""
+
+    def handle(signum: int, frame: object) -> None:
+        raise kind
+
+    return handle
 
 
 def signals() -> Iterator[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dis
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ import pytest
 
 import shapetrace
 from shapetrace._exception_table import covering_jumps
-from tests.support.interrupting import SIGNAL, Interrupter, signals
+from tests.support.interrupting import Interrupter, handled_by, raising, signals
 
 BACKEND = Path(shapetrace.__file__).parent
 COVERED_BY = {"covering_jumps", "leaving_surely", "catching_everywhere"}
@@ -74,12 +73,8 @@ def takes_all(values: list[int]) -> None:
 
 @pytest.fixture(autouse=True)
 def own_handler() -> Iterator[None]:
-    def handle(signum: int, frame: object) -> None:
-        raise Late
-
-    before = signal.signal(SIGNAL, handle)
-    yield
-    signal.signal(SIGNAL, before)
+    with handled_by(raising(Late)):
+        yield
     ENDED.clear()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ from shapetrace._exception_table import leaving_surely
 from shapetrace._guards import held, module_lock
 from shapetrace._pending_exceptions import Undropped
 from shapetrace.capture.copies import unseen
-from tests.support.interrupting import SIGNAL, Interrupter, signals
+from tests.support.interrupting import Interrupter, handled_by, raising, signals
 
 BACKEND = Path(shapetrace.__file__).parent
 LOCKS: list[Any] = [threading.Lock(), threading.RLock()]
@@ -31,15 +30,10 @@ class Late(Exception):
     """What the program's handler raises."""
 
 
-def raise_late(signum: int, frame: object) -> None:
-    raise Late
-
-
 @pytest.fixture(autouse=True)
 def own_handler() -> Iterator[None]:
-    before = signal.signal(SIGNAL, raise_late)
-    yield
-    signal.signal(SIGNAL, before)
+    with handled_by(raising(Late)):
+        yield
 
 
 @leaving_surely

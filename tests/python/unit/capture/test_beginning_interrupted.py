@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from shapetrace.capture.tracer import ModelTracer
 from shapetrace.cli.captured_run import CaptureChoice, CapturedRun
 from shapetrace.cli.terminal import Terminal, ViewChoice
 from shapetrace.instrument import following
-from tests.support.interrupting import SIGNAL, Interrupter, exceptions, signals
+from tests.support.interrupting import Interrupter, exceptions, handled_by, raising, signals
 
 OURS = os.path.join(os.path.dirname(shapetrace.__file__), "")
 SAVING = os.path.join(OURS, "capture", "hdf5", "")
@@ -60,12 +59,8 @@ PATHS = ("forward.y", "inner.forward.h", "inner")
 
 @pytest.fixture(autouse=True)
 def own_handler() -> Iterator[None]:
-    def handle(signum: int, frame: object) -> None:
-        raise Late
-
-    before = signal.signal(SIGNAL, handle)
-    yield
-    signal.signal(SIGNAL, before)
+    with handled_by(raising(Late)):
+        yield
 
 
 def is_ours(code: Any) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sys
 import traceback
 import weakref
@@ -25,7 +24,7 @@ from shapetrace.capture.copies import unseen, unseen_among, without_modes
 from shapetrace.capture.hdf5.saver import H5PYSaverCallback
 from shapetrace.capture.tracer import ModelTracer
 from tests.support.examples import ONE_IN
-from tests.support.interrupting import SIGNAL, Interrupter, exceptions, signals
+from tests.support.interrupting import Interrupter, exceptions, handled_by, raising, signals
 
 OURS = os.path.join(os.path.dirname(shapetrace.__file__), "")
 STRIDE = int(os.environ.get("SHAPETRACE_EVERY_NTH_INSTRUCTION", 29 * ONE_IN))
@@ -67,12 +66,8 @@ PATHS = ["forward", "forward.x", "forward.y", "inner", "inner.forward.h", "inner
 
 @pytest.fixture(autouse=True)
 def own_handler() -> Iterator[None]:
-    def handle(signum: int, frame: object) -> None:
-        raise Late
-
-    before = signal.signal(SIGNAL, handle)
-    yield
-    signal.signal(SIGNAL, before)
+    with handled_by(raising(Late)):
+        yield
 
 
 @pytest.mark.parametrize("comes", ["by a signal", "by another thread"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ from shapetrace.events.followed import CallBegan, CallEnded, VariableChanged
 from shapetrace.variables.calls import running
 from shapetrace.variables.decorators import var_tracker
 from tests.support.examples import ONE_IN
-from tests.support.interrupting import SIGNAL, Interrupter, exceptions, signals
+from tests.support.interrupting import Interrupter, exceptions, handled_by, raising, signals
 
 OURS = os.path.join(os.path.dirname(shapetrace.__file__), "")
 STRIDE = int(os.environ.get("SHAPETRACE_EVERY_NTH_INSTRUCTION", 23 * ONE_IN))
@@ -34,12 +33,8 @@ class Late(Exception):
 
 @pytest.fixture(autouse=True)
 def own_handler() -> Iterator[None]:
-    def handle(signum: int, frame: object) -> None:
-        raise Late
-
-    before = signal.signal(SIGNAL, handle)
-    yield
-    signal.signal(SIGNAL, before)
+    with handled_by(raising(Late)):
+        yield
     told.clear()
 
 
