@@ -27,7 +27,7 @@ export class FollowCursor implements Disposable {
 
   constructor(
     private readonly tree: TraceTree,
-    focus: Focus,
+    private readonly focus: Focus,
     private readonly memory: Memory,
     private readonly log: Log,
   ) {
@@ -81,6 +81,8 @@ export class FollowCursor implements Disposable {
 
   async #reveal({ document }: TextEditor, { line, character }: Position): Promise<void> {
     try {
+      // The cursor is at the line of a stop before it is known which call that is in.
+      await this.focus.settled();
       await this.tree.revealCallAt(document.uri.toString(), line, character);
     } catch (error) {
       this.log.debug(`trace tree: nothing to follow: ${messageOf(error)}`);

@@ -21,6 +21,7 @@ import { Command, View } from "../contributions";
 import { type Log, messageOf } from "../log";
 import { histogramAddress, ICON, PICTURE } from "../model/histogram";
 import { type Element, type Loaded, LoadedTree } from "../model/tree";
+import { Turns } from "../model/turns";
 import type { Pins } from "../pins";
 import { type NodeKind, STORY, TREE, TREE_PATH, type TreePage, type TreeNode } from "../protocol";
 
@@ -63,8 +64,8 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   #isSelectionLost = false;
   #refreshedAt = 0;
   #filter = "";
-  /** Grows with each place that is to be shown: only the last one counts. */
-  #revealed = 0;
+  /** Of two nodes that VS Code reveals at once, the one that is further down stays selected. */
+  readonly #reveals = new Turns();
   #stay: { readonly uri: string; readonly line: number } | undefined;
   /** Whether the program has stopped elsewhere since something was selected. */
   #isLeft = false;
@@ -153,8 +154,17 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
 
   /** Selects the call that was made at a place, of several the one nearest to the selected one. */
   async revealCallAt(uri: string, line: number, character: number): Promise<void> {
-    const turn = ++this.#revealed;
-    const isWanted = () => turn === this.#revealed && this.isVisible;
+    await this.#reveals.newest((isNewest) =>
+      this.#revealCallAt(uri, line, character, () => isNewest() && this.isVisible),
+    );
+  }
+
+  async #revealCallAt(
+    uri: string,
+    line: number,
+    character: number,
+    isWanted: () => boolean,
+  ): Promise<void> {
     const [selected] = this.#view.selection;
     const isStaying = this.#stay?.uri === uri && this.#stay.line === line && !this.#isLeft;
     if (isStaying && selected?.kind === "node" && isOfValues(selected.item)) {
@@ -177,7 +187,14 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
     };
     const element = await this.#tree.find(path, changed, isWanted);
     if (element !== undefined) {
-      await this.#view.reveal(element, { select: true, focus: false });
+      try {
+        await this.#view.reveal(element, { select: true, focus: false });
+      } catch (error) {
+        // The tree changes at this moment: it is selected with what is loaded next.
+        this.#selected = this.#idOf(element);
+        this.#isSelectionLost = true;
+        throw error;
+      }
     }
   }
 
@@ -258,8 +275,21 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
       this.#isSelectionLost = false;
       // VS Code has to have it first.
       setTimeout(() => {
-        void this.#view.reveal(found, { select: true, focus: false });
+        void this.#revealAgain(found);
       });
+    }
+  }
+
+  async #revealAgain(found: TraceElement): Promise<void> {
+    try {
+      await this.#reveals.next(async () => {
+        // Another one may have been selected meanwhile.
+        if (this.#selected === this.#idOf(found)) {
+          await this.#view.reveal(found, { select: true, focus: false });
+        }
+      });
+    } catch (error) {
+      this.log.debug(`trace tree: nothing to select again: ${messageOf(error)}`);
     }
   }
 

@@ -1,0 +1,28 @@
+/** Actions that would disturb each other, one at a time. */
+
+export class Turns {
+  #last: Promise<unknown> = Promise.resolve();
+  #newest = 0;
+
+  /**
+   * Runs an action after those before it. One that waits is left out once a newer one is there; one
+   * that runs is told by `isNewest`.
+   */
+  async newest(action: (isNewest: () => boolean) => Promise<void>): Promise<void> {
+    const turn = ++this.#newest;
+    const isNewest = () => turn === this.#newest;
+    await this.next(async () => {
+      if (isNewest()) {
+        await action(isNewest);
+      }
+    });
+  }
+
+  /** Runs an action after those before it, whatever comes behind. */
+  async next(action: () => Promise<void>): Promise<void> {
+    const ended = this.#last.then(action);
+    // Whoever asked for an action hears how it failed; those behind it have their turn.
+    this.#last = ended.catch(() => undefined);
+    await ended;
+  }
+}
