@@ -17,6 +17,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
+from operator import mul
 from types import MemberDescriptorType
 from typing import Any, Final
 
@@ -164,7 +165,8 @@ def lost_memory_of(torch: Any) -> Callable[[Any], str | None]:
     base: Any = torch._C.TensorBase
     plain = torch.Tensor
     storage_of, is_contiguous = base.untyped_storage, base.is_contiguous
-    size_of, is_cpu = base.nbytes.__get__, base.is_cpu.__get__
+    size_of, offset_of = base.nbytes.__get__, base.storage_offset
+    is_cpu = base.is_cpu.__get__
     address_of = address_of_data(torch)
 
     def lost_memory(tensor: Any) -> str | None:
@@ -177,20 +179,19 @@ def lost_memory_of(torch: Any) -> Callable[[Any], str | None]:
             if is_asynchronous(error):
                 raise
             return _first_lost(_parts_of(tensor, torch), lost_memory)
-        size = size_of(tensor)
+        # Each call counts: this is asked of every value that is captured.
+        size = size_of(tensor) if is_contiguous(tensor) else reach_of(tensor, base)
         if not size:
             return None
-        start = base.storage_offset(tensor) * base.element_size(tensor)
-        if not is_contiguous(tensor):
-            size = reach_of(tensor, base)
+        start = offset_of(tensor)
+        if start:
+            start *= base.element_size(tensor)
         if start + size > storage.nbytes():
             return GIVEN_BACK
-        if not is_cpu(tensor):
-            return None
         address = address_of(tensor)
         if not address:
-            return None if base._is_zerotensor(tensor) else GIVEN_BACK
-        if storage.resizable() or is_mapped(address + start, size):
+            return None if base._is_zerotensor(tensor) or not is_cpu(tensor) else GIVEN_BACK
+        if storage.resizable() or not is_cpu(tensor) or is_mapped(address + start, size):
             return None
         return GONE
 
@@ -216,8 +217,9 @@ def address_of_data(torch: Any) -> Callable[[Any], int]:
 
 def reach_of(tensor: Any, base: Any) -> int:
     """How many bytes lie between the first and the last that a strided tensor shows."""
-    pairs = zip(base.shape.__get__(tensor), base.stride(tensor), strict=True)
-    last = sum((size - 1) * stride for size, stride in pairs)
+    strides = base.stride(tensor)
+    # The last number of a dimension is at its stride times one less than its size.
+    last = sum(map(mul, base.shape.__get__(tensor), strides)) - sum(strides)
     reach: int = (last + 1) * base.element_size(tensor)
     return reach
 
