@@ -71,18 +71,27 @@ export class FollowCursor implements Disposable {
   }
 
   #follow(editor: TextEditor | undefined, place?: Position): void {
-    clearTimeout(this.#timer);
     if (editor?.document.languageId === "python" && this.tree.isVisible && this.isFollowing) {
-      this.#timer = setTimeout(() => {
-        void this.#reveal(editor, place ?? editor.selection.start);
+      clearTimeout(this.#timer);
+      const timer = setTimeout(() => {
+        const isWanted = () => timer === this.#timer && this.isFollowing;
+        void this.#reveal(editor, place ?? editor.selection.start, isWanted);
       }, REST_MILLISECONDS);
+      this.#timer = timer;
     }
   }
 
-  async #reveal({ document }: TextEditor, { line, character }: Position): Promise<void> {
+  async #reveal(
+    { document }: TextEditor,
+    { line, character }: Position,
+    isWanted: () => boolean,
+  ): Promise<void> {
     try {
       // The cursor is at the line of a stop before it is known which call that is in.
       await this.focus.settled();
+      if (!isWanted()) {
+        return; // Another place is shown by now.
+      }
       await this.tree.revealCallAt(document.uri.toString(), line, character);
     } catch (error) {
       this.log.debug(`trace tree: nothing to follow: ${messageOf(error)}`);

@@ -31,6 +31,9 @@ const FIRST_LIMIT = 100;
 /** What VS Code no longer shows as selected so soon after a change was not let go of by hand. */
 const RELOAD_MILLISECONDS = 1_000;
 
+/** How often a node is selected that does not stay so. */
+const MOST_SELECTIONS = 3;
+
 const ICONS: Readonly<Record<NodeKind, string>> = {
   process: "server-process",
   module: "symbol-class",
@@ -67,8 +70,9 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   /** Of two nodes that VS Code reveals at once, the one that is further down stays selected. */
   readonly #reveals = new Turns();
   #stay: { readonly uri: string; readonly line: number } | undefined;
-  /** Whether the program has stopped elsewhere since something was selected. */
-  #isLeft = false;
+  /** How often the program has stopped elsewhere, and how often it had when a call was shown last. */
+  #stops = 0;
+  #shown = 0;
 
   readonly onDidChangeTreeData: Event<TraceElement | undefined> = this.#changed.event;
   /** Whether something is filtered out has changed, or whether the view can be seen. */
@@ -144,7 +148,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
 
   /** The next place that is to be shown is that of the program, whatever is selected. */
   leaveSelected(): void {
-    this.#isLeft = true;
+    this.#stops += 1;
   }
 
   /** A captured value, or a change, stays selected while the cursor is where it was made. */
@@ -166,20 +170,22 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
     isWanted: () => boolean,
   ): Promise<void> {
     const [selected] = this.#view.selection;
-    const isStaying = this.#stay?.uri === uri && this.#stay.line === line && !this.#isLeft;
+    const stops = this.#stops;
+    const isLeft = stops !== this.#shown;
+    const isStaying = this.#stay?.uri === uri && this.#stay.line === line && !isLeft;
     if (isStaying && selected?.kind === "node" && isOfValues(selected.item)) {
       return;
     }
     this.#stay = undefined;
-    const near = selected?.kind === "node" && !this.#isLeft ? selected.item.id : null;
+    const near = selected?.kind === "node" && !isLeft ? selected.item.id : null;
     const question = { uri, line, character, near, filter: this.#filter };
     const found = await this.server.requestIfRunning(TREE_PATH, question);
     const path = found?.path ?? [];
     if (!isWanted()) {
       return;
     }
-    this.#isLeft = false;
     if (path.at(-1)?.id === near) {
+      this.#shown = stops;
       return;
     }
     const changed = (parent: TraceElement | undefined) => {
@@ -187,14 +193,10 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
     };
     const element = await this.#tree.find(path, changed, isWanted);
     if (element !== undefined) {
-      try {
-        await this.#view.reveal(element, { select: true, focus: false });
-      } catch (error) {
-        // The tree changes at this moment: it is selected with what is loaded next.
-        this.#selected = this.#idOf(element);
-        this.#isSelectionLost = true;
-        throw error;
-      }
+      await this.#select(element, isWanted);
+    }
+    if (isWanted()) {
+      this.#shown = stops;
     }
   }
 
@@ -275,21 +277,24 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
       this.#isSelectionLost = false;
       // VS Code has to have it first.
       setTimeout(() => {
-        void this.#revealAgain(found);
+        // Another one may have been selected meanwhile.
+        const isWanted = () => this.#selected === this.#idOf(found);
+        void this.#reveals.next(() => this.#select(found, isWanted));
       });
     }
   }
 
-  async #revealAgain(found: TraceElement): Promise<void> {
-    try {
-      await this.#reveals.next(async () => {
-        // Another one may have been selected meanwhile.
-        if (this.#selected === this.#idOf(found)) {
-          await this.#view.reveal(found, { select: true, focus: false });
-        }
-      });
-    } catch (error) {
-      this.log.debug(`trace tree: nothing to select again: ${messageOf(error)}`);
+  /** Selects a node. VS Code may lose what is selected while it loads the tree anew. */
+  async #select(element: TraceElement, isWanted: () => boolean): Promise<void> {
+    for (let left = MOST_SELECTIONS; left > 0 && isWanted(); left--) {
+      try {
+        await this.#view.reveal(element, { select: true, focus: false });
+      } catch (error) {
+        this.log.debug(`trace tree: not selected yet: ${messageOf(error)}`);
+      }
+      if (this.#view.selection[0] === element) {
+        return;
+      }
     }
   }
 
