@@ -114,14 +114,26 @@ export class Workbench {
 
   /** What the editor offers in the list that it asks with. */
   async choices(): Promise<string[]> {
-    const rows = this.#quickInput.locator(".monaco-list-row");
-    return (await rows.allInnerTexts()).map((text) => text.replace(/\s+/g, " ").trim());
+    return this.#choiceTexts("");
   }
 
   /** The same without what is said of each. */
   async choiceLabels(): Promise<string[]> {
-    const labels = this.#quickInput.locator(".monaco-list-row .label-name");
-    return (await labels.allInnerTexts()).map((text) => text.trim());
+    return this.#choiceTexts(" .label-name");
+  }
+
+  /** A list draws its rows one by one, in any order: what is read may not be all of it yet. */
+  async #choiceTexts(part: string): Promise<string[]> {
+    const texts = this.#quickInput.locator(`.monaco-list-row${part}`);
+    const found = await texts.evaluateAll((elements) =>
+      elements.map((element) => ({
+        text: (element as HTMLElement).innerText,
+        index: Number(element.closest("[data-index]")?.getAttribute("data-index")),
+      })),
+    );
+    return found
+      .sort((one, other) => one.index - other.index)
+      .map(({ text }) => text.replace(/\s+/g, " ").trim());
   }
 
   /** Answers the editor's own dialog for files, once it has filled itself in. */
