@@ -114,7 +114,7 @@ export class Workbench {
 
   /** What the editor offers in the list that it asks with. */
   async choices(): Promise<string[]> {
-    return this.#choiceTexts("");
+    return (await this.#choiceTexts("")).map((text) => text.replace(/\s+/g, " "));
   }
 
   /** The same without what is said of each. */
@@ -131,9 +131,7 @@ export class Workbench {
         index: Number(element.closest("[data-index]")?.getAttribute("data-index")),
       })),
     );
-    return found
-      .sort((one, other) => one.index - other.index)
-      .map(({ text }) => text.replace(/\s+/g, " ").trim());
+    return found.sort((one, other) => one.index - other.index).map(({ text }) => text.trim());
   }
 
   /** Answers the editor's own dialog for files, once it has filled itself in. */
