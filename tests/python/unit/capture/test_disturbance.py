@@ -153,6 +153,8 @@ def test_what_a_callback_raises_comes_out_of_the_call_of_the_model() -> None:
     model(X)
 
 
+# Torch 2.4 warns of its own way to unpickle a storage.
+@pytest.mark.filterwarnings("ignore:You are using `torch.load`:FutureWarning")
 def test_the_model_can_be_copied_and_saved_meanwhile() -> None:
     model = Encoder().eval()
     with ModelTracer(model, EVERYTHING):
