@@ -26,8 +26,10 @@ def end_as_python_would(error: BaseException) -> NoReturn:
     if sys.version_info >= (3, 12):
         sys.last_exc = error
     _show(error)
-    # Python looks for this very class, and dies of the signal once everything is tidied up.
-    if type(error) is KeyboardInterrupt:
+    # Python dies of the signal once everything is tidied up; before 3.14 by this very class alone.
+    if type(error) is KeyboardInterrupt or (
+        sys.version_info >= (3, 14) and isinstance(error, KeyboardInterrupt)
+    ):
         end_by_interrupt()
     raise SystemExit(1)
 
