@@ -297,7 +297,8 @@ def test_children_give_nothing_out(tmp_path: Path) -> None:
             sys.exit(5)
         print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         from torch.utils.data import DataLoader
-        print([batch.shape[0] for batch in DataLoader(range(4), 2, num_workers=1)])
+        loader = DataLoader(range(4), 2, num_workers=1, multiprocessing_context="fork")
+        print([batch.shape[0] for batch in loader])
     """
     write(tmp_path, body)
     outcome = run(tmp_path, "--passes", "all", "--view", "table", "-o", "run.json", "script.py")
