@@ -188,10 +188,12 @@ def lost_memory_of(torch: Any) -> Callable[[Any], str | None]:
             start *= base.element_size(tensor)
         if start + size > storage.nbytes():
             return GIVEN_BACK
+        if not is_cpu(tensor):
+            return None
         address = address_of(tensor)
         if not address:
-            return None if base._is_zerotensor(tensor) or not is_cpu(tensor) else GIVEN_BACK
-        if storage.resizable() or not is_cpu(tensor) or is_mapped(address + start, size):
+            return None if base._is_zerotensor(tensor) else GIVEN_BACK
+        if storage.resizable() or is_mapped(address + start, size):
             return None
         return GONE
 

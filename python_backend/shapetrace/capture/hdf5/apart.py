@@ -230,12 +230,12 @@ def _shown(path: str) -> str:
     return name if name.isprintable() else repr(name)
 
 
-def _plain(value: object) -> object:
+def _plain(value: Any) -> object:
     """A value of these classes as JSON can have it."""
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     if type(value) in _CLASSES.values():
-        fields = (field.name for field in dataclasses.fields(value) if field.name != "extra")  # type: ignore[arg-type]
+        fields = (field.name for field in dataclasses.fields(value) if field.name != "extra")
         return {
             "class": type(value).__name__,
             **{name: _plain(getattr(value, name)) for name in fields},
