@@ -200,11 +200,14 @@ is_new_process = True
 """Whether it has to be seen which process this is."""
 
 
-def name_process() -> None:
-    """See which process this is, once in each."""
-    global is_new_process
+def name_process(name: str | None = None) -> None:
+    """See which process this is, once in each, or be told; one that it forks is seen again."""
+    global is_new_process, process_name
     is_new_process = False
-    _name_process()
+    if name is None:
+        _name_process()
+    else:
+        process_name = name
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,15 +1,16 @@
 """Going on watching in processes that `multiprocessing` starts anew, by spawn or by a server.
 
 What such a process is told before anything else of the program's is there, its preparation data,
-is given one more item: one that begins to watch when it is unpickled. Forked processes have all of
-this process in them, and need nothing.
+is given one more item: one that begins to watch when it is unpickled. A server of forks begins with
+its command, as it may load the program's modules for those that it forks: what is preloaded, and on
+Python 3.14 the script. Forked processes have all of this process in them, and need nothing.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from shapetrace._asynchronous import clean
@@ -21,6 +22,10 @@ _STARTING: Final = frozenset(
     f"multiprocessing.popen_{way}" for way in ("spawn_posix", "spawn_win32", "forkserver")
 )
 """The modules that start processes, each of which is loaded for the first of these."""
+
+_FORK_SERVER: Final = "fork server"
+_SERVES_FORKS: Final = "from multiprocessing.forkserver import main"
+"""What is in the command of a server of forks, and of no other process."""
 
 _BEGIN: Final = """\
 import sys
@@ -42,14 +47,20 @@ class Begin:
         self._arguments: Final = arguments
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # As text, which needs nothing to be found that the process cannot find yet.
-        text = _BEGIN.format(
+        return (exec, (self._text(), {}))
+
+    def before(self, command: str) -> str:
+        """A command for ``python -c`` that calls the function first."""
+        return f"exec({self._text()!r}, {{}}); {command}"
+
+    def _text(self) -> str:
+        # It needs nothing to be found that the process cannot find yet.
+        return _BEGIN.format(
             folders=[_backend()],
             module=self._function.__module__,
             function=self._function.__qualname__,
             arguments=self._arguments,
         )
-        return (exec, (text,))
 
 
 def _backend() -> str:
@@ -62,8 +73,14 @@ class Children:
     """Has processes that are started begin with something, until this is ended."""
 
     def __init__(self, function: Callable[..., object], *arguments: object) -> None:
-        self._begin: Final = Begin(function, *arguments)
-        self._undo: Callable[[], None] | None = None
+        """``function`` is called with what a process is to be called, and the arguments.
+
+        That is None where the process has a name of its own. A process forked from one that has
+        begun may be told to begin again.
+        """
+        self._begin: Final = Begin(function, None, *arguments)
+        self._begin_in_server: Final = Begin(function, _FORK_SERVER, *arguments)
+        self._undo: Final[list[Callable[[], None]]] = []
         self.has_started = False
         """Whether there was any."""
 
@@ -73,27 +90,40 @@ class Children:
             # Each of these imports it as the first thing that it does.
             import multiprocessing.spawn
 
-            self._replace(multiprocessing.spawn)
+            self._begin_with(multiprocessing.spawn)
 
     def begin(self) -> None:
         """From now on; what starts processes may be loaded already."""
         spawn = sys.modules.get("multiprocessing.spawn")
         if spawn is not None and any(name in sys.modules for name in _STARTING):
-            self._replace(spawn)
+            self._begin_with(spawn)
 
     def end(self) -> None:
         """Let processes start as without us."""
-        undo, self._undo = self._undo, None
-        if undo is not None:
-            undo()
+        while self._undo:
+            self._undo.pop()()
 
-    def _replace(self, spawn: Any) -> None:
-        if self._undo is not None:
-            return
-        original = spawn.get_preparation_data
+    def _begin_with(self, spawn: Any) -> None:
+        if not self._undo:
+            self._replace(spawn, "get_preparation_data", self._preparing)
+            self._replace(spawn.util, "spawnv_passfds", self._starting)
+
+    def _replace(
+        self, owner: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]
+    ) -> None:
+        original = getattr(owner, name)
+        stand_in = functools.wraps(original)(wrap(original))
+
+        def put_back() -> None:
+            if getattr(owner, name) is stand_in:
+                setattr(owner, name, original)
+
+        self._undo.append(put_back)
+        setattr(owner, name, stand_in)
+
+    def _preparing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         begin = self._begin
 
-        @functools.wraps(original)
         @catching_everywhere
         def get_preparation_data(name: str) -> dict[str, Any]:
             try:
@@ -104,9 +134,24 @@ class Children:
                 clean(error)
                 raise
 
-        def put_back() -> None:
-            if spawn.get_preparation_data is get_preparation_data:
-                spawn.get_preparation_data = original
+        return get_preparation_data
 
-        self._undo = put_back
-        spawn.get_preparation_data = get_preparation_data
+    def _starting(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        begin = self._begin_in_server
+
+        @catching_everywhere
+        def spawnv_passfds(path: Any, args: Sequence[Any], passfds: Any) -> Any:
+            try:
+                return original(path, [_with(begin, each) for each in args], passfds)
+            except BaseException as error:
+                clean(error)
+                raise
+
+        return spawnv_passfds
+
+
+def _with(begin: Begin, argument: Any) -> Any:
+    """An argument of a process to be started: if it is what makes a server of forks, with ours."""
+    if isinstance(argument, str) and _SERVES_FORKS in argument:
+        return begin.before(argument)
+    return argument

@@ -7,6 +7,7 @@ from types import CodeType
 from typing import Final
 
 from shapetrace.instrument.interface import Listener
+from shapetrace.variables.calls import name_process
 from shapetrace.variables.outlets import Outlet, Printing
 from shapetrace.watch.children import Children
 from shapetrace.watch.following import Watching
@@ -50,10 +51,24 @@ class Watch:
         return self._watching.lines("" if is_alone else " in the main process")
 
 
+_has_begun = False
+"""Whether this process watches, or the one that it was forked from."""
+
+
 def begin_in_child(
-    names: Sequence[str], packages: Sequence[str], color: str, width: int | None
+    process: str | None,
+    names: Sequence[str],
+    packages: Sequence[str],
+    color: str,
+    width: int | None,
 ) -> None:
-    """Watch the same in a process that was started anew."""
+    """Watch the same in a process that was started anew, once; ``process`` is what to call it."""
+    global _has_begun
+    if _has_begun:
+        return
+    _has_begun = True
+    if process is not None:
+        name_process(process)
     Watch(names, packages, Printing(None, color, width)).begin()
 
 

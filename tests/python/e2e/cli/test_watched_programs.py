@@ -205,6 +205,24 @@ def test_processes_of_the_program(method: str, how: tuple[str, ...], tmp_path: P
     assert len(said) == (1 if method == "fork" else 2)
 
 
+def test_what_a_server_of_forks_loads(tmp_path: Path) -> None:
+    (tmp_path / "loaded.py").write_text("mask = 1\ndef work(mask):\n    return mask\n")
+    source = """
+    import multiprocessing, loaded
+    if __name__ == "__main__":
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["loaded"])
+        with context.Pool(1) as pool:
+            print(pool.map(loaded.work, [5]))
+    """
+    (tmp_path / "script.py").write_text(textwrap.dedent(source).lstrip("\n"))
+    outcome = shapetrace("run", "--watch", "mask", "script.py", cwd=tmp_path)
+    assert outcome.code == 0
+    assert "[5]" in outcome.stdout
+    assert "[fork server] ├─ loaded.py:1  mask  1" in outcome.stdout
+    assert re.search(r"^\[ForkServerPoolWorker-1\] ├─ in +mask +5$", outcome.stdout, re.M)
+
+
 @pytest.mark.parametrize("context", ["fork", "spawn"])
 def test_workers_of_a_data_loader(context: str, tmp_path: Path) -> None:
     source = f"""

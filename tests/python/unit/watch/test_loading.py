@@ -44,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_modules_of_files_and_archives_and_scripts_pass_by(folder: Path) -> None:
-    (folder / "plain_module.py").write_text("# é\nvalue = 1\n", "utf-8")
+    (folder / "plain_module.py").write_text("# é\nvalue = 1000\n", "utf-8")
     (folder / "package_of_it").mkdir()
     (folder / "package_of_it" / "inner.py").write_text("value = 2\n")
     with zipfile.ZipFile(folder / "archive.zip", "w") as archive:
@@ -54,7 +54,7 @@ def test_modules_of_files_and_archives_and_scripts_pass_by(folder: Path) -> None
 
     def prepare(code: CodeType, module: str, text: Callable[[], str | None]) -> CodeType:
         seen[module] = text()
-        return code.replace(co_consts=tuple(9 if each == 1 else each for each in code.co_consts))
+        return code.replace(co_consts=tuple(9000 if each == 1000 else each for each in code.co_consts))
 
     before = importlib.machinery.SourceFileLoader.get_code, zipimport.zipimporter.get_code
     loading = Loading(prepare)
@@ -69,10 +69,10 @@ def test_modules_of_files_and_archives_and_scripts_pass_by(folder: Path) -> None
     finally:
         loading.end()
         sys.path.remove(str(folder / "archive.zip"))
-    assert values == [9, 2, 3, 9, 9]
-    assert seen["plain_module"] == "# é\nvalue = 1\n"
+    assert values == [9000, 2, 3, 9000, 9000]
+    assert seen["plain_module"] == "# é\nvalue = 1000\n"
     assert seen["zipped_module"] == "value = 3\n"
-    assert seen["__main__"] == "# é\nvalue = 1\n"
+    assert seen["__main__"] == "# é\nvalue = 1000\n"
     assert before == (
         importlib.machinery.SourceFileLoader.get_code,
         zipimport.zipimporter.get_code,
@@ -101,6 +101,7 @@ def test_text_of_what_is_none(tmp_path: Path) -> None:
 def test_a_process_that_is_started_begins_with_what_it_is_told() -> None:
     children = Children(begin, ("video",), 3)
     original = multiprocessing.spawn.get_preparation_data
+    starting = multiprocessing.util.spawnv_passfds
     children.loading("something.else")
     assert multiprocessing.spawn.get_preparation_data is original
     children.loading("multiprocessing.popen_spawn_posix")
@@ -111,10 +112,11 @@ def test_a_process_that_is_started_begins_with_what_it_is_told() -> None:
     finally:
         children.end()
     assert multiprocessing.spawn.get_preparation_data is original
+    assert multiprocessing.util.spawnv_passfds is starting
     began.clear()
     path = list(sys.path)
     pickle.loads(pickle.dumps({"shapetrace": data["shapetrace"]}))
-    assert began == [(("video",), 3)]
+    assert began == [(None, ("video",), 3)]
     assert sys.path == path
 
 
