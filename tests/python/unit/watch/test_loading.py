@@ -54,7 +54,9 @@ def test_modules_of_files_and_archives_and_scripts_pass_by(folder: Path) -> None
 
     def prepare(code: CodeType, module: str, text: Callable[[], str | None]) -> CodeType:
         seen[module] = text()
-        return code.replace(co_consts=tuple(9000 if each == 1000 else each for each in code.co_consts))
+        return code.replace(
+            co_consts=tuple(9000 if each == 1000 else each for each in code.co_consts)
+        )
 
     before = importlib.machinery.SourceFileLoader.get_code, zipimport.zipimporter.get_code
     loading = Loading(prepare)
