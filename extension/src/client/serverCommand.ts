@@ -1,4 +1,6 @@
 /** How the language server is started. Imports no `vscode`. */
+import { dirname } from "node:path";
+
 import type { Folders } from "../folders";
 
 /** A program with everything it needs. */
@@ -17,6 +19,18 @@ const START = [
   "runpy.run_module('shapetrace.server', run_name='__main__', alter_sys=True)",
 ].join("; ");
 
+/** The environment variable with a port: the server listens there for a debugger. */
+export const DEBUG_PORT = "SHAPETRACE_SERVER_DEBUG_PORT";
+
+/** What comes before `START` for that, given the debugger's folder and the port. */
+const LISTEN = [
+  "import sys",
+  "sys.path.insert(0, sys.argv[1])",
+  "import debugpy",
+  "debugpy.listen(('127.0.0.1', int(sys.argv[2])))",
+  "del sys.argv[1:3], sys.path[0]",
+].join("; ");
+
 /**
  * The server runs isolated from the user's Python: without its environment variables, site-packages
  * and `.pth` files, so that nothing there can shadow a library of ours, print into the channel, or
@@ -28,12 +42,22 @@ export function serverCommand(
   environment: NodeJS.ProcessEnv,
 ): ServerCommand {
   const [program, ...options] = python;
+  const port = environment[DEBUG_PORT];
+  const [unfrozen, debugging] =
+    port === undefined
+      ? [[], []]
+      : [
+          ["-X", "frozen_modules=off"],
+          [dirname(folders.debugpy), port],
+        ];
   return {
     program,
     parameters: [
       ...options,
       ...["-I", "-S", "-X", "utf8", "-X", `pycache_prefix=${folders.bytecode}`],
-      ...["-c", START],
+      ...unfrozen,
+      ...["-c", port === undefined ? START : `${LISTEN}; ${START}`],
+      ...debugging,
       ...[folders.backend, folders.serverLibraries],
       "--stdio",
     ],
