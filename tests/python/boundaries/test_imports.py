@@ -36,10 +36,12 @@ def planted(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_every_package_imports_only_what_it_may() -> None:
     assert violations(BACKEND) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", LIGHT)
 def test_importing_a_package_loads_no_heavy_library(package: str) -> None:
     early = imported_early(BACKEND, modules_of(BACKEND, package))

@@ -11,10 +11,12 @@ from tests.python.boundaries.swallowing import superfluous, swallowing, unjustif
 ROOT = BACKEND / "shapetrace"
 
 
+@pytest.mark.slow
 def test_no_clause_swallows_what_may_be_the_programs_own() -> None:
     assert unjustified(swallowing(ROOT)) == []
 
 
+@pytest.mark.slow
 def test_all_that_is_listed_is_there() -> None:
     assert superfluous(swallowing(ROOT)) == []
 

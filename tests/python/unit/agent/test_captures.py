@@ -92,6 +92,7 @@ def test_what_is_told_is_told_once() -> None:
     captured.end()
 
 
+@pytest.mark.slow
 def test_a_model_is_the_programs_to_keep() -> None:
     captured = Captures(("forward.self.up.weight",), Clock())
     model = Block()

@@ -110,6 +110,7 @@ def is_taken() -> bool:
     return not taken[0]
 
 
+@pytest.mark.slow
 def test_every_loop_of_ours_in_such_a_statement_is_covered() -> None:
     files = [
         file

@@ -22,6 +22,8 @@ from shapetrace.cli.terminal import Terminal, ViewChoice
 from shapetrace.instrument import following
 from tests.support.interrupting import Interrupter, exceptions, handled_by, raising, signals
 
+pytestmark = pytest.mark.slow
+
 OURS = os.path.join(os.path.dirname(shapetrace.__file__), "")
 SAVING = os.path.join(OURS, "capture", "hdf5", "")
 STRIDE = int(os.environ.get("SHAPETRACE_EVERY_NTH_INSTRUCTION", "0"))

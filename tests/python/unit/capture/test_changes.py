@@ -123,6 +123,7 @@ def test_the_number_of_a_tensor_that_is_gone_means_nothing() -> None:
     assert not any(known.is_still(other) for other in others if id(other) == number)
 
 
+@pytest.mark.slow
 def test_what_is_remembered_keeps_no_value_alive() -> None:
     x = torch.ones(3) * 2
     known = [seen(x), seen({"a": [x]}), seen((x, 1)), seen(Fields(x))]
@@ -159,6 +160,7 @@ class Kind(torch.Tensor):
     pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [

@@ -56,6 +56,7 @@ def assert_refused(path: Path, capfd: pytest.CaptureFixture[str], reason: str = 
     assert {each.name: each.read_bytes() for each in path.parent.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_hundreds_of_damaged_files(tmp_path: Path) -> None:
     environment = {
         **os.environ,
@@ -75,6 +76,7 @@ def test_hundreds_of_damaged_files(tmp_path: Path) -> None:
     assert outcome["beside"] == []
 
 
+@pytest.mark.slow
 def test_some_of_them_by_the_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "run.h5"
     good = damaging.write_file(path)
@@ -109,6 +111,7 @@ def test_a_damaged_file_with_nothing_to_recover(
     assert error.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_file_that_hdf5_reads_for_ever(
     path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,6 +123,7 @@ def test_a_file_that_hdf5_reads_for_ever(
     assert_refused(path, capfd, "it is damaged")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "reason"),
     [
@@ -142,6 +146,7 @@ def test_the_process_that_reads_ends_without_an_answer(
     assert str(caught.value) == f"cannot read run.h5: {reason}"
 
 
+@pytest.mark.slow
 def test_another_process_tells_what_this_one_would(path: Path) -> None:
     summary = read_summary(path)
     assert summary_of(str(path)) == summary
@@ -277,6 +282,7 @@ def test_a_journal_that_somebody_else_has_put_there(path: Path) -> None:
     assert not recover(str(path))
 
 
+@pytest.mark.slow
 def test_show_says_what_a_killed_program_left_and_recovers_when_asked(
     path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

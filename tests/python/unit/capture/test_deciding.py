@@ -111,6 +111,7 @@ def test_a_group_without_a_store_is_told_of(processes: Processes) -> None:
     assert gathering.finish() == []
 
 
+@pytest.mark.slow
 def test_a_gathering_that_nobody_holds_ends(processes: Processes) -> None:
     processes.be(0)
     main = gathering_for_this_process("", PATIENCE)

@@ -107,6 +107,7 @@ def test_the_programs_own_modes_see_its_own_calls_only() -> None:
     assert seen[0] == seen[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["torch", "aten"])
 def test_a_recording_sees_the_programs_own_calls_only(level: str) -> None:
     model = Encoder()
@@ -296,6 +297,7 @@ def test_gradient_checkpointing_is_captured_once() -> None:
         assert entry.iterations == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_graph_and_memory_are_let_go() -> None:
     import gc
     import weakref

@@ -26,6 +26,8 @@ from shapetrace.capture.tracer import ModelTracer
 from tests.support.examples import ONE_IN
 from tests.support.interrupting import Interrupter, exceptions, handled_by, raising, signals
 
+pytestmark = pytest.mark.slow
+
 OURS = os.path.join(os.path.dirname(shapetrace.__file__), "")
 STRIDE = int(os.environ.get("SHAPETRACE_EVERY_NTH_INSTRUCTION", 29 * ONE_IN))
 """Each so many-th instruction is interrupted; 1 for all of them."""

@@ -16,6 +16,8 @@ from shapetrace.capture.finding import ModelFinder
 from shapetrace.capture.paths import parse
 from tests.python.unit.capture.models import Attention, Encoder
 
+pytestmark = pytest.mark.slow
+
 X = torch.ones(2, 5, 6)
 PATHS = [
     *("**", "**.self", "layers.*.forward.self.query.weight", "head.forward.input.0"),

@@ -216,6 +216,7 @@ SEQUENCES: dict[str, Callable[[], list[Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [True, False], ids=["in one call", "one by one"])
 @pytest.mark.parametrize("sequence", SEQUENCES)
 def test_values_that_change(tmp_path: Path, sequence: str, together: bool) -> None:

@@ -145,6 +145,7 @@ def test_a_function_in_a_function() -> None:
     assert same(results["forward.inner"].values, results["inner.w"].values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("path", "names"),
     [

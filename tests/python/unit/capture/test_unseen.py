@@ -93,6 +93,7 @@ def test_modes_see_the_programs_own_calls_only(model: Model, make: Make, tmp_pat
     assert tracer.problems == []
 
 
+@pytest.mark.slow
 @each_callback
 @pytest.mark.filterwarnings("ignore:stack_")
 def test_graphs_hold_the_programs_own_calls_only(model: Model, make: Make, tmp_path: Path) -> None:

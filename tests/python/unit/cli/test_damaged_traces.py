@@ -91,6 +91,7 @@ def damaged(text: str, chance: random.Random) -> bytes:
     return written(document).encode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_damaged_traces(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, seed: int

@@ -45,6 +45,7 @@ def test_a_mistake_of_ours_is_told_on_one_line(
     assert not shown.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", ["tree", "listing", "table", "markdown", "json"])
 def test_numbers_of_a_damaged_trace_that_cannot_be(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], view: str

@@ -74,6 +74,7 @@ def test_a_program_is_like_itself(seed: int) -> None:
     assert comparison.alike == comparison.compared == len(world.ops())
 
 
+@pytest.mark.slow
 @every_way
 @every_seed
 def test_code_that_moved_is_the_same_code(seed: int, comparer: Comparer) -> None:
@@ -97,6 +98,7 @@ def test_an_op_that_was_removed(seed: int, comparer: Comparer) -> None:
     assert comparison.alike == len(edited.ops())
 
 
+@pytest.mark.slow
 @every_way
 @every_seed
 def test_an_op_that_was_put_in(seed: int, comparer: Comparer) -> None:
@@ -125,6 +127,7 @@ def test_another_shape(seed: int, comparer: Comparer) -> None:
     assert comparison.first.alike_before == edited.ops().index(block[at])
 
 
+@pytest.mark.slow
 @every_way
 @every_seed
 def test_another_argument(seed: int, comparer: Comparer) -> None:
@@ -148,6 +151,7 @@ def test_another_op(seed: int, comparer: Comparer) -> None:
     assert told(comparer(world, edited)) == [("op", before, "gelu()")]
 
 
+@pytest.mark.slow
 @every_seed
 def test_other_values_are_found_where_they_begin(seed: int) -> None:
     world = random_world(seed, with_values=True)
@@ -178,6 +182,7 @@ def test_a_renamed_module_is_the_same_module(seed: int, comparer: Comparer) -> N
     assert comparison.alike == len(world.ops())
 
 
+@pytest.mark.slow
 @every_way
 @every_seed
 def test_a_module_around_others(seed: int, comparer: Comparer) -> None:
@@ -206,6 +211,7 @@ def test_a_module_that_was_removed(seed: int, comparer: Comparer) -> None:
     assert comparison.alike == len(edited.ops())
 
 
+@pytest.mark.slow
 @every_seed
 def test_calls_in_another_order(seed: int) -> None:
     world = random_world(seed)
@@ -219,6 +225,7 @@ def test_calls_in_another_order(seed: int) -> None:
     assert comparison.alike + len(comparison.differences) == len(world.ops())
 
 
+@pytest.mark.slow
 @every_seed
 def test_many_edits_and_the_other_way_round(seed: int) -> None:
     world = random_world(seed, with_values=True)

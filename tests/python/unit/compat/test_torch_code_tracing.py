@@ -236,6 +236,7 @@ def test_a_backward_pass_is_recorded_once() -> None:
     assert "inside torch" not in mode.format()
 
 
+@pytest.mark.slow
 def test_no_tensor_is_kept_alive() -> None:
     def program(x: Tensor) -> weakref.ref[Tensor]:
         local = x * 2
@@ -528,6 +529,7 @@ def test_a_subclass_chooses_what_is_kept(capsys: pytest.CaptureFixture[str]) -> 
     assert mode.format() == ""
 
 
+@pytest.mark.slow
 def test_a_subclass_prints_as_it_likes(capsys: pytest.CaptureFixture[str]) -> None:
     class Numbered(TracingMode):
         def _trace_str(self, index: int, color: bool, succinct: bool) -> str:

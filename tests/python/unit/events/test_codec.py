@@ -67,6 +67,7 @@ def test_a_sample_loses_nothing(path: Path) -> None:
     assert codec.loads(codec.dumps(trace)) == trace
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(traces)
 def test_any_trace_survives(trace: model.Trace) -> None:

@@ -123,6 +123,7 @@ def test_a_damaged_trace_shows_every_event_once(
     assert text(tree.build(trace(*events))) == expected
 
 
+@pytest.mark.slow
 def test_no_depth_is_too_deep() -> None:
     depth = 50_000
     built = tree.build(trace(*(module(id, parent=id - 1) for id in range(1, depth + 1))))

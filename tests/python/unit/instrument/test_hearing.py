@@ -198,6 +198,7 @@ def test_a_call_that_nobody_is_interested_in_is_left_alone() -> None:
     assert heard.returns == [(1, 4), (3, 4)]
 
 
+@pytest.mark.slow
 def test_states_are_those_of_each_call_in_recursion_threads_and_generators() -> None:
     function = function_of("def f(n):\n    x = n\n    if n: f(n - 1)\n    y = n\n")
     heard = Heard()

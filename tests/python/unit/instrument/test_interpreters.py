@@ -9,6 +9,7 @@ import pytest
 from tests.support.interpreters import checked, interpreters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("python", interpreters(), ids=str)
 def test_the_package_works_without_torch(python: Path) -> None:
     output = checked(python, Path(__file__).with_name("check_interpreter.py"))

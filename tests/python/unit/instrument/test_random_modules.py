@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +10,7 @@ from tests.python.unit.instrument.random_modules import check_module
 from tests.support.examples import same_examples
 
 
+@pytest.mark.slow
 @same_examples(250)
 @given(seed=st.integers(0, 10**9))
 def test_a_random_module_is_heard_and_not_disturbed(seed: int) -> None:

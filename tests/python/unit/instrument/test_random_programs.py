@@ -30,6 +30,7 @@ class Texts(Heard):
             self.told.append((name, clean(repr(value)), line))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "generator", "async", "async generator"])
 @same_examples(150)
 @given(seed=st.integers(0, 10**9))

@@ -12,6 +12,7 @@ from tests.python.unit.instrument.models import Gated, Model, helper, scripted
 EVERYTHING = Interest(None, returns=True)
 
 
+@pytest.mark.slow
 def test_what_is_compiled_is_the_same_graph_and_is_not_heard() -> None:
     model, x = Model(), torch.ones(3, 4)
     expected = model(x)

@@ -16,6 +16,8 @@ import pytest
 from tests.python.unit.odd_tensors.consumers import CONSUMERS
 from tests.python.unit.odd_tensors.tensors import LOST, TENSORS
 
+pytestmark = pytest.mark.slow
+
 Outcomes: TypeAlias = dict[str, dict[str, str]]
 
 

@@ -186,6 +186,7 @@ def test_what_was_set_by_hand_was_assigned_nowhere(
     assert found_by(text, tmp_path, is_global=True)[0] is None
 
 
+@pytest.mark.slow
 def test_a_script_as_python_runs_it(tmp_path: Path) -> None:
     path = tmp_path / "script.py"
     path.write_text(f"{BEGINNING}x = torch.ones(2)\nprint(place(x))\n", "utf-8")

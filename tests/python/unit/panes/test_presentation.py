@@ -23,6 +23,7 @@ from tests.support.torches import distributed_tensors
 BACKEND = Path(__file__).parents[4] / "python_backend"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::DeprecationWarning")
 @pytest.mark.parametrize(("expression", "text"), (TENSORS | MODULES | HOLDERS).items())
 def test_a_value_is_shown_and_nothing_notices(expression: str, text: str) -> None:
@@ -149,12 +150,14 @@ def test_what_claims_to_be_a_tensor_is_not_taken_for_one() -> None:
     assert presentation(Proxy()) is None
 
 
+@pytest.mark.slow
 def test_a_model_with_many_modules_is_counted_up_to_a_point() -> None:
     model = nn.ModuleList([nn.ReLU() for _ in range(20_001)])
     model.append(nn.Linear(2, 3))
     assert str(presentation(model)).startswith("ModuleList(ReLU ×64, …) ≥ ")
 
 
+@pytest.mark.slow
 def test_without_torch_nothing_is_ours_and_nothing_is_imported() -> None:
     program = (
         "import sys; from shapetrace.panes import children, opens, presentation\n"

@@ -146,6 +146,7 @@ NEEDED = {
 """What torch 2.4 does not have."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("name", HARMLESS)
 def test_results_and_artifacts_are_the_same(name: str, level: str, harmless: Harmless) -> None:

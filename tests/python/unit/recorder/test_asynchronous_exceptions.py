@@ -74,6 +74,7 @@ def own_handlers() -> Iterator[None]:
     signal.signal(SIGNAL, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("effects", EFFECTS)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("name", PROGRAMS)

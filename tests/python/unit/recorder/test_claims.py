@@ -21,6 +21,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_no_claim_is_wrong(path: Path) -> None:
     verdict = judge(traced(path), watched(path), (str(path),))
     assert verdict.lines > 0

@@ -14,7 +14,10 @@ from torch import nn
 import shapetrace
 from tests.support.recorder import LEVELS, bits_of, faults_of, names_of
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # Dynamo fails where a warning is an error
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # Dynamo fails where a warning is an error
+    pytest.mark.slow,
+]
 
 Function: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
 

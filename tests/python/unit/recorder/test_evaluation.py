@@ -169,6 +169,7 @@ def once(x: Tensor, stop: Callable[[], object]) -> Tensor:
     return x + 1
 
 
+@pytest.mark.slow
 def test_a_module_within_a_forward(tmp_path: Path) -> None:
     def main(program: Stopped) -> None:
         net = Net(program.stop)
@@ -384,6 +385,7 @@ EXPRESSIONS = {
 }
 
 
+@pytest.mark.slow
 def test_what_may_be_evaluated(tmp_path: Path) -> None:
     def main(program: Stopped) -> None:
         net = Net(program.stop)
@@ -412,6 +414,7 @@ def test_random_numbers_are_put_back() -> None:
     assert draw() == first
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_alive(tmp_path: Path) -> None:
     import gc
     import weakref

@@ -50,6 +50,7 @@ def test_calls_are_tied_to_their_expressions(text: str, observe: Observer, tmp_p
     assert render(path, observe(path)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", TEXTS, ids=TITLES)
 def test_recorder_and_reference_agree_on_every_detail(text: str, tmp_path: Path) -> None:
     path = tmp_path / "program.py"

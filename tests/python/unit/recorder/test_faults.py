@@ -115,6 +115,7 @@ def break_with(error: BaseException) -> Callable[..., Any]:
     return broken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("owner", "name"), BREAKABLE, ids=[name for _, name in BREAKABLE])
 def test_fault_is_noted_and_the_program_goes_on(

@@ -205,6 +205,7 @@ def test_outputs_of_modules_are_told_as_they_are_described() -> None:
     assert [each.mean for each in prints.inputs] == [1.0]
 
 
+@pytest.mark.slow
 def test_one_call_of_many_that_differs_is_noticed() -> None:
     def run(odd_one: int) -> Trace:
         def steps() -> None:
@@ -241,6 +242,7 @@ def test_two_calls_that_change_places_are_noticed() -> None:
     assert usual == run([64, 65, 66])
 
 
+@pytest.mark.slow
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = all_fingerprints.Fingerprints()
     for number in range(20_000):
@@ -359,6 +361,7 @@ def test_other_threads_have_theirs() -> None:
     assert counted == 3 * len(alone.ops)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_process_that_was_forked_does_not_wait_for_threads_it_lacks() -> None:
     program = """
@@ -463,6 +466,7 @@ def test_a_graph_that_jit_traces_is_the_same() -> None:
     assert not faults_of(trace.trace)
 
 
+@pytest.mark.slow
 def test_without_being_asked_for_nothing_is_there(tmp_path: Any) -> None:
     program = """
 import sys, torch, shapetrace

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -134,6 +135,7 @@ def test_nothing_of_the_program_is_asked() -> None:
     assert counts[0] == counts[1]
 
 
+@pytest.mark.slow
 def test_functions_that_wait_tell_of_theirs() -> None:
     class Net(nn.Module):
         def __init__(self, ask: Ask) -> None:

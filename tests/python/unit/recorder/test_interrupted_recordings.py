@@ -98,6 +98,7 @@ def is_ours(code: Any) -> bool:
 
 
 # A file that was opened just then is closed as it is let go of, as in any program.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
 @pytest.mark.filterwarnings("ignore:.*unclosed file:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("comes", ["by a signal", "by another thread"])

@@ -132,6 +132,7 @@ def test_not_while_a_graph_is_traced() -> None:
     assert inside == [False]
 
 
+@pytest.mark.slow
 def test_not_in_a_compiled_region_wherever_torch_lies(tmp_path: Path) -> None:
     """Its files may have been found by way of a symbolic link."""
     link = tmp_path / "packages"

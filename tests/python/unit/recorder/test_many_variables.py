@@ -40,6 +40,7 @@ def calls_in(traced: Traced, text: str) -> int:
     return int(counted.total_calls)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("statement", ["t{0} * 2", "step(t{0})"])
 def test_twice_as_many_variables_of_a_forward_are_twice_as_much_work(
     statement: str, traced: Traced

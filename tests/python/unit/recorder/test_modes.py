@@ -145,6 +145,7 @@ def test_context_entered_inside_and_left_after(
     check(recording)
 
 
+@pytest.mark.slow
 def test_two_contexts_at_once(context: Callable[[], Context], recording: Any) -> None:
     outside = facts()
     if context is DefaultDevice and (2, 5) <= TORCH <= (2, 8):

@@ -93,6 +93,7 @@ def test_fork_inside_a_forward_and_inside_a_backward_hook() -> None:
     assert names_of(recording.trace)[-1] == "backward"
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_child_of_multiprocessing(method: str) -> None:
@@ -132,6 +133,7 @@ def test_workers_of_a_loader() -> None:
     assert notes == {"forked process": 2}
 
 
+@pytest.mark.slow
 def test_program_that_forks_runs_on_with_its_recording() -> None:
     program = dedent(
         """
@@ -171,6 +173,7 @@ def test_other_programs_are_not_touched() -> None:
     assert not faults_of(recording.trace)
 
 
+@pytest.mark.slow
 def test_importing_what_the_recorder_waits_for_in_the_middle() -> None:
     program = dedent(
         """

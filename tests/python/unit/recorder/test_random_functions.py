@@ -18,6 +18,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("random") / "program.py"
 
 
+@pytest.mark.slow
 @same_examples(200)
 @given(program=programs())
 def test_nothing_wrong_is_claimed(program: str, path: Path) -> None:

@@ -19,6 +19,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("random") / "program.py"
 
 
+@pytest.mark.slow
 @same_examples(300)
 @given(program=programs())
 def test_trace_equals_reference_and_claims_nothing_wrong(program: str, path: Path) -> None:

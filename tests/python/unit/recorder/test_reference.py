@@ -127,6 +127,7 @@ def test_what_stays_behind_is_named() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_lives_on_is_named() -> None:
     kept = []
 

@@ -17,6 +17,8 @@ import shapetrace
 from tests.support.recorder import LEVELS, faults_of
 from tests.support.reference.remains import Marker, Surroundings, survivors
 
+pytestmark = pytest.mark.slow
+
 
 class Block(nn.Module):
     def __init__(self) -> None:

@@ -101,6 +101,7 @@ def recording(level: str = "torch", fingerprint: bool = False) -> Recorder:
     return recorder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fingerprint", [False, True])
 @pytest.mark.parametrize("level", ["torch", "aten"])
 def test_a_recording_that_is_followed_is_the_snapshot_at_its_end(
@@ -222,6 +223,7 @@ def test_the_source_that_ran_is_told_with_its_text(tmp_path: Path) -> None:
     assert own.text == program.path.read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_no_message_has_more_rows_than_it_may() -> None:
     recorder = recording()
     try:

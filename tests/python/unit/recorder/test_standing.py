@@ -92,6 +92,7 @@ class Looked(nn.Module):
         return x
 
 
+@pytest.mark.slow
 def test_each_call_begins_anew() -> None:
     with looking() as looker:
         net = Looked(looker)
@@ -360,6 +361,7 @@ def test_what_an_expression_calls_inside_of_itself() -> None:
     assert looker.looks == [done, done, done] * 2
 
 
+@pytest.mark.slow
 def test_generators_and_coroutines() -> None:
     with looking() as looker:
 

@@ -8,6 +8,7 @@ from tests.python.unit.recorder.corpus_of_threads import PROGRAMS, THREADED
 from tests.support.recorder import Harmless, outline, unindented
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS.keys())
 def test_results_are_the_same(text: str, harmless: Harmless) -> None:
     harmless(THREADED + text)

@@ -177,6 +177,7 @@ def units(line: str, index: int) -> int:
     return len(line[:index].encode("utf-16-le")) // 2
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(ran=LINES, data=st.data())
 def test_no_line_is_ever_taken_for_another(ran: list[str], data: st.DataObject) -> None:

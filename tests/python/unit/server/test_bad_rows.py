@@ -197,6 +197,7 @@ def test_the_program_has_every_kind_of_row(messages: list[dict[str, Any]]) -> No
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_field_spoils_no_answer(
     wrong: str, path: Path, messages: list[dict[str, Any]], caplog: pytest.LogCaptureFixture

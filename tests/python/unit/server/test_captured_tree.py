@@ -216,6 +216,7 @@ def test_values_of_all_kinds() -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_newest_are_kept_and_the_rest_counted() -> None:
     tree = Tree("process")
     names = (CapturedName(1, "forward", "forward", "Net"),)

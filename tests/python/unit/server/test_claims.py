@@ -35,6 +35,8 @@ from tests.support.examples import same_examples
 from tests.support.reference.programs import run_file, starting_names
 from tests.support.rows import updates_of
 
+pytestmark = pytest.mark.slow
+
 _SAID = re.compile(r"```python\n(?P<name>\w+): (?P<text>.*)\n```")
 _TENSOR = re.compile(r"\w+\[[^\]]*\]")
 

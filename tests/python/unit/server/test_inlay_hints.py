@@ -10,6 +10,8 @@ from tests.python.unit.server.corpus_of_hints import AFTER_NAMES, ERRORS, HINTS
 from tests.support.recorder import PRELUDE
 from tests.support.rows import recorded, updates_of
 
+pytestmark = pytest.mark.slow
+
 MOVING = """
     def f(x): «x f32[2,3]»
         y = x * 2 «f32[2,3]»

@@ -98,6 +98,7 @@ def _is_right(text: str, noted: dict[str, int]) -> bool:
     return bool(claims) and bool(noted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(some(48)))
 def test_nothing_wrong_is_told(seed: int, tmp_path: Path) -> None:
     text = Writer(seed).program()

@@ -109,6 +109,7 @@ def layers(tmp_path: Path) -> Scoped:
     return Scoped(show(LAYERS, tmp_path / "program.py"))
 
 
+@pytest.mark.slow
 def test_all_calls_are_shown_without_a_scope(layers: Scoped) -> None:
     hints = layers.hints()
     assert hints["y = x * 2"] == "f32[6|7|8,2|3]"
@@ -442,6 +443,7 @@ def test_what_the_process_of_a_pin_has_not_run_is_shown_as_ever(tmp_path: Path) 
     assert scoped.hints() == before
 
 
+@pytest.mark.slow
 def test_a_session_that_is_gone_is_not_kept_by_what_was_pinned(layers: Scoped) -> None:
     store, scopes, key = layers.shown.store, layers.scopes, layers.shown.document.key
     session = store.newest_session()

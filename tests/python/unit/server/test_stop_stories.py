@@ -153,6 +153,7 @@ def test_a_name_says_that_it_was_not_reached(place: str, tmp_path: Path) -> None
     assert second.hover(place).endswith(NOT_REACHED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["^z = x.T", "z = ^x.T", "forward(self, ^x"])
 def test_a_name_that_was_reached_says_nothing(place: str, tmp_path: Path) -> None:
     second = stops(NAMES, tmp_path / "program.py")[1]
@@ -216,6 +217,7 @@ BRANCHES = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "marked"),
     [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.python.unit.server.annotated import plain
 from tests.python.unit.server.stops import Stops
 
@@ -128,6 +130,7 @@ def test_a_branch_is_of_the_iteration_that_took_it(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_cannot_be_told_is_not_said_to_be_of_this_iteration(tmp_path: Path) -> None:
     text = """
         for size in (2, 3, 4, 5):
@@ -345,6 +348,7 @@ def test_what_comes_before_a_call_that_still_runs_was_reached(tmp_path: Path) ->
     assert second == f"{before.strip()}\n{after}"
 
 
+@pytest.mark.slow
 def test_what_an_earlier_call_did_before_it_left_early(tmp_path: Path) -> None:
     """Though all that this call has come by for certain was done for the first time."""
     text = """
@@ -536,6 +540,7 @@ def test_each_call_of_a_recursion_has_names_of_its_own(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_closures_classes_and_comprehensions(tmp_path: Path) -> None:
     text = """
         def tail(x):

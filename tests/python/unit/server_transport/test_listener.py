@@ -68,6 +68,7 @@ def test_commands_reach_one_process() -> None:
     run(scenario)
 
 
+@pytest.mark.slow
 def test_a_process_that_reads_no_commands_is_not_sent_any_number_of_them() -> None:
     async def scenario() -> None:
         async with served() as case:

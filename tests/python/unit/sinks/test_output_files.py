@@ -72,6 +72,7 @@ def test_a_comparison_replaces_nothing_but_a_report(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("color", ["never", "always"])
 def test_a_report_replaces_a_report(folder: Path, color: str) -> None:
     formats = ("text", "json", "markdown")
@@ -280,6 +281,7 @@ def shell(command: str, folder: Path) -> str:
     return f"{done.returncode}\n{done.stdout}{done.stderr}"
 
 
+@pytest.mark.slow
 def test_traces_from_pipes(folder: Path) -> None:
     shown = shell("shapetrace show a.json", folder)
     assert shown.startswith("0\n")
@@ -296,6 +298,7 @@ def test_traces_from_pipes(folder: Path) -> None:
     assert piped.splitlines()[4:] == different
 
 
+@pytest.mark.slow
 def test_captured_values_from_pipes(folder: Path) -> None:
     from shapetrace.capture.hdf5.saver import H5PYSaverCallback
 

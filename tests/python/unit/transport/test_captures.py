@@ -64,6 +64,7 @@ plain = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["paths", "problems", "names", "values"]), plain))
 def test_any_message_is_read(message: dict[str, Any]) -> None:
     news, _ = read_captures({"type": "captures", **message})

@@ -123,6 +123,7 @@ def _is_open(number: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_a_failed_connection_leaves_nothing_behind() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]

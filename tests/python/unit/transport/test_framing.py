@@ -52,6 +52,7 @@ def test_a_frame_is_its_length_and_json() -> None:
     assert frame_of(b'{"type":"wake"}') == encode({"type": "wake"})
 
 
+@pytest.mark.slow
 @given(st.lists(messages, max_size=4), st.lists(st.integers(0, 10_000), max_size=8))
 def test_messages_arrive_however_they_are_cut(sent: list[dict], cuts: list[int]) -> None:
     decoder = Decoder(LONGEST)
@@ -63,6 +64,7 @@ def test_messages_arrive_however_they_are_cut(sent: list[dict], cuts: list[int])
     assert decoder.waiting == 0
 
 
+@pytest.mark.slow
 @given(messages)
 def test_others_read_the_same(message: dict) -> None:
     assert json.loads(encode(message)[4:]) == message

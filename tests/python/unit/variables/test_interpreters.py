@@ -9,6 +9,7 @@ import pytest
 from tests.support.interpreters import checked, interpreters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("python", interpreters(), ids=str)
 def test_torch_is_not_needed_and_not_imported(python: Path) -> None:
     output = checked(python, Path(__file__).with_name("check_interpreter.py"))

@@ -110,6 +110,7 @@ def is_ours(code: CodeType) -> bool:
     return code.co_filename.startswith(OURS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [make_plain, make_raising, make_generating])
 @pytest.mark.parametrize("comes", ["by a signal", "by another thread"])
 def test_no_exception_is_lost_and_nothing_stays(

@@ -102,6 +102,7 @@ GONE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", ["", ", stats=True", ", tolerance=0.1"])
 @pytest.mark.parametrize("name", GONE)
 def test_memory_that_is_gone_is_not_read(name: str, options: str, tmp_path: Path) -> None:

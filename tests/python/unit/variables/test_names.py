@@ -125,6 +125,7 @@ def test_functions_are_restored_exactly(program: Load) -> None:
         it.events.clear()
 
 
+@pytest.mark.slow
 def test_a_function_in_a_function_is_let_go(program: Load) -> None:
     it = program("""
         import gc, weakref

@@ -33,6 +33,7 @@ class Change(NamedTuple):
     after: str
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_change_of_a_random_function_is_told_where_it_was_made(kind: str) -> None:
     changes = sum(check(seed, kind) for seed in range(150))

@@ -208,6 +208,7 @@ def test_no_code_of_the_programs_is_asked(program: Load) -> None:
         assert [each.outcome for each in it.ended] == ["returned"]
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_alive_and_nothing_is_noticed(program: Load) -> None:
     it = program("""
         import weakref

@@ -144,6 +144,7 @@ def test_nothing_from_the_program_steers_the_terminal(view: str, text: str) -> N
     assert unseemly <= {"\n"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", VIEWS)
 def test_deep_nesting_needs_no_recursion(view: str) -> None:
     module = PROGRAMS["failure"]().trace().modules[0]
@@ -156,6 +157,7 @@ def test_deep_nesting_needs_no_recursion(view: str) -> None:
     assert render(trace, view, ViewOptions(verbose=True)).count("Net") >= depth
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", VIEWS)
 @settings(
     max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True

@@ -167,6 +167,7 @@ class Only(Territory):
         return file == self._file
 
 
+@pytest.mark.slow
 def test_functions_are_watched_as_they_are_loaded(folder: Path) -> None:
     (folder / "loaded_module.py").write_text(MODULE)
     listening = Listening()
@@ -185,6 +186,7 @@ def test_functions_are_watched_as_they_are_loaded(folder: Path) -> None:
     assert watched.lines() == ["nothing that was loaded assigns 'z'"]
 
 
+@pytest.mark.slow
 def test_functions_that_are_there_are_watched_and_dropped(folder: Path) -> None:
     (folder / "there_already.py").write_text(MODULE)
     module = importlib.import_module("there_already")
