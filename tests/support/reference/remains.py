@@ -10,7 +10,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import nn
@@ -23,6 +23,9 @@ from shapetrace.variables import tracking
 
 LOCKS: dict[str, Any] = {each.__name__: each._LOCK for each in (_dynamo, following, tracking)}
 """Locks that a thread may take again, so that it does not notice when it has kept one."""
+
+Finders: TypeAlias = tuple[tuple[int, str], ...]
+"""Those of the import system, by number and text."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Surroundings:
     profile_function: object
     exception_hooks: tuple[object, ...]
     warnings: tuple[object, ...]
-    imports: tuple[object, ...]
+    imports: tuple[object, Finders, Finders]
     grad_mode: tuple[bool, bool]
     locks_taken: list[str]
 
@@ -75,8 +78,8 @@ class Surroundings:
             warnings=(warnings.showwarning, warnings.warn, tuple(map(id, warnings.filters))),
             imports=(
                 builtins.__import__,
-                tuple(map(id, sys.meta_path)),
-                tuple(map(id, sys.path_hooks)),
+                _described(sys.meta_path),
+                _described(sys.path_hooks),
             ),
             grad_mode=(torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
             locks_taken=[name for name, lock in LOCKS.items() if lock._is_owned()],
@@ -136,3 +139,7 @@ def _references(
 def _reference(item: Any) -> Callable[[], object | None]:
     reference = weakref.ref(item)
     return lambda: None if reference() is None else True
+
+
+def _described(finders: Iterable[object]) -> Finders:
+    return tuple((id(finder), repr(finder)) for finder in finders)

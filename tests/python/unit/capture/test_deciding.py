@@ -32,6 +32,8 @@ class Processes:
         self._monkeypatch = monkeypatch
         self._world_size = world_size
         self.store: Any = HashStore()
+        # What other tests have learned of who takes no part.
+        monkeypatch.setattr(module, "_absent", {})
 
     def be(self, rank: int, **group: Any) -> None:
         found = Group(rank, self._world_size, **({"store": self.store} | group))
