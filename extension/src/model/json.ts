@@ -30,12 +30,6 @@ export class Mismatch extends Error {
 }
 
 export const integer = simple<number>("a whole number", Number.isInteger);
-export const number: Form<number> = {
-  expects: ["a whole number", "a decimal number"],
-  read(document) {
-    return typeof document === "number" ? document : refuse(this, document);
-  },
-};
 export const text = simple<string>("text", (document) => typeof document === "string");
 export const boolean = simple<boolean>(
   "true or false",
@@ -102,43 +96,6 @@ export function listOf<T>(item: Form<T>): Form<readonly T[]> {
   };
 }
 
-/** Values of one form by names that are the file's own. */
-export function mappingOf<T>(item: Form<T>): Form<ReadonlyMap<string, T>> {
-  return {
-    expects: ["an object"],
-    read(document) {
-      if (!isObject(document)) {
-        return refuse(this, document);
-      }
-      return new Map(
-        Object.entries(document).map(([key, element]) => [
-          key,
-          within(`[${JSON.stringify(key)}]`, item, element),
-        ]),
-      );
-    },
-  };
-}
-
-/** An object that tells by one of the keys of `choices` which of them it is. */
-export function oneByMark<T>(choices: Readonly<Record<string, Form<T>>>): Form<T> {
-  const marks = Object.keys(choices);
-  return {
-    expects: ["an object"],
-    read(document) {
-      if (!isObject(document)) {
-        return refuse(this, document);
-      }
-      for (const [mark, form] of Object.entries(choices)) {
-        if (Object.hasOwn(document, mark)) {
-          return form.read(document);
-        }
-      }
-      throw new Mismatch(`should have one of the keys ${marks.join(", ")}`);
-    },
-  };
-}
-
 /** Where a property stands in JSON; without `otherwise` it must be there. */
 export interface Property<T> {
   readonly key: string;
@@ -146,13 +103,12 @@ export interface Property<T> {
   readonly otherwise?: T;
 }
 
-/** An object of known properties; keys that are neither these nor `reserved` become `extra`. */
-export function record<T extends { readonly extra: JsonObject }>(
-  properties: { readonly [K in Exclude<keyof T, "extra">]: Property<T[K]> },
-  reserved: readonly string[] = [],
-): Form<T> {
+/** An object of known properties; keys that are none of these become `extra`. */
+export function record<T extends { readonly extra: JsonObject }>(properties: {
+  readonly [K in Exclude<keyof T, "extra">]: Property<T[K]>;
+}): Form<T> {
   const entries = Object.entries<Property<unknown>>(properties);
-  const known = new Set([...entries.map(([, property]) => property.key), ...reserved]);
+  const known = new Set(entries.map(([, property]) => property.key));
   return {
     expects: ["an object"],
     read(document) {

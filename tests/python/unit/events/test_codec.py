@@ -92,7 +92,7 @@ def test_one_event_stands_on_a_line() -> None:
 
 
 def test_the_sample_of_everything_has_every_key() -> None:
-    """What keeps the two sides alike: the extension's decoder must know each key of this sample."""
+    """So that every field of every event is written and read by the tests of the samples."""
     seen = {event_class: set[str]() for event_class in EVENT_CLASSES}
     pending: list[Any] = [codec.load(CONTRACT / "trace_everything.json")]
     while pending:
