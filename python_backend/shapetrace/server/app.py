@@ -13,16 +13,8 @@ from pygls.exceptions import JsonRpcInvalidParams, JsonRpcInvalidRequest
 from pygls.lsp.server import LanguageServer
 
 from shapetrace._errors import ShapetraceError
-from shapetrace.server import garbage, protocol
-from shapetrace.server.capture_messages import (
-    CAPTURE_PATHS,
-    CAPTURE_PROBLEM,
-    CHECK_PATH,
-    WANT_CAPTURES,
-    CaptureProblem,
-)
+from shapetrace.server import garbage
 from shapetrace.server.capturing import Capturing
-from shapetrace.server.compare_messages import COMPARE, read_compare
 from shapetrace.server.documents import Documents
 from shapetrace.server.export import export
 from shapetrace.server.features.code_lens import code_lenses
@@ -32,9 +24,25 @@ from shapetrace.server.features.inline_values import inline_values
 from shapetrace.server.features.watched_hints import watched_story
 from shapetrace.server.journal import Journal
 from shapetrace.server.listener import Listener
+from shapetrace.server.messages import tree as protocol
+from shapetrace.server.messages.captures import (
+    CAPTURE_PATHS,
+    CAPTURE_PROBLEM,
+    CHECK_PATH,
+    WANT_CAPTURES,
+    CaptureProblem,
+)
+from shapetrace.server.messages.codec import MessageError
+from shapetrace.server.messages.comparison import COMPARE, read_compare
+from shapetrace.server.messages.settings import Options, read_options
+from shapetrace.server.messages.watches import (
+    CHECK_WATCH,
+    WANT_WATCHES,
+    WATCH_AT,
+    WATCH_PROBLEM,
+    WatchProblem,
+)
 from shapetrace.server.navigation import Navigation
-from shapetrace.server.options import Options, read_options
-from shapetrace.server.parameters import MessageError
 from shapetrace.server.ranges import SourceRange
 from shapetrace.server.refresh import Reminder, Throttle
 from shapetrace.server.scopes import Scopes
@@ -42,13 +50,6 @@ from shapetrace.server.sessions import Sessions
 from shapetrace.server.store import TraceStore
 from shapetrace.server.sync import SyncProtocol, plain_converter
 from shapetrace.server.view import DocumentView
-from shapetrace.server.watch_messages import (
-    CHECK_WATCH,
-    WANT_WATCHES,
-    WATCH_AT,
-    WATCH_PROBLEM,
-    WatchProblem,
-)
 from shapetrace.server.watching import Watching
 
 HINT_INTERVAL = 0.1

@@ -7,14 +7,14 @@ from typing import Any
 
 from shapetrace._errors import PathError
 from shapetrace.capture.paths import parse
-from shapetrace.server import capture_messages as messages
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.capture_paths import NOTHING, paths_at, paths_of_call, value_path
 from shapetrace.server.features.captured_tree import CapturedTree
 from shapetrace.server.files import file_key
 from shapetrace.server.meaning import line_of, owner_of
+from shapetrace.server.messages import captures as messages
+from shapetrace.server.messages.tree import Position, to_json
 from shapetrace.server.processes import Process
-from shapetrace.server.protocol import Position, to_json
 from shapetrace.server.ranges import SourceRange, byte_column
 from shapetrace.server.records import Key
 from shapetrace.server.scopes import Scopes

@@ -9,7 +9,7 @@ from shapetrace.comparing.compare import compare
 from shapetrace.comparing.model import Comparison, Difference, Event, is_passed
 from shapetrace.events.loading import load_calls
 from shapetrace.events.model import ModuleCall, Trace
-from shapetrace.server.compare_messages import Compare, Compared, ComparedCall, ComparedPlace
+from shapetrace.server.messages.comparison import Compare, Compared, ComparedCall, ComparedPlace
 from shapetrace.views.differences import heading_text, summary_text, throughout_text
 from shapetrace.views.differing import KIND_WORDS, call_text, event_of, notes_of, short_text
 from shapetrace.views.side_by_side import side_by_side

@@ -13,7 +13,7 @@ from shapetrace.events.checks import Refused
 from shapetrace.events.model import Value
 from shapetrace.events.rows import read_value
 from shapetrace.server.held import Held, Locals
-from shapetrace.server.parameters import (
+from shapetrace.server.messages.codec import (
     list_in,
     number_in,
     numbers_in,

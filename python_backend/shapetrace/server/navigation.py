@@ -7,9 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from shapetrace.server import protocol
 from shapetrace.server.calls import calls_at, calls_of, index_in, step
-from shapetrace.server.capture_messages import read_capture_paths
 from shapetrace.server.capturing import Capturing
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.capture_paths import NOTHING
@@ -19,8 +17,10 @@ from shapetrace.server.features.watched_tree import WatchedTree
 from shapetrace.server.files import file_key
 from shapetrace.server.focus import Focus, read_focus, scope_of
 from shapetrace.server.listener import ProcessKey
+from shapetrace.server.messages import tree as protocol
+from shapetrace.server.messages.captures import read_capture_paths
+from shapetrace.server.messages.tree import to_json
 from shapetrace.server.processes import Process
-from shapetrace.server.protocol import to_json
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column
 from shapetrace.server.records import Key, call_range
 from shapetrace.server.scopes import Scopes

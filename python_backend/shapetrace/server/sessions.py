@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from shapetrace.events.rows import RowReader
-from shapetrace.server.capture_messages import CaptureProblem
 from shapetrace.server.journal import Replayed
 from shapetrace.server.listener import ProcessKey
-from shapetrace.server.protocol import Status
+from shapetrace.server.messages.captures import CaptureProblem
+from shapetrace.server.messages.tree import Status
+from shapetrace.server.messages.watches import WatchProblem
 from shapetrace.server.store import TraceStore
-from shapetrace.server.watch_messages import WatchProblem
 from shapetrace.transport.captures import CaptureNews, read_captures
 from shapetrace.transport.framing import Message
 from shapetrace.transport.handshake import Hello

@@ -9,10 +9,10 @@ from keyword import iskeyword
 from typing import Any, Final
 
 from shapetrace._errors import ShapetraceError
-from shapetrace.server import watch_messages as messages
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.watched_tree import WatchedTree
-from shapetrace.server.protocol import Position, to_json
+from shapetrace.server.messages import watches as messages
+from shapetrace.server.messages.tree import Position, to_json
 from shapetrace.server.ranges import byte_column, character_index
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import structure_of

@@ -15,8 +15,8 @@ from typing import Final
 from shapetrace.capture.paths import component, joined
 from shapetrace.events.model import ModuleCall
 from shapetrace.server.calls import calls_of, every_call_of
-from shapetrace.server.capture_messages import CapturePath, CapturePaths
 from shapetrace.server.meaning import Meaning, meaning_at, meaning_of_statement
+from shapetrace.server.messages.captures import CapturePath, CapturePaths
 from shapetrace.server.processes import Process
 from shapetrace.server.records import Key
 from shapetrace.server.scope import module_of

@@ -26,8 +26,8 @@ from shapetrace.server.features.captured_text import (
     value_row,
     value_story,
 )
+from shapetrace.server.messages.tree import Histogram, TreeNode
 from shapetrace.server.processes import Process
-from shapetrace.server.protocol import Histogram, TreeNode
 from shapetrace.server.store import TraceStore
 from shapetrace.transport.captures import CapturedValue
 from shapetrace.views.captured import number_text

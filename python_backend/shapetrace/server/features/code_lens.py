@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shapetrace.server import protocol
 from shapetrace.server.calls import calls_of, every_call_of
 from shapetrace.server.features.pins import pin_of
+from shapetrace.server.messages import tree as protocol
 from shapetrace.server.scopes import Scopes
 from shapetrace.server.store import TraceStore
 from shapetrace.server.structure import Function

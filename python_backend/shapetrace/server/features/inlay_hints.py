@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from shapetrace.events.model import Value
 from shapetrace.server.facts import Facts
 from shapetrace.server.features.watched_hints import watched_pieces, watched_text
-from shapetrace.server.options import HintOptions, Position
+from shapetrace.server.messages.settings import HintOptions, Position
 from shapetrace.server.ranges import SourceRange, editor_column, editor_length
 from shapetrace.server.scope import Reach
 from shapetrace.server.statements import Part, Statement

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from shapetrace.events.model import ModuleCall
 from shapetrace.server.features.tree import node_id
+from shapetrace.server.messages.tree import Pin
 from shapetrace.server.processes import Process
-from shapetrace.server.protocol import Pin
 from shapetrace.server.records import Key
 from shapetrace.server.store import TraceStore
 from shapetrace.views.outline import module_row

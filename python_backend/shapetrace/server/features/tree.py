@@ -19,8 +19,8 @@ from typing import TypeVar
 from shapetrace.events.model import ModuleCall, Op
 from shapetrace.events.tree import Node
 from shapetrace.server.features.tree_search import Search
+from shapetrace.server.messages.tree import NodeKind, TreeNode
 from shapetrace.server.processes import Process
-from shapetrace.server.protocol import NodeKind, TreeNode
 from shapetrace.server.records import Call, Key
 from shapetrace.server.store import TraceStore
 from shapetrace.views.folding import Entry, Fold, Folding

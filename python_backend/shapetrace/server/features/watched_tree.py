@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final, TypeAlias
 
+from shapetrace.server.messages.tree import TreeNode
 from shapetrace.server.processes import Process
-from shapetrace.server.protocol import TreeNode
 from shapetrace.server.ranges import SourceRange
 from shapetrace.server.store import TraceStore
 from shapetrace.server.watched import Timeline

@@ -16,7 +16,7 @@ from typing import Any
 from shapetrace.server.documents import Document, Documents
 from shapetrace.server.features.hover import Story, hover
 from shapetrace.server.features.inlay_hints import Hint, inlay_hints
-from shapetrace.server.options import HintOptions
+from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
 from tests.support.recorder import PRELUDE

@@ -22,7 +22,7 @@ from shapetrace.recorder.standing import Standing, standing_of
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.inlay_hints import Hint, inlay_hints
 from shapetrace.server.focus import read_focus, scope_of
-from shapetrace.server.options import HintOptions
+from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.scope import Scope
 from shapetrace.server.scopes import Scopes
 from shapetrace.server.store import TraceStore

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shapetrace.capture.paths import parse
-from shapetrace.server.capture_messages import CapturePaths
 from shapetrace.server.features.capture_paths import paths_at, paths_of_call
+from shapetrace.server.messages.captures import CapturePaths
 from shapetrace.server.records import Key
 from shapetrace.server.structure import Structure
 from tests.python.unit.server.annotated import Shown, show

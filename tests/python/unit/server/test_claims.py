@@ -24,7 +24,7 @@ from shapetrace.recorder.session import Recorder
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.hover import hover
 from shapetrace.server.features.inlay_hints import inlay_hints
-from shapetrace.server.options import HintOptions
+from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.store import TraceStore
 from shapetrace.server.structure import Structure
 from shapetrace.server.view import DocumentView

@@ -8,8 +8,8 @@ import pytest
 
 from shapetrace._errors import TraceFileError
 from shapetrace.events import codec
-from shapetrace.server.compare_messages import Compare, ComparedPlace
 from shapetrace.server.comparisons import compare_for_editor
+from shapetrace.server.messages.comparison import Compare, ComparedPlace
 from tests.python.unit.comparing.worlds import Call, World, random_world
 
 

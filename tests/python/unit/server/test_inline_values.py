@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from shapetrace.server.features.inline_values import inline_values
-from shapetrace.server.options import HintOptions
+from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.records import Call
 from shapetrace.server.scope import Scope
 from shapetrace.server.scopes import Scopes

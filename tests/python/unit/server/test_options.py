@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from shapetrace.server.options import (
+from shapetrace.server.messages.settings import (
     CodeLensOptions,
     HintOptions,
     HoverOptions,

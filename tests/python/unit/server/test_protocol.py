@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from shapetrace.server import capture_messages, compare_messages, protocol, watch_messages
 from shapetrace.server.focus import read_focus
-from shapetrace.server.options import Options, read_options
-from shapetrace.server.parameters import MessageError
+from shapetrace.server.messages import captures as capture_messages
+from shapetrace.server.messages import comparison as compare_messages
+from shapetrace.server.messages import tree as protocol
+from shapetrace.server.messages import watches as watch_messages
+from shapetrace.server.messages.codec import MessageError
+from shapetrace.server.messages.settings import Options, read_options
 
 SAMPLES = Path(__file__).parents[3] / "contract" / "editor"
 

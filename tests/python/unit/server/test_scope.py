@@ -11,7 +11,7 @@ import pytest
 from shapetrace.server.features.code_lens import code_lenses
 from shapetrace.server.features.hover import hover, statement_story
 from shapetrace.server.features.inlay_hints import inlay_hints
-from shapetrace.server.options import HintOptions
+from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.processes import Process
 from shapetrace.server.records import Key
 from shapetrace.server.scope import Scope

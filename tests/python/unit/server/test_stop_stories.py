@@ -19,7 +19,7 @@ from shapetrace.recorder.standing import Standing, standing_of
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.hover import hover
 from shapetrace.server.features.inlay_hints import inlay_hints
-from shapetrace.server.options import HintOptions
+from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.scopes import Scopes
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView

@@ -12,7 +12,7 @@ from shapetrace.server.features.inlay_hints import inlay_hints
 from shapetrace.server.features.watched_hints import watched_story
 from shapetrace.server.features.watched_tree import WatchedTree
 from shapetrace.server.listener import ProcessKey
-from shapetrace.server.options import HintOptions
+from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.ranges import SourceRange
 from shapetrace.server.scope import Reach, Scope
 from shapetrace.server.sessions import Sessions

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shapetrace.server.documents import Documents
-from shapetrace.server.protocol import Position
+from shapetrace.server.messages.tree import Position
 from shapetrace.server.store import TraceStore
 from shapetrace.server.watching import Watching
 

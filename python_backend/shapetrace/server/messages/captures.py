@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from shapetrace.server.parameters import any_text_in, object_of, optional_text_in, texts_in
-from shapetrace.server.protocol import Position, read_position
+from shapetrace.server.messages.codec import any_text_in, object_of, optional_text_in, texts_in
+from shapetrace.server.messages.tree import Position, read_position
 
 WANT_CAPTURES: Final = "shapetrace/wantCaptures"
 CAPTURE_PATHS: Final = "shapetrace/capturePaths"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from shapetrace.server.parameters import MessageError, object_of, optional_text_in
+from shapetrace.server.messages.codec import MessageError, object_of, optional_text_in
 
 COMPARE: Final = "shapetrace/compare"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
 
-from shapetrace.server.parameters import (
+from shapetrace.server.messages.codec import (
     MessageError,
     any_text_in,
     number_in,

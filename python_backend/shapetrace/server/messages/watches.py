@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from shapetrace.server.parameters import any_text_in, object_of, texts_in
+from shapetrace.server.messages.codec import any_text_in, object_of, texts_in
 
 WANT_WATCHES: Final = "shapetrace/wantWatches"
 WATCH_AT: Final = "shapetrace/watchAt"
