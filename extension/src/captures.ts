@@ -1,5 +1,5 @@
 /** Which values are captured from the next debug session on, by their paths. */
-import type { CaptureProblem } from "./captureProtocol";
+import type { CaptureProblem } from "./protocol.generated";
 import type { Server } from "./client/server";
 import type { Memory } from "./memory";
 import type { Messages } from "./messages";

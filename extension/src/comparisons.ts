@@ -14,7 +14,7 @@ import {
   workspace,
 } from "vscode";
 
-import type { Compared, ComparedPlace } from "./compareProtocol";
+import type { Compared, ComparedPlace } from "./protocol.generated";
 import { differenceAt, positionText, stepped } from "./model/comparison";
 
 /** The scheme of the texts, which no file has. */

@@ -2,7 +2,7 @@
 import { type ConfigurationScope, type Disposable, workspace } from "vscode";
 
 import { SECTION, SETTING_CHOICES, SETTING_DEFAULTS, type Settings } from "./contributions";
-import type { ServerSettings } from "./protocol";
+import type { Options } from "./protocol.generated";
 
 /** The settings as they are at the moment of asking. */
 export class Config {
@@ -13,7 +13,7 @@ export class Config {
   }
 
   /** The part that the language server is told. */
-  forServer(): ServerSettings {
+  forServer(): Options {
     return {
       hints: {
         position: this.get("hints.position"),

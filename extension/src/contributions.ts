@@ -3,6 +3,7 @@
  *
  * A test compares all of them with package.json, in both directions. Imports no `vscode`.
  */
+import { HINT_POSITIONS, type HintPosition } from "./protocol.generated";
 
 /** The commands, by what they do. */
 export const Command = {
@@ -63,7 +64,6 @@ export interface Settings {
 export type AfterPass = "stop" | "continue";
 export type Level = "torch" | "aten";
 export type ProgramConsole = "internalConsole" | "integratedTerminal" | "externalTerminal";
-export type HintPosition = "lineEnd" | "afterName" | "off";
 
 /** What holds where a setting is absent or has a value that it cannot have. */
 export const SETTING_DEFAULTS: Settings = {
@@ -85,7 +85,7 @@ export const SETTING_CHOICES: { readonly [K in keyof Settings]?: readonly Settin
   "trace.afterPass": ["stop", "continue"],
   "trace.level": ["torch", "aten"],
   "trace.console": ["integratedTerminal", "internalConsole", "externalTerminal"],
-  "hints.position": ["lineEnd", "afterName", "off"],
+  "hints.position": HINT_POSITIONS,
 };
 
 /** The section of the settings, and the prefix of every id. */

@@ -11,7 +11,7 @@ import {
 import type { Server } from "./client/server";
 import { Command } from "./contributions";
 import type { Messages } from "./messages";
-import { type DocumentPosition, type Pin, PIN, STEP_CALL } from "./protocol";
+import { type DocumentPosition, type Pin, PIN, STEP_CALL } from "./protocol.generated";
 
 /** A new run most often comes to the pinned call at once, and nothing is to flicker. */
 const PATIENCE_MILLISECONDS = 1_000;

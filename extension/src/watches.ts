@@ -2,7 +2,7 @@
 import type { Server } from "./client/server";
 import type { Memory } from "./memory";
 import type { Messages } from "./messages";
-import type { WatchProblem } from "./watchProtocol";
+import type { WatchProblem } from "./protocol.generated";
 import { Wishes } from "./wishes";
 
 export class Watches extends Wishes<WatchProblem> {

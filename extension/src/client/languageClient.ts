@@ -5,7 +5,7 @@ import { createInterface } from "node:readline";
 import { CloseAction, ErrorAction, LanguageClient } from "vscode-languageclient/node";
 
 import type { Log } from "../log";
-import type { InitializationOptions } from "../protocol";
+import type { Initialization } from "../protocol.generated";
 import type { ServerCommand } from "./serverCommand";
 import type { LogOutputChannel } from "vscode";
 
@@ -41,7 +41,7 @@ export async function startProcess(command: ServerCommand, log: Log): Promise<Se
 /** A client of that process, not yet started. `closed` is called when the process is gone. */
 export function buildClient(
   server: ServerProcess,
-  options: InitializationOptions,
+  options: Initialization,
   log: LogOutputChannel,
   closed: () => void,
 ): LanguageClient {

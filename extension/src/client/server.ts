@@ -10,29 +10,29 @@ import {
 } from "vscode";
 import type { LanguageClient } from "vscode-languageclient/node";
 
-import {
-  CAPTURE_PROBLEM,
-  captureProblem,
-  type CaptureProblem,
-  WANT_CAPTURES,
-} from "../captureProtocol";
-import { WANT_WATCHES, WATCH_PROBLEM, watchProblem, type WatchProblem } from "../watchProtocol";
 import { type Config, SERVER_SETTINGS } from "../config";
 import type { Folders } from "../folders";
 import { messageOf } from "../log";
 import { Crashes } from "../model/crashes";
 import { explainChoice } from "../model/interpreters";
 import {
+  CAPTURE_PROBLEM,
+  type CaptureProblem,
+  type ClientNotification,
+  type Options,
   PIN_CHANGED,
-  pinned,
   type Pinned,
   type Request,
+  type ServerNotification,
   SHOW_HINTS,
   STATUS,
-  status,
   type Status,
   TRACE_CHANGED,
-} from "../protocol";
+  WANT_CAPTURES,
+  WANT_WATCHES,
+  WATCH_PROBLEM,
+  type WatchProblem,
+} from "../protocol.generated";
 import type { Interpreters } from "./interpreters";
 import type { ServerProcess } from "./languageClient";
 import { serverCommand } from "./serverCommand";
@@ -45,6 +45,11 @@ export type ServerState =
 
 /** There is no server, and the message says why and what to do. */
 export class ServerError extends Error {}
+
+/** One of LSP's own messages. */
+const SETTINGS_CHANGED: ClientNotification<{ settings: { shapetrace: Options } }> = {
+  method: "workspace/didChangeConfiguration",
+};
 
 /** How long a server may take to end by itself. */
 const FAREWELL_MILLISECONDS = 2_000;
@@ -110,18 +115,17 @@ export class Server implements Disposable {
 
   /** Sends a request, and starts the server for it if need be. */
   async request<Parameters, Result>(
-    { method, result }: Request<Parameters, Result>,
-    parameters: Parameters,
+    { method }: Request<Parameters, Result>,
+    parameters: NoInfer<Parameters>,
   ): Promise<Result> {
     const { client } = await this.#ensure();
-    const answer: unknown = await client.sendRequest(method, parameters);
-    return result.read(answer);
+    return client.sendRequest<Result>(method, parameters);
   }
 
   /** The same, except where no server runs: then there is nothing that it could do. */
   async requestIfRunning<Parameters, Result>(
     request: Request<Parameters, Result>,
-    parameters: Parameters,
+    parameters: NoInfer<Parameters>,
   ): Promise<Result | undefined> {
     return this.#running === undefined ? undefined : this.request(request, parameters);
   }
@@ -208,27 +212,11 @@ export class Server implements Disposable {
     const client = buildClient(server, options, this.log, () => {
       this.#lost(server);
     });
-    client.onNotification(STATUS, (parameters: unknown) => {
-      this.#receive("a status", () => {
-        this.#statusReceived.fire(status.read(parameters));
-      });
-    });
-    client.onNotification(PIN_CHANGED, (parameters: unknown) => {
-      this.#receive("a pin", () => {
-        this.#pinChanged.fire(pinned.read(parameters));
-      });
-    });
-    client.onNotification(CAPTURE_PROBLEM, (parameters: unknown) => {
-      this.#receive("a problem of captured values", () => {
-        this.#captureProblemReceived.fire(captureProblem.read(parameters));
-      });
-    });
-    client.onNotification(WATCH_PROBLEM, (parameters: unknown) => {
-      this.#receive("a problem of watched variables", () => {
-        this.#watchProblemReceived.fire(watchProblem.read(parameters));
-      });
-    });
-    client.onNotification(TRACE_CHANGED, () => {
+    listen(client, STATUS, this.#statusReceived);
+    listen(client, PIN_CHANGED, this.#pinChanged);
+    listen(client, CAPTURE_PROBLEM, this.#captureProblemReceived);
+    listen(client, WATCH_PROBLEM, this.#watchProblemReceived);
+    client.onNotification(TRACE_CHANGED.method, () => {
       this.#traceChanged.fire();
     });
     try {
@@ -240,13 +228,13 @@ export class Server implements Disposable {
     }
     this.#set({ kind: "running" });
     if (captures !== this.#captures) {
-      await client.sendNotification(WANT_CAPTURES, { paths: this.#captures });
+      await send(client, WANT_CAPTURES, { paths: this.#captures });
     }
     if (watches !== this.#watches) {
-      await client.sendNotification(WANT_WATCHES, { names: this.#watches });
+      await send(client, WANT_WATCHES, { names: this.#watches });
     }
     if (!this.#isVisible) {
-      await client.sendNotification(SHOW_HINTS, { visible: false });
+      await send(client, SHOW_HINTS, { visible: false });
     }
     return { client, process: server };
   }
@@ -297,26 +285,19 @@ export class Server implements Disposable {
     );
   }
 
-  #receive(what: string, read: () => void): void {
-    try {
-      read();
-    } catch (error) {
-      this.log.error(`server: ${what} that cannot be read: ${messageOf(error)}`);
-    }
-  }
-
   #sendSettings(): void {
-    this.#notify("workspace/didChangeConfiguration", {
-      settings: { shapetrace: this.config.forServer() },
-    });
+    this.#notify(SETTINGS_CHANGED, { settings: { shapetrace: this.config.forServer() } });
   }
 
   /** Tells a server that runs; one that does not will be told when it starts. */
-  #notify(method: string, parameters: object): void {
+  #notify<Parameters>(
+    message: ClientNotification<Parameters>,
+    parameters: NoInfer<Parameters>,
+  ): void {
     this.#running
-      ?.then(({ client }) => client.sendNotification(method, parameters))
+      ?.then(({ client }) => send(client, message, parameters))
       .catch((error: unknown) => {
-        this.log.warn(`server: ${method} was not sent: ${messageOf(error)}`);
+        this.log.warn(`server: ${message.method} was not sent: ${messageOf(error)}`);
       });
   }
 
@@ -324,4 +305,22 @@ export class Server implements Disposable {
     this.#state = state;
     this.#stateChanged.fire(state);
   }
+}
+
+function send<Parameters>(
+  client: LanguageClient,
+  { method }: ClientNotification<Parameters>,
+  parameters: NoInfer<Parameters>,
+): Promise<void> {
+  return client.sendNotification(method, parameters);
+}
+
+function listen<Parameters>(
+  client: LanguageClient,
+  { method }: ServerNotification<Parameters>,
+  received: EventEmitter<Parameters>,
+): void {
+  client.onNotification(method, (parameters: Parameters) => {
+    received.fire(parameters);
+  });
 }

@@ -2,7 +2,7 @@
 import { window } from "vscode";
 
 import { objectOf } from "../debug/launchEnvironment";
-import type { DocumentPosition, TreeNode } from "../protocol";
+import type { DocumentPosition, TreeNode } from "../protocol.generated";
 import type { Loaded } from "../model/tree";
 import type { TraceElement } from "../views/traceTree";
 

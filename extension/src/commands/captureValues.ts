@@ -1,6 +1,6 @@
 import { type QuickPickItem, QuickPickItemKind, window } from "vscode";
 
-import { CAPTURE_PATHS, type CapturePaths, CHECK_PATH } from "../captureProtocol";
+import { CAPTURE_PATHS, type CapturePaths, CHECK_PATH } from "../protocol.generated";
 import type { Context } from "../context";
 import { elementOf, positionOf } from "./calls";
 
@@ -13,7 +13,8 @@ interface Choice extends QuickPickItem {
 export async function captureValues(context: Context, argument?: unknown): Promise<void> {
   const { captures, messages, server } = context;
   const node = elementOf(argument)?.item.id;
-  const question = node === undefined ? positionOf(argument) : { node };
+  const position = positionOf(argument);
+  const question = node === undefined ? position && { position } : { node };
   if (question === undefined) {
     void messages.info("Put the cursor on a variable or module in Python code.");
     return;

@@ -1,6 +1,6 @@
 import { ProgressLocation, type QuickPickItem, type Uri, window, workspace } from "vscode";
 
-import { COMPARE } from "../compareProtocol";
+import { COMPARE } from "../protocol.generated";
 import type { Context } from "../context";
 import { sideNames } from "../model/comparison";
 

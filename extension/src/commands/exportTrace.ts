@@ -4,7 +4,7 @@ import { commands, type QuickPickItem, Uri, window, workspace } from "vscode";
 
 import type { Context } from "../context";
 import { Command } from "../contributions";
-import { EXPORT, type ExportFormat } from "../protocol";
+import { EXPORT, type ExportFormat } from "../protocol.generated";
 
 interface Form extends QuickPickItem {
   readonly format: ExportFormat;

@@ -1,7 +1,7 @@
 import { Position, Range, Uri, window } from "vscode";
 
 import type { Context } from "../context";
-import { PLACE } from "../protocol";
+import { PLACE } from "../protocol.generated";
 import { isOfValues } from "../views/traceTree";
 import { elementOf } from "./calls";
 
@@ -20,13 +20,13 @@ export async function goToCall({ server, tree }: Context, argument?: unknown): P
     return;
   }
   if (isOfValues(element.item)) {
-    tree.stayAt(place.uri, place.start[0] ?? 0);
+    tree.stayAt(place.uri, place.start[0]);
   }
   const range = new Range(positionAt(place.start), positionAt(place.end));
   const options = { selection: range, preserveFocus: true, preview: true };
   await window.showTextDocument(Uri.parse(place.uri), options);
 }
 
-function positionAt([line = 0, character = 0]: readonly number[]): Position {
+function positionAt([line, character]: readonly [number, number]): Position {
   return new Position(line, character);
 }

@@ -1,7 +1,7 @@
 import { type QuickPickItem, window } from "vscode";
 
 import type { Context } from "../context";
-import { CALLS, type Pin } from "../protocol";
+import { CALLS, type Pin } from "../protocol.generated";
 import { elementOf, positionOf } from "./calls";
 
 interface Choice extends QuickPickItem {

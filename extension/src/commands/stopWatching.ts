@@ -1,7 +1,7 @@
 import { type QuickPickItem, window } from "vscode";
 
 import type { Context } from "../context";
-import { WATCH_AT } from "../watchProtocol";
+import { WATCH_AT } from "../protocol.generated";
 import { elementOf, positionOf } from "./calls";
 
 interface Choice extends QuickPickItem {

@@ -2,7 +2,7 @@ import { window } from "vscode";
 
 import type { Context } from "../context";
 import { objectOf } from "../debug/launchEnvironment";
-import { CHECK_WATCH, WATCH_AT } from "../watchProtocol";
+import { CHECK_WATCH, WATCH_AT } from "../protocol.generated";
 import { positionOf } from "./calls";
 
 /** Watches the variable at the cursor, or one of the debugger's Variables view. */

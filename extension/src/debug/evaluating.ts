@@ -22,7 +22,7 @@ import {
   shortExpression,
 } from "../model/evaluation";
 import { property } from "../model/interpreters";
-import { CANCEL_EVALUATION } from "../protocol";
+import { CANCEL_EVALUATION } from "../protocol.generated";
 import type { StoppedFrame } from "./focus";
 import type { WatchedSession } from "./sessions";
 
@@ -103,10 +103,10 @@ async function tell({ messages }: Context, expression: string, outcome: Outcome)
 
 /** How to show the line that an error came from, if that is known. */
 function showing({ origin }: Outcome): (() => Thenable<unknown>) | undefined {
-  const [file, line] = origin ?? [];
-  if (typeof file !== "string" || typeof line !== "number") {
+  if (origin === null) {
     return undefined;
   }
+  const [file, line] = origin;
   const selection = new Range(line - 1, 0, line - 1, 0);
   return () => window.showTextDocument(Uri.file(file), { selection });
 }

@@ -16,13 +16,8 @@ import {
 import type { Server } from "../client/server";
 import { type Log, messageOf } from "../log";
 import { property } from "../model/interpreters";
-import { type Held, questionFor, readStanding, type Stand, type Standing } from "../model/standing";
-import {
-  FOCUS,
-  type Focus as FocusMessage,
-  type FocusOutside,
-  type FocusVariable,
-} from "../protocol";
+import { questionFor, readStanding, type Standing } from "../model/standing";
+import { FOCUS, type Focus as FocusMessage, type FocusOutside } from "../protocol.generated";
 import type { Sessions, WatchedSession } from "./sessions";
 import { Stops } from "./stops";
 
@@ -169,13 +164,7 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
     if (standing === undefined) {
       return undefined;
     }
-    return {
-      session: session.id,
-      process: standing.process,
-      call: standing.call,
-      ...plain(standing),
-      outer: standing.outer.map(plain),
-    };
+    return { session: session.id, ...standing };
   }
 
   async #ask({ session, frameId }: DebugStackFrame): Promise<Standing | undefined> {
@@ -194,14 +183,6 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
   }
 }
 
-function plain({ reached, file, function: name, line, variables, unbound }: Stand): FocusOutside {
-  return { reached, file, function: name, line, variables: variables.map(variable), unbound };
-}
-
-function variable({ name, value, stores, isFresh }: Held): FocusVariable {
-  return { name, value, stores, isFresh };
-}
-
 interface Pending {
   readonly promise: Promise<void>;
   readonly resolve: () => void;
@@ -217,18 +198,5 @@ function pending(): Pending {
 
 /** Takes back what was told, if anything was. */
 function nothingOf(told: FocusMessage | undefined): FocusMessage | undefined {
-  return (
-    told && {
-      session: told.session,
-      process: null,
-      call: null,
-      reached: null,
-      file: null,
-      function: null,
-      line: null,
-      variables: [],
-      unbound: null,
-      outer: [],
-    }
-  );
+  return told && { session: told.session, variables: [], outer: [] };
 }

@@ -5,7 +5,7 @@
 import { posix, win32 } from "node:path";
 
 import type { AfterPass, Level } from "../contributions";
-import type { SessionMode } from "../protocol";
+import type { SessionMode } from "../protocol.generated";
 
 /** A debug configuration as far as it is looked at here. */
 export type Configuration = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
 /** What a debug configuration carries of its session, to be found again in a running one. */
-import type { SessionMode } from "../protocol";
+import type { SessionMode } from "../protocol.generated";
 import { type Configuration, MARK, objectOf } from "./launchEnvironment";
 
 export interface Mark {

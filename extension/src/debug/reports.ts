@@ -5,7 +5,7 @@ import { hasTorch } from "../client/python";
 import type { Log } from "../log";
 import type { Messages } from "../messages";
 import { explainForbidden, explainObstacle, explainSilence } from "../model/explanations";
-import type { Status } from "../protocol";
+import type { Status } from "../protocol.generated";
 import { lacksInjector, type Obstacle } from "./attaching";
 import { objectOf } from "./launchEnvironment";
 import type { Sessions, WatchedSession } from "./sessions";

@@ -15,12 +15,12 @@ import { type Log, messageOf } from "../log";
 import type { SessionFacts } from "../model/sessionSummary";
 import {
   CLOSE_SESSION,
-  type Endpoint,
+  type OpenedSession,
   OPEN_SESSION,
   type SessionMode,
   type Status,
   WAKE,
-} from "../protocol";
+} from "../protocol.generated";
 import type { AgentSession } from "./launchEnvironment";
 import { markOf } from "./mark";
 
@@ -40,7 +40,7 @@ export interface WatchedSession {
   readonly mode: SessionMode;
   /** Whether the program is ended when what is wanted of it has been recorded. */
   readonly endsItself: boolean;
-  readonly endpoint: Endpoint;
+  readonly endpoint: OpenedSession;
   /** What the agent is told, however it gets into a program. */
   agent: AgentSession | undefined;
   /** The debug configuration, once VS Code has begun the session. */

@@ -1,15 +1,4 @@
 /** What the agent is asked to evaluate at a stop, and how its answer is put into words. */
-import {
-  anyOf,
-  type Form,
-  integer,
-  type JsonObject,
-  listOf,
-  nullable,
-  oneOf,
-  record,
-  text,
-} from "./json";
 
 const AGENT = `__import__("sys").modules["shapetrace.agent.in_place"]`;
 
@@ -27,16 +16,11 @@ export interface Outcome {
   /** How many calls were recorded. */
   readonly calls: number;
   /** The file, and the line from 1, that an error came from, if that is known. */
-  readonly origin: readonly (string | number)[] | null;
-  readonly extra: JsonObject;
+  readonly origin: readonly [string, number] | null;
 }
 
-const outcome: Form<Outcome> = record<Outcome>({
-  kind: { key: "kind", form: oneOf("value", "error", "refused", "cancelled") },
-  value: { key: "value", form: text, otherwise: "" },
-  calls: { key: "calls", form: integer, otherwise: 0 },
-  origin: { key: "origin", form: nullable(listOf(anyOf(text, integer))), otherwise: null },
-});
+/** What the agent leaves out where it does not apply. */
+const DEFAULTS = { value: "", calls: 0, origin: null };
 
 /** What the debugger is to evaluate in a frame, so that an expression is run there. */
 export function runIn(frame: number, evaluation: number, expression: string): string {
@@ -51,7 +35,8 @@ export function outcomeOf(evaluation: number): string {
 
 /** The agent's answer; undefined where nothing came of it, as the program had gone on. */
 export function readOutcome(answer: string): Outcome | undefined {
-  return nullable(outcome).read(JSON.parse(answer)) ?? undefined;
+  const told = JSON.parse(answer) as Pick<Outcome, "kind"> | null;
+  return told === null ? undefined : { ...DEFAULTS, ...told };
 }
 
 /** An expression in one line, cut where it is long. */

@@ -1,21 +1,10 @@
 /** What all that is known of the watched programs comes to, for the status bar. */
+import type { SessionState } from "../protocol.generated";
 import { assertNever } from "./assertNever";
-
-/** The states of `protocol.ts`, which the model does not import. */
-export type ProgramState =
-  | "connected"
-  | "waiting"
-  | "recording"
-  | "settled"
-  | "complete"
-  | "noForward"
-  | "unsupported"
-  | "failed"
-  | "gone";
 
 /** The newest word on one program. */
 export interface Program {
-  readonly state: ProgramState;
+  readonly state: SessionState;
   readonly message: string;
   readonly passes: number;
   readonly calls: number;

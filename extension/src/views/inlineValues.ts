@@ -17,7 +17,7 @@ import {
 import type { Server } from "../client/server";
 import type { Focus } from "../debug/focus";
 import { type Log, messageOf } from "../log";
-import { INLINE_VALUES } from "../protocol";
+import { INLINE_VALUES } from "../protocol.generated";
 
 export class InlineValues implements InlineValuesProvider {
   constructor(

@@ -23,7 +23,14 @@ import { histogramAddress, ICON, PICTURE } from "../model/histogram";
 import { type Element, type Loaded, LoadedTree } from "../model/tree";
 import { Turns } from "../model/turns";
 import type { Pins } from "../pins";
-import { type NodeKind, STORY, TREE, TREE_PATH, type TreePage, type TreeNode } from "../protocol";
+import {
+  type NodeKind,
+  STORY,
+  TREE,
+  TREE_PATH,
+  type TreePage,
+  type TreeNode,
+} from "../protocol.generated";
 
 /** How many nodes below one are shown before somebody asks for more. */
 const FIRST_LIMIT = 100;
@@ -49,7 +56,7 @@ const ICONS: Readonly<Record<NodeKind, string>> = {
   change: "arrow-small-right",
 };
 
-const NOTHING: TreePage = { nodes: [], hasMore: false, extra: {} };
+const NOTHING: TreePage = { nodes: [], hasMore: false };
 
 /** A call in the tree, as commands are given it. */
 export type TraceElement = Element<TreeNode>;

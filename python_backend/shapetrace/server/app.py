@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from lsprotocol import types
-from pygls.exceptions import JsonRpcInvalidParams, JsonRpcInvalidRequest
+from pygls.exceptions import JsonRpcInvalidRequest
 from pygls.lsp.server import LanguageServer
 
 from shapetrace._errors import ShapetraceError
@@ -22,26 +23,22 @@ from shapetrace.server.features.hover import hover, statement_story
 from shapetrace.server.features.inlay_hints import Hint, inlay_hints
 from shapetrace.server.features.inline_values import inline_values
 from shapetrace.server.features.watched_hints import watched_story
+from shapetrace.server.handling import JsonHandler, handles
 from shapetrace.server.journal import Journal
 from shapetrace.server.listener import Listener
-from shapetrace.server.messages import tree as protocol
-from shapetrace.server.messages.captures import (
-    CAPTURE_PATHS,
-    CAPTURE_PROBLEM,
-    CHECK_PATH,
-    WANT_CAPTURES,
-    CaptureProblem,
+from shapetrace.server.messages import (
+    calls,
+    captures,
+    comparison,
+    focus,
+    places,
+    sessions,
+    tree,
+    watches,
 )
-from shapetrace.server.messages.codec import MessageError
-from shapetrace.server.messages.comparison import COMPARE, read_compare
-from shapetrace.server.messages.settings import Options, read_options
-from shapetrace.server.messages.watches import (
-    CHECK_WATCH,
-    WANT_WATCHES,
-    WATCH_AT,
-    WATCH_PROBLEM,
-    WatchProblem,
-)
+from shapetrace.server.messages.codec import MessageError, structure, unstructure
+from shapetrace.server.messages.declarations import Empty, Params, ServerNotification
+from shapetrace.server.messages.settings import Initialization, Options, read_options
 from shapetrace.server.navigation import Navigation
 from shapetrace.server.ranges import SourceRange
 from shapetrace.server.refresh import Reminder, Throttle
@@ -51,6 +48,9 @@ from shapetrace.server.store import TraceStore
 from shapetrace.server.sync import SyncProtocol, plain_converter
 from shapetrace.server.view import DocumentView
 from shapetrace.server.watching import Watching
+
+VERSION: Final = 1
+"""What the server says of itself. It comes in one package with the extension."""
 
 HINT_INTERVAL = 0.1
 """Seconds between two requests to ask for hints anew."""
@@ -82,7 +82,10 @@ class App:
         self.are_hints_visible = True
         self.store = TraceStore()
         self.sessions = Sessions(
-            self.store, self._tell, self._tell_problem, self._tell_watch_problem
+            self.store,
+            partial(self._tell, sessions.STATUS),
+            partial(self._tell, captures.CAPTURE_PROBLEM),
+            partial(self._tell, watches.WATCH_PROBLEM),
         )
         self.journal: Journal | None = None
         self._server = server
@@ -102,7 +105,7 @@ class App:
             self.view,
             self.capturing,
             self.watching.tree,
-            server.protocol.notify,
+            self._tell,
             self._refresh_all,
         )
         self._tree = Throttle(self.navigation.tell_tree, TREE_INTERVAL, TREE_MOMENT)
@@ -112,7 +115,12 @@ class App:
 
     def initialize(self, params: types.InitializeParams) -> None:
         """Take what the client can do and wants."""
-        given = protocol.read_initialization(params.initialization_options)
+        try:
+            given = structure(params.initialization_options or {}, Initialization)
+        except MessageError as error:
+            # From a client that is not our extension.
+            _log.warning("the initialization options are not used: %s", error)
+            given = Initialization()
         self._capabilities = params.capabilities.workspace or self._capabilities
         self._set_options(given.settings)
         self.capturing.tree.wanted = given.captures
@@ -149,9 +157,8 @@ class App:
 
     # Requests of the extension
 
-    async def open_session(self, params: object) -> dict[str, Any]:
+    async def open_session(self, given: sessions.OpenSession) -> sessions.OpenedSession:
         """Expect processes."""
-        given = protocol.read_open_session(params)
         self.store.open_session(given.session)
         try:
             port, token = await self._listening().open_session(
@@ -159,17 +166,16 @@ class App:
             )
         except OSError as error:
             message = f"cannot listen for the program: {error.strerror or error}"
-            self._tell(protocol.Status(given.session, None, "failed", message))
+            self._tell(sessions.STATUS, sessions.Status(given.session, None, "failed", message))
             raise JsonRpcInvalidRequest(message) from error
-        return protocol.to_json(protocol.OpenedSession(port, token))
+        return sessions.OpenedSession(port, token)
 
-    async def close_session(self, params: object) -> None:
+    async def close_session(self, given: sessions.SessionReference) -> None:
         """Expect no more of a session."""
-        session = protocol.read_session(params).session
-        self.store.close_session(session)
-        await self._listening().close_session(session)
+        self.store.close_session(given.session)
+        await self._listening().close_session(given.session)
 
-    def clear(self, params: object) -> None:
+    def clear(self, given: Empty) -> None:
         """Forget all that was recorded, and have what goes on be looked at again."""
         self.navigation.clear()
         self.store.clear()
@@ -179,40 +185,35 @@ class App:
         if self.journal is not None:
             self.journal.forget()
 
-    async def export(self, params: object) -> dict[str, Any]:
+    async def export(self, given: sessions.Export) -> sessions.Exported:
         """Write a trace to a file."""
-        given = protocol.read_export(params)
         traces = list(self.store.traces(given.session))
         try:
-            written = await asyncio.to_thread(export, traces, given.path, given.format)
+            return await asyncio.to_thread(export, traces, given.path, given.format)
         except (OSError, ShapetraceError) as error:
             raise JsonRpcInvalidRequest(f"cannot write {given.path}: {error}") from error
-        return protocol.to_json(written)
 
-    async def compare(self, params: object) -> dict[str, Any]:
+    async def compare(self, given: comparison.Compare) -> comparison.Compared:
         """Compare two traces, beside what else is asked."""
         # Whoever compares nothing is not to wait for it when the server starts.
         from shapetrace.server.comparisons import compare_for_editor
 
-        given = read_compare(params)
         wanted = None in (given.a, given.b)
         recorded = next(iter(self.store.traces(None)), None) if wanted else None
         try:
-            compared = await asyncio.to_thread(compare_for_editor, given, recorded)
+            return await asyncio.to_thread(compare_for_editor, given, recorded)
         except ShapetraceError as error:
             raise JsonRpcInvalidRequest(str(error)) from error
-        return protocol.to_json(compared)
 
-    def wake(self, params: object) -> dict[str, Any]:
+    def wake(self, given: sessions.SessionReference) -> sessions.ProcessesTold:
         """Have processes look at everything again."""
-        return self._command(protocol.read_session(params).session, {"type": "wake"})
+        return self._command(given.session, {"type": "wake"})
 
-    def cancel_evaluation(self, params: object) -> dict[str, Any]:
+    def cancel_evaluation(self, given: sessions.EvaluationReference) -> sessions.ProcessesTold:
         """Have what is evaluated at a stop end. The debugger may be waiting for just that."""
-        given = protocol.read_evaluation(params)
         return self._command(given.session, {"type": "cancel", "evaluation": given.number})
 
-    def _command(self, session: str, message: dict[str, Any]) -> dict[str, Any]:
+    def _command(self, session: str, message: dict[str, Any]) -> sessions.ProcessesTold:
         """Tell the processes of a session something."""
         listener = self._listening()
         told = [
@@ -220,16 +221,16 @@ class App:
             for process in self.sessions.recorded()
             if process.session == session
         ]
-        return protocol.to_json(protocol.ProcessesTold(sum(told)))
+        return sessions.ProcessesTold(sum(told))
 
     def _command_all(self, message: dict[str, Any]) -> None:
         """Tell all processes something."""
         for process in self.sessions.running():
             self._listening().send(process, message)
 
-    def show_hints(self, params: object) -> None:
+    def show_hints(self, given: sessions.ShowHints) -> None:
         """Show hints or hide them."""
-        self.are_hints_visible = protocol.read_show_hints(params).visible
+        self.are_hints_visible = given.visible
         self._refresh_all()
 
     # Requests of the editor
@@ -281,10 +282,6 @@ class App:
         where = types.Range(types.Position(*story.start), types.Position(*story.end))
         return types.Hover(_markdown(story.markdown), where)
 
-    def watch_at(self, params: object) -> dict[str, Any]:
-        """What at a place of a document can be watched."""
-        return self.watching.at(protocol.read_position(params))
-
     def code_lenses(self, params: types.CodeLensParams) -> list[types.CodeLens]:
         """What stands above functions."""
         view = self.view(params.text_document.uri) if self.options.code_lens.enabled else None
@@ -293,21 +290,21 @@ class App:
         return [
             types.CodeLens(
                 range=types.Range(types.Position(lens.line, 0), types.Position(lens.line, 0)),
-                command=types.Command(lens.text, lens.command, arguments=lens.arguments),
+                command=types.Command(
+                    lens.text, lens.command, arguments=unstructure(lens.arguments)
+                ),
             )
             for lens in code_lenses(view, self.store, self.scopes)
         ]
 
-    def inline_values(self, params: object) -> dict[str, Any]:
+    def inline_values(self, given: places.Lines) -> calls.InlineValues:
         """What stands beside the hints while a program stands still."""
-        given = protocol.read_lines(params)
         reach = self.scopes.reach
         view = self.view(given.uri) if self.are_hints_visible else None
         if view is None or reach is None:
-            return protocol.to_json(protocol.InlineValues(()))
+            return calls.InlineValues(())
         found = inline_values(view, reach, given.first, given.last, self.options.hints)
-        values = tuple(protocol.InlineValue(each.line, each.text) for each in found)
-        return protocol.to_json(protocol.InlineValues(values))
+        return calls.InlineValues(tuple(calls.InlineValue(it.line, it.text) for it in found))
 
     # What happens without being asked
 
@@ -339,14 +336,8 @@ class App:
         if lenses is not None and lenses.refresh_support:
             self._server.workspace_code_lens_refresh(None)
 
-    def _tell(self, status: protocol.Status) -> None:
-        self._server.protocol.notify(protocol.STATUS, protocol.to_json(status))
-
-    def _tell_problem(self, problem: CaptureProblem) -> None:
-        self._server.protocol.notify(CAPTURE_PROBLEM, protocol.to_json(problem))
-
-    def _tell_watch_problem(self, problem: WatchProblem) -> None:
-        self._server.protocol.notify(WATCH_PROBLEM, protocol.to_json(problem))
+    def _tell(self, message: ServerNotification[Params], params: Params) -> None:
+        self._server.protocol.notify(message.method, unstructure(params))
 
     def _set_options(self, settings: Any) -> None:
         self.options, messages = read_options(settings)
@@ -379,7 +370,7 @@ def create_server() -> LanguageServer:
     documents = Documents()
     server = LanguageServer(
         "shapetrace",
-        str(protocol.VERSION),
+        str(VERSION),
         protocol_cls=lambda *given: SyncProtocol(documents, *given),
         converter_factory=plain_converter,
     )
@@ -422,56 +413,38 @@ def register(server: LanguageServer, app: App) -> None:
     def show_lenses(params: types.CodeLensParams) -> list[types.CodeLens]:
         return app.code_lenses(params)
 
-    for method, answer in (
-        (protocol.OPEN_SESSION, app.open_session),
-        (protocol.CLOSE_SESSION, app.close_session),
-        (protocol.CLEAR, app.clear),
-        (protocol.EXPORT, app.export),
-        (COMPARE, app.compare),
-        (protocol.WAKE, app.wake),
-        (protocol.CANCEL_EVALUATION, app.cancel_evaluation),
-        (protocol.SHOW_HINTS, app.show_hints),
-        (protocol.TREE, app.navigation.tree),
-        (protocol.TREE_PATH, app.navigation.tree_path),
-        (protocol.STORY, app.navigation.story),
-        (protocol.PLACE, app.navigation.place),
-        (protocol.CALLS, app.navigation.calls),
-        (protocol.PIN, app.navigation.pin),
-        (protocol.STEP_CALL, app.navigation.step_call),
-        (protocol.FOCUS, app.navigation.focus),
-        (protocol.INLINE_VALUES, app.inline_values),
-        (CAPTURE_PATHS, app.navigation.capture_paths),
-        (CHECK_PATH, app.capturing.check),
-        (WANT_CAPTURES, app.capturing.want),
-        (WATCH_AT, app.watch_at),
-        (CHECK_WATCH, app.watching.check),
-        (WANT_WATCHES, app.watching.want),
-    ):
-        server.feature(method)(_checked(answer))
+    for method, handler in handlers(app):
+        server.feature(method)(handler)
 
 
-def _checked(answer: Callable[[object], Any]) -> Callable[[Any], Any]:
-    """The same, with a proper answer to parameters that are wrong.
-
-    pygls hands the server itself to whoever takes an ``object``, hence ``Any``.
-    """
-    if asyncio.iscoroutinefunction(answer):
-
-        async def checked_later(params: Any) -> Any:
-            try:
-                return await answer(params)
-            except MessageError as error:
-                raise JsonRpcInvalidParams(str(error)) from error
-
-        return checked_later
-
-    def checked(params: Any) -> Any:
-        try:
-            return answer(params)
-        except MessageError as error:
-            raise JsonRpcInvalidParams(str(error)) from error
-
-    return checked
+def handlers(app: App) -> tuple[tuple[str, JsonHandler], ...]:
+    """Who handles which message of the extension."""
+    navigation, capturing, watching = app.navigation, app.capturing, app.watching
+    return (
+        handles(sessions.OPEN_SESSION, app.open_session),
+        handles(sessions.CLOSE_SESSION, app.close_session),
+        handles(sessions.WAKE, app.wake),
+        handles(sessions.CANCEL_EVALUATION, app.cancel_evaluation),
+        handles(sessions.CLEAR, app.clear),
+        handles(sessions.EXPORT, app.export),
+        handles(sessions.SHOW_HINTS, app.show_hints),
+        handles(comparison.COMPARE, app.compare),
+        handles(tree.TREE, navigation.tree),
+        handles(tree.TREE_PATH, navigation.tree_path),
+        handles(tree.STORY, navigation.story),
+        handles(tree.PLACE, navigation.place),
+        handles(calls.CALLS, navigation.calls),
+        handles(calls.PIN, navigation.pin),
+        handles(calls.STEP_CALL, navigation.step_call),
+        handles(calls.INLINE_VALUES, app.inline_values),
+        handles(focus.FOCUS, navigation.focus),
+        handles(captures.WANT_CAPTURES, capturing.want),
+        handles(captures.CAPTURE_PATHS, navigation.capture_paths),
+        handles(captures.CHECK_PATH, capturing.check),
+        handles(watches.WANT_WATCHES, watching.want),
+        handles(watches.WATCH_AT, watching.at),
+        handles(watches.CHECK_WATCH, watching.check),
+    )
 
 
 def _markdown(text: str) -> types.MarkupContent:

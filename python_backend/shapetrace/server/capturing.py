@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from shapetrace._errors import PathError
 from shapetrace.capture.paths import parse
@@ -12,8 +11,13 @@ from shapetrace.server.features.capture_paths import NOTHING, paths_at, paths_of
 from shapetrace.server.features.captured_tree import CapturedTree
 from shapetrace.server.files import file_key
 from shapetrace.server.meaning import line_of, owner_of
-from shapetrace.server.messages import captures as messages
-from shapetrace.server.messages.tree import Position, to_json
+from shapetrace.server.messages.captures import (
+    CapturePaths,
+    CheckedPath,
+    PathToCheck,
+    WantedCaptures,
+)
+from shapetrace.server.messages.places import DocumentPosition
 from shapetrace.server.processes import Process
 from shapetrace.server.ranges import SourceRange, byte_column
 from shapetrace.server.records import Key
@@ -41,21 +45,20 @@ class Capturing:
         self._changed = changed
         self.tree = CapturedTree(store)
 
-    def want(self, params: object) -> None:
+    def want(self, given: WantedCaptures) -> None:
         """Note what is to be captured from the next session on."""
-        self.tree.wanted = messages.read_wanted(params).paths
+        self.tree.wanted = given.paths
         self._changed()
 
-    def check(self, params: object) -> dict[str, Any]:
+    def check(self, given: PathToCheck) -> CheckedPath:
         """What is wrong with a path that somebody types."""
-        path = messages.read_path_to_check(params).path
         try:
-            parse(path)
+            parse(given.path)
         except PathError as error:
-            return to_json(messages.CheckedPath(str(error)))
-        return to_json(messages.CheckedPath(None))
+            return CheckedPath(str(error))
+        return CheckedPath(None)
 
-    def paths_at(self, position: Position) -> messages.CapturePaths:
+    def paths_at(self, position: DocumentPosition) -> CapturePaths:
         """By which paths what is at a place of a document is captured."""
         document = self._documents.get(position.uri)
         if document is None or position.line >= len(document.lines):
@@ -68,7 +71,7 @@ class Capturing:
         chosen = None if scope is None or scope.call is None else (scope.process, scope.call)
         return paths_at(structure, position.line + 1, column, view, self._store, chosen)
 
-    def paths_of(self, key: Key) -> messages.CapturePaths:
+    def paths_of(self, key: Key) -> CapturePaths:
         """The same of what a call of the trace tree made."""
         process = self._store.process(key[0])
         call = None if process is None else process.call(key[1])

@@ -8,7 +8,7 @@ from pathlib import Path
 from shapetrace._files import write_whole
 from shapetrace.events import codec
 from shapetrace.events.model import Trace
-from shapetrace.server.messages.tree import Exported, ExportFormat
+from shapetrace.server.messages.sessions import Exported, ExportFormat
 from shapetrace.views import ViewOptions, render
 
 _WIDTH = 120

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from shapetrace.server.calls import calls_at, calls_of, index_in, step
 from shapetrace.server.capturing import Capturing
@@ -15,11 +15,25 @@ from shapetrace.server.features.pins import module_call_of, nearest, pin_of
 from shapetrace.server.features.tree import TraceTree
 from shapetrace.server.features.watched_tree import WatchedTree
 from shapetrace.server.files import file_key
-from shapetrace.server.focus import Focus, read_focus, scope_of
+from shapetrace.server.focus import scope_of
 from shapetrace.server.listener import ProcessKey
-from shapetrace.server.messages import tree as protocol
-from shapetrace.server.messages.captures import read_capture_paths
-from shapetrace.server.messages.tree import to_json
+from shapetrace.server.messages.calls import PIN_CHANGED, Calls, Pin, Pinned, PinQuestion, StepCall
+from shapetrace.server.messages.captures import CapturePaths, CapturePathsQuestion
+from shapetrace.server.messages.declarations import Empty, Params, ServerNotification
+from shapetrace.server.messages.focus import Focus
+from shapetrace.server.messages.places import DocumentPosition, Place
+from shapetrace.server.messages.tree import (
+    TRACE_CHANGED,
+    NodeReference,
+    Placed,
+    Story,
+    TreeNode,
+    TreePage,
+    TreePath,
+    TreePathQuestion,
+    TreeQuestion,
+    TreeStep,
+)
 from shapetrace.server.processes import Process
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column
 from shapetrace.server.records import Key, call_range
@@ -27,8 +41,12 @@ from shapetrace.server.scopes import Scopes
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
 
-Tell = Callable[[str, dict[str, Any]], None]
-"""Sends a notification to the editor."""
+
+class Notify(Protocol):
+    """Sends a notification to the extension."""
+
+    def __call__(self, message: ServerNotification[Params], params: Params) -> None:
+        """Send it."""
 
 
 class Navigation:
@@ -42,7 +60,7 @@ class Navigation:
         view: Callable[[str], DocumentView | None],
         capturing: Capturing,
         watched: WatchedTree,
-        tell: Tell,
+        tell: Notify,
         refresh: Callable[[], None],
     ) -> None:
         self._store = store
@@ -56,19 +74,18 @@ class Navigation:
         self._refresh = refresh
         self._tree = TraceTree(store)
         self._is_tree_shown = False
-        self._pin: protocol.Pin | None = None
+        self._pin: Pin | None = None
         self._focus: Focus | None = None
         self._focused: Process | None = None
         """What the focus was found to be in; a server that was started anew hears of it later."""
 
-    def tree(self, params: object) -> dict[str, Any]:
+    def tree(self, given: TreeQuestion) -> TreePage:
         """Some nodes of the trace tree."""
-        given = protocol.read_tree(params)
         self._is_tree_shown = True
         nodes, has_more = self._page(given)
-        return to_json(protocol.TreePage(tuple(nodes), has_more))
+        return TreePage(tuple(nodes), has_more)
 
-    def _page(self, given: protocol.TreeQuestion) -> tuple[list[protocol.TreeNode], bool]:
+    def _page(self, given: TreeQuestion) -> tuple[list[TreeNode], bool]:
         """Watched variables and captured values stand before all calls."""
         parent, text, offset, limit = given.parent, given.filter, given.offset, given.limit
         pinned = self._scopes.pinned
@@ -82,16 +99,15 @@ class Navigation:
         nodes, has_more = self._tree.page(parent, text, offset, limit, pinned)
         return [*first, *nodes], has_more
 
-    def _roots(self, text: str) -> list[protocol.TreeNode]:
+    def _roots(self, text: str) -> list[TreeNode]:
         """What stands before all calls."""
         roots = (self._watched.root(text), self._captured.root(text))
         return [each for each in roots if each is not None]
 
-    def tree_path(self, params: object) -> dict[str, Any]:
+    def tree_path(self, given: TreePathQuestion) -> TreePath:
         """Where in the tree the call is that was made at a position."""
-        given = protocol.read_tree_path(params)
         near = None if given.near is None else self._tree.call_of(given.near)
-        made = self._made_at(given.position)
+        made = self._made_at(given)
         scope = self._scopes.shown
         if near is None and scope is not None and scope.call is not None:
             near = (scope.process, scope.call)
@@ -102,67 +118,61 @@ class Navigation:
         path = None if key is None else self._tree.path(key, given.filter)
         if path:
             path[0] = (path[0][0], path[0][1] + len(self._roots(given.filter)))
-        steps = None if path is None else tuple(protocol.TreeStep(*each) for each in path)
-        return to_json(protocol.TreePath(steps))
+        return TreePath(None if path is None else tuple(TreeStep(*each) for each in path))
 
-    def story(self, params: object) -> dict[str, Any]:
+    def story(self, given: NodeReference) -> Story:
         """What is shown over a node."""
-        node = protocol.read_node(params).node
-        if node is None:
-            return to_json(protocol.Story(""))
+        node = given.node
         if self._watched.is_node(node):
-            return to_json(protocol.Story(self._watched.story(node)))
+            return Story(self._watched.story(node))
         tree = self._captured if self._captured.is_node(node) else self._tree
-        return to_json(protocol.Story(tree.story(node)))
+        return Story(tree.story(node))
 
-    def place(self, params: object) -> dict[str, Any]:
+    def place(self, given: NodeReference) -> Placed:
         """Where in the source a node's call was made."""
-        node = protocol.read_node(params).node
-        if node is not None and self._watched.is_node(node):
+        node = given.node
+        if self._watched.is_node(node):
             changed = self._watched.place(node)
-            return to_json(protocol.Placed(None if changed is None else self._placed(*changed)))
-        if node is not None and self._captured.is_node(node):
+            return Placed(None if changed is None else self._placed(*changed))
+        if self._captured.is_node(node):
             made = self._capturing.place(node)
-            return to_json(protocol.Placed(None if made is None else self._placed(*made)))
-        key = None if node is None else self._tree.call_of(node)
-        return to_json(protocol.Placed(None if key is None else self._place(key)))
+            return Placed(None if made is None else self._placed(*made))
+        key = self._tree.call_of(node)
+        return Placed(None if key is None else self._place(key))
 
-    def capture_paths(self, params: object) -> dict[str, Any]:
+    def capture_paths(self, given: CapturePathsQuestion) -> CapturePaths:
         """By which paths what a node made, or what is at a place, is captured."""
-        given = read_capture_paths(params)
         if given.position is not None:
-            return to_json(self._capturing.paths_at(given.position))
+            return self._capturing.paths_at(given.position)
         key = None if given.node is None else self._tree.call_of(given.node)
-        return to_json(NOTHING if key is None else self._capturing.paths_of(key))
+        return NOTHING if key is None else self._capturing.paths_of(key)
 
-    def calls(self, params: object) -> dict[str, Any]:
+    def calls(self, position: DocumentPosition) -> Calls:
         """The calls that a line is about."""
-        keys = self._calls_at(protocol.read_position(params))
+        keys = self._calls_at(position)
         scope = self._scopes.shown
         here: list[int] = []
         if scope is not None and scope.call is not None:
             here = index_in(keys, (scope.process, scope.call), self._store)
         named = (pin_of(self._store, key) for key in keys)
         calls = tuple(pin for pin in named if pin is not None)
-        return to_json(protocol.Calls(calls, here[0] if len(here) == 1 else None))
+        return Calls(calls, here[0] if len(here) == 1 else None)
 
-    def pin(self, params: object) -> dict[str, Any]:
+    def pin(self, given: PinQuestion) -> Pinned:
         """Show one call only, or all of them again."""
-        node = protocol.read_node(params).node
-        key = None if node is None else self._tree.call_of(node)
+        key = None if given.node is None else self._tree.call_of(given.node)
         return self._set_pin(None if key is None else module_call_of(self._store, key))
 
-    def step_call(self, params: object) -> dict[str, Any]:
+    def step_call(self, given: StepCall) -> Pinned:
         """Show the call before or behind. Where there is none, all stays as it is."""
-        given = protocol.read_step_call(params)
         scope = self._scopes.shown
         here = None if scope is None else (scope.process, scope.call or 0)
-        found = step(self._calls_at(given.position), here, given.direction, self._store)
-        return to_json(protocol.Pinned(None)) if found is None else self._set_pin(found)
+        found = step(self._calls_at(given), here, given.direction, self._store)
+        return Pinned(None) if found is None else self._set_pin(found)
 
-    def focus(self, params: object) -> None:
+    def focus(self, given: Focus) -> None:
         """Show the call that a stack frame belongs to, as far as it has come."""
-        self._focus = read_focus(params)
+        self._focus = given
         self._focused = self._find_focused()
         self._show_focus()
 
@@ -189,7 +199,7 @@ class Navigation:
         """Say once that the tree has changed, if it has been looked at since the last time."""
         if self._is_tree_shown:
             self._is_tree_shown = False
-            self._tell(protocol.TRACE_CHANGED, {})
+            self._tell(TRACE_CHANGED, Empty())
 
     def _find_focused(self) -> Process | None:
         given = self._focus
@@ -206,25 +216,25 @@ class Navigation:
         if self._scopes.set_focus(scope):
             self._refresh()
 
-    def _set_pin(self, key: Key | None) -> dict[str, Any]:
+    def _set_pin(self, key: Key | None) -> Pinned:
         pin = None if key is None else pin_of(self._store, key)
         self._scopes.set_pin(None if pin is None else key)
         return self._tell_pin(pin, None)
 
-    def _tell_pin(self, pin: protocol.Pin | None, lost: str | None) -> dict[str, Any]:
+    def _tell_pin(self, pin: Pin | None, lost: str | None) -> Pinned:
         self._pin = pin
-        message = to_json(protocol.Pinned(pin, lost))
+        pinned = Pinned(pin, lost)
         self._refresh()
-        self._tell(protocol.PIN_CHANGED, message)
-        return message
+        self._tell(PIN_CHANGED, pinned)
+        return pinned
 
-    def _calls_at(self, position: protocol.Position) -> list[Key]:
+    def _calls_at(self, position: DocumentPosition) -> list[Key]:
         """The module calls that a line is about, of those that have been told of."""
         view = self._view(position.uri)
         found = [] if view is None else calls_at(view, self._store, position.line)
         return [key for key in found if module_call_of(self._store, key) == key]
 
-    def _made_at(self, position: protocol.Position) -> list[Key]:
+    def _made_at(self, position: DocumentPosition) -> list[Key]:
         """The calls, of those that are shown, that the expression at a position made."""
         view = self._view(position.uri)
         line = None if view is None else view.source_line(position.line)
@@ -267,7 +277,7 @@ class Navigation:
                 depths[key] = around.index(outer[1])
         return min(depths, key=lambda key: (depths[key], -key[1]), default=None)
 
-    def _place(self, key: Key) -> protocol.Place | None:
+    def _place(self, key: Key) -> Place | None:
         process = self._store.process(key[0])
         call = None if process is None else process.call(key[1])
         where = None if call is None else call_range(call)
@@ -275,7 +285,7 @@ class Navigation:
             return None
         return self._placed(process, call.file, where or SourceRange(call.line, 0, call.line, 0))
 
-    def _placed(self, process: Process, file: str, where: SourceRange) -> protocol.Place | None:
+    def _placed(self, process: Process, file: str, where: SourceRange) -> Place | None:
         """A place of a file that ran, as the editor has it now."""
         records = process.session.files.get(file_key(file))
         document = next((each for each in self._documents if each.key == file_key(file)), None)
@@ -284,7 +294,7 @@ class Navigation:
             view = DocumentView(document, records, records.text)
             start = view.editor_position(*where.start, encoding)
             end = view.editor_position(*where.end, encoding)
-            return None if start is None else protocol.Place(document.uri, start, end or start)
+            return None if start is None else Place(document.uri, start, end or start)
         path = Path(file)
         if not path.is_absolute():
             return None
@@ -294,7 +304,7 @@ class Navigation:
             text = lines[line - 1] if line <= len(lines) else ""
             return line - 1, editor_column(text, column, encoding)
 
-        return protocol.Place(path.as_uri(), position(*where.start), position(*where.end))
+        return Place(path.as_uri(), position(*where.start), position(*where.end))
 
 
 def _backwards(where: SourceRange) -> tuple[int, int]:

@@ -6,12 +6,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from typing import get_args
 
 from shapetrace.events.rows import RowReader
 from shapetrace.server.journal import Replayed
 from shapetrace.server.listener import ProcessKey
 from shapetrace.server.messages.captures import CaptureProblem
-from shapetrace.server.messages.tree import Status
+from shapetrace.server.messages.sessions import SessionState, Status
 from shapetrace.server.messages.watches import WatchProblem
 from shapetrace.server.store import TraceStore
 from shapetrace.transport.captures import CaptureNews, read_captures
@@ -21,6 +22,8 @@ from shapetrace.transport.watches import read_watches
 
 _TURN = 0.005
 """Seconds of reading old messages after which the editor has its turn."""
+
+_STATES: frozenset[SessionState] = frozenset(get_args(SessionState))
 
 _FINAL = frozenset({"complete", "noForward", "unsupported", "failed", "gone"})
 """States after which a process is not recorded any more."""
@@ -200,11 +203,12 @@ def _status(former: Status, message: Message) -> Status:
         # By type: true is a number to Python.
         return value if type(value) is int and 0 <= value < _LARGEST else default
 
+    state = message.get("state")
     rank = message.get("rank")
     torch = message.get("torch")
     return replace(
         former,
-        state=text("state", former.state),
+        state=state if state in _STATES else former.state,
         message=text("message", ""),
         torch=torch if isinstance(torch, str) else former.torch,
         passes=number("passes", former.passes),

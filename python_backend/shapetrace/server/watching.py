@@ -11,14 +11,19 @@ from typing import Any, Final
 from shapetrace._errors import ShapetraceError
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.watched_tree import WatchedTree
-from shapetrace.server.messages import watches as messages
-from shapetrace.server.messages.tree import Position, to_json
+from shapetrace.server.messages.places import DocumentPosition
+from shapetrace.server.messages.watches import (
+    CheckedWatch,
+    WantedWatches,
+    Watchable,
+    WatchToCheck,
+)
 from shapetrace.server.ranges import byte_column, character_index
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import structure_of
 from shapetrace.watch.wanted import wanted_from
 
-NOTHING: Final = messages.Watchable("", "")
+NOTHING: Final = Watchable("", "")
 
 _WORD: Final = re.compile(r"[^\W\d]\w*")
 
@@ -39,26 +44,22 @@ class Watching:
         self._changed = changed
         self.tree = WatchedTree(store)
 
-    def want(self, params: object) -> None:
+    def want(self, given: WantedWatches) -> None:
         """Watch this from now on, also in the programs that run."""
-        self.tree.wanted = messages.read_wanted(params).names
+        self.tree.wanted = given.names
         self._command({"type": "watch", "names": list(self.tree.wanted)})
         self._changed()
 
-    def check(self, params: object) -> dict[str, Any]:
+    def check(self, given: WatchToCheck) -> CheckedWatch:
         """What is wrong with a name that somebody types."""
         try:
-            found = wanted_from([messages.read_watch_to_check(params).name])
+            found = wanted_from([given.name])
         except ShapetraceError as error:
-            return to_json(messages.CheckedWatch(str(error)))
-        problem = "One at a time, please." if len(found) > 1 else None
-        return to_json(messages.CheckedWatch(problem))
+            return CheckedWatch(str(error))
+        return CheckedWatch("One at a time, please." if len(found) > 1 else None)
 
-    def at(self, position: Position) -> dict[str, Any]:
+    def at(self, position: DocumentPosition) -> Watchable:
         """What is at a place of a document."""
-        return to_json(self._watchable(position))
-
-    def _watchable(self, position: Position) -> messages.Watchable:
         document = self._documents.get(position.uri)
         if document is None or position.line >= len(document.lines):
             return NOTHING
@@ -71,7 +72,7 @@ class Watching:
         where = "" if function is None else function.qualified_name
         # What is being written may be no Python yet.
         name = _name_of(path) if path else _word_at(line, character_index(line, column, "utf-8"))
-        return messages.Watchable(name, where)
+        return Watchable(name, where)
 
 
 def _name_of(path: Sequence[ast.AST]) -> str:

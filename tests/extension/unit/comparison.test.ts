@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import type { Compared, ComparedCall } from "../../../extension/src/compareProtocol";
+import type { Compared, ComparedCall } from "../../../extension/src/protocol.generated";
 import {
   differenceAt,
   differenceRows,
@@ -19,14 +19,13 @@ function call(title: string, left: number, right: number): ComparedCall {
     right,
     a: null,
     b: null,
-    extra: {},
   };
 }
 
 const CALLS = [call("layers.0  @", 3, 3), call("layers.1  @", 9, 8), call("head", 20, 21)];
 
 const COMPARED: Compared = {
-  ...{ left: "", right: "", summary: "", extra: {} },
+  ...{ left: "", right: "", summary: "" },
   ...{ differences: CALLS, first: 1 },
 };
 

@@ -3,14 +3,13 @@ import { describe, test } from "node:test";
 
 import {
   type Program,
-  type ProgramState,
   type SessionFacts,
   stateInWords,
   summarize,
 } from "../../../extension/src/model/sessionSummary";
-import { SESSION_STATES } from "../../../extension/src/protocol";
+import { SESSION_STATES, type SessionState } from "../../../extension/src/protocol.generated";
 
-function program(state: ProgramState, calls = 0, message = ""): Program {
+function program(state: SessionState, calls = 0, message = ""): Program {
   return { state, message, calls, passes: calls === 0 ? 0 : 1, dropped: 0, rank: null };
 }
 

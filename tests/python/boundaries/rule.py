@@ -50,7 +50,7 @@ OUTSIDE: dict[str, set[str]] = {
     "capture": {"h5py", "numpy", "torch"},
     "compat": {"torch"},
     "agent": {"_pydevd_bundle", "debugpy", "pydevd", "torch"},
-    "server": {"lsprotocol", "pygls"},
+    "server": {"cattrs", "lsprotocol", "pygls"},
 }
 """What each package may import that is neither ours nor the standard library's."""
 

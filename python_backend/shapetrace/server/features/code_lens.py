@@ -16,11 +16,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Final
 
 from shapetrace.server.calls import calls_of, every_call_of
 from shapetrace.server.features.pins import pin_of
-from shapetrace.server.messages import tree as protocol
+from shapetrace.server.messages.places import DocumentPosition
 from shapetrace.server.scopes import Scopes
 from shapetrace.server.store import TraceStore
 from shapetrace.server.structure import Function
@@ -29,6 +29,12 @@ from shapetrace.views.owners import Told
 from shapetrace.views.remedies import with_remedy
 from shapetrace.views.summaries import functions_summary
 from shapetrace.views.summary import SEPARATOR
+
+PIN_COMMAND: Final = "shapetrace.pinCall"
+UNPIN_COMMAND: Final = "shapetrace.unpinCall"
+PREVIOUS_COMMAND: Final = "shapetrace.previousCall"
+NEXT_COMMAND: Final = "shapetrace.nextCall"
+"""Commands of the extension, which take the position of the lens."""
 
 _COMPILED = re.compile(r"OptimizedModule\[(\w+)\]")
 """How the recorder names a compiled module, of which only the class is known."""
@@ -42,7 +48,7 @@ class Lens:
     text: str
     command: str = ""
     """What a click runs, if anything."""
-    arguments: Sequence[Any] | None = None
+    arguments: Sequence[DocumentPosition] | None = None
 
 
 def code_lenses(
@@ -75,7 +81,7 @@ def _of_calls(
     """What was called, and what can be done about it where that was several calls."""
     every = every_call_of(view, store, function)
     shown = calls_of(view, store, function)
-    where = [{"uri": view.document.uri, "line": line, "character": 0}]
+    where = [DocumentPosition(view.document.uri, line, 0)]
     is_one = len(shown) == 1 and len(every) > 1
     title = ""
     if is_one:
@@ -85,12 +91,12 @@ def _of_calls(
         title = f"{name}{every.index(key) + 1} of {len(every)}"
     yield Lens(line, functions_summary(told, title))
     if is_one:
-        yield Lens(line, "◂ previous", protocol.PREVIOUS_COMMAND, where)
-        yield Lens(line, "next ▸", protocol.NEXT_COMMAND, where)
+        yield Lens(line, "◂ previous", PREVIOUS_COMMAND, where)
+        yield Lens(line, "next ▸", NEXT_COMMAND, where)
     if is_one and scopes is not None and scopes.is_pin_shown:
-        yield Lens(line, "unpin", protocol.UNPIN_COMMAND)
+        yield Lens(line, "unpin", UNPIN_COMMAND)
     elif len(every) > 1:
-        yield Lens(line, "pin a call", protocol.PIN_COMMAND, where)
+        yield Lens(line, "pin a call", PIN_COMMAND, where)
 
 
 def _unseen(store: TraceStore, key: str) -> dict[str, str]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from shapetrace.events.model import Value
 from shapetrace.server.facts import Facts
 from shapetrace.server.features.watched_hints import watched_pieces, watched_text
-from shapetrace.server.messages.settings import HintOptions, Position
+from shapetrace.server.messages.settings import HintOptions, HintPosition
 from shapetrace.server.ranges import SourceRange, editor_column, editor_length
 from shapetrace.server.scope import Reach
 from shapetrace.server.statements import Part, Statement
@@ -107,12 +107,12 @@ def _without(statement: Statement, facts: Facts, names: frozenset[str]) -> Facts
     return Facts(values, named, facts.errors, facts.is_before)
 
 
-def _pieces(statement: Statement, facts: Facts, position: Position) -> Sequence[_Piece]:
+def _pieces(statement: Statement, facts: Facts, position: HintPosition) -> Sequence[_Piece]:
     """Where the things that are known of a statement are to be told."""
     return facts.once(position, lambda: tuple(_make_pieces(statement, facts, position)))
 
 
-def _make_pieces(statement: Statement, facts: Facts, position: Position) -> Iterator[_Piece]:
+def _make_pieces(statement: Statement, facts: Facts, position: HintPosition) -> Iterator[_Piece]:
     if not facts:
         return
     mark = BEFORE if facts.is_before else ""
@@ -135,7 +135,7 @@ def _make_pieces(statement: Statement, facts: Facts, position: Position) -> Iter
 
 
 def _places(
-    statement: Statement, part: Part, position: Position
+    statement: Statement, part: Part, position: HintPosition
 ) -> Iterator[tuple[int, int | None]]:
     """Where a part is told, if not at the end of its statement."""
     for target in part.targets:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from shapetrace.events.model import ModuleCall
 from shapetrace.server.features.tree import node_id
-from shapetrace.server.messages.tree import Pin
+from shapetrace.server.messages.calls import Pin
 from shapetrace.server.processes import Process
 from shapetrace.server.records import Key
 from shapetrace.server.store import TraceStore

@@ -1,40 +1,39 @@
-"""The messages between the extension and the server about captured values.
-
-As those of ``protocol``, with ``extension/src/captureProtocol.ts`` on the other side.
-"""
-
-from __future__ import annotations
+"""Captured values: which are wanted, and by which paths."""
 
 from dataclasses import dataclass
 from typing import Final
 
-from shapetrace.server.messages.codec import any_text_in, object_of, optional_text_in, texts_in
-from shapetrace.server.messages.tree import Position, read_position
-
-WANT_CAPTURES: Final = "shapetrace/wantCaptures"
-CAPTURE_PATHS: Final = "shapetrace/capturePaths"
-CHECK_PATH: Final = "shapetrace/checkPath"
-CAPTURE_PROBLEM: Final = "shapetrace/captureProblem"
+from shapetrace.server.messages.declarations import (
+    ClientNotification,
+    NonEmptyStr,
+    Request,
+    ServerNotification,
+)
+from shapetrace.server.messages.places import DocumentPosition
 
 
 @dataclass(frozen=True, slots=True)
 class WantedCaptures:
-    """What is to be captured from the next session on."""
+    """The paths of the values to capture from the next session on."""
 
-    paths: tuple[str, ...]
+    paths: tuple[NonEmptyStr, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CapturePathsQuestion:
-    """By which paths something is captured: a node of the trace tree, or what is at a place."""
+    """Asks for the paths of what a node of the trace tree made, or of what is at a position."""
 
-    node: str | None
-    position: Position | None
+    node: NonEmptyStr | None = None
+    position: DocumentPosition | None = None
+
+    def __post_init__(self) -> None:
+        if (self.node is None) == (self.position is None):
+            raise ValueError("either node or position must be given")
 
 
 @dataclass(frozen=True, slots=True)
 class CapturePath:
-    """One way to capture it."""
+    """One path of a value."""
 
     path: str
     description: str
@@ -42,48 +41,40 @@ class CapturePath:
 
 @dataclass(frozen=True, slots=True)
 class CapturePaths:
-    """All ways to capture something, the likeliest first."""
+    """All paths of a value, the likeliest first."""
 
     name: str
-    """What it is called in the source; empty where there is nothing to capture."""
+    """The value's name in the source; empty where there is nothing to capture."""
     paths: tuple[CapturePath, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PathToCheck:
-    """Something that somebody is typing."""
+    """A path that is being typed."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedPath:
-    """What is wrong with it, with the place; None where it is a path."""
+    """What is wrong with a path, and where; None where it is right."""
 
     problem: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureProblem:
-    """Why a path brings nothing."""
+    """Why nothing is captured."""
 
     session: str
     path: str
+    """Empty where it is unknown which path the problem is about."""
     message: str
 
 
-def read_wanted(params: object) -> WantedCaptures:
-    """The parameters of ``shapetrace/wantCaptures``."""
-    return WantedCaptures(texts_in(object_of(params), "paths"))
+WANT_CAPTURES: Final = ClientNotification("shapetrace/wantCaptures", WantedCaptures)
+CAPTURE_PATHS: Final = Request("shapetrace/capturePaths", CapturePathsQuestion, CapturePaths)
+CHECK_PATH: Final = Request("shapetrace/checkPath", PathToCheck, CheckedPath)
 
-
-def read_capture_paths(params: object) -> CapturePathsQuestion:
-    """The parameters of ``shapetrace/capturePaths``."""
-    given = object_of(params)
-    node = optional_text_in(given, "node")
-    return CapturePathsQuestion(node, None if node is not None else read_position(given))
-
-
-def read_path_to_check(params: object) -> PathToCheck:
-    """The parameters of ``shapetrace/checkPath``."""
-    return PathToCheck(any_text_in(object_of(params), "path"))
+CAPTURE_PROBLEM: Final = ServerNotification("shapetrace/captureProblem", CaptureProblem)
+"""Sent when a program has nothing that a path could mean."""

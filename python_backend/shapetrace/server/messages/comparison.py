@@ -1,30 +1,26 @@
-"""The messages between the extension and the server about two traces.
-
-As those of ``protocol``, with ``extension/src/compareProtocol.ts`` on the other side.
-"""
-
-from __future__ import annotations
+"""Comparing two traces."""
 
 from dataclasses import dataclass
 from typing import Final
 
-from shapetrace.server.messages.codec import MessageError, object_of, optional_text_in
-
-COMPARE: Final = "shapetrace/compare"
+from shapetrace.server.messages.declarations import NonEmptyStr, Request
 
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """Which traces to compare."""
+    """Which traces to compare: files, or None for what the newest session recorded."""
 
-    a: str | None
-    """A trace file; None for what was recorded in the newest session."""
-    b: str | None
+    a: NonEmptyStr | None
+    b: NonEmptyStr | None
+
+    def __post_init__(self) -> None:
+        if self.a is None and self.b is None:
+            raise ValueError("one of a and b must name a file")
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedPlace:
-    """A line of the source that ran, from 1."""
+    """A line of a source file, counted from 1."""
 
     path: str
     line: int
@@ -40,29 +36,25 @@ class ComparedCall:
     detail: str
     """What differs."""
     left: int
-    """The line in either text, from 0."""
+    """The line in the left text, from 0."""
     right: int
+    """The line in the right text, from 0."""
     a: ComparedPlace | None
     b: ComparedPlace | None
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What differs between two runs."""
+    """What differs between two traces."""
 
     left: str
-    """A as text, with a line for each call; equal to that of B where they are alike."""
+    """Trace A as text, one line for each call; calls that are alike are equal lines in both."""
     right: str
+    """Trace B as text."""
     differences: tuple[ComparedCall, ...]
     first: int | None
-    """Which of them is the first that matters."""
+    """The index of the first difference that matters."""
     summary: str
 
 
-def read_compare(params: object) -> Compare:
-    """The parameters of ``shapetrace/compare``."""
-    given = object_of(params)
-    read = Compare(optional_text_in(given, "a"), optional_text_in(given, "b"))
-    if read.a is None and read.b is None:
-        raise MessageError("one of a and b must name a file")
-    return read
+COMPARE: Final = Request("shapetrace/compare", Compare, Compared)

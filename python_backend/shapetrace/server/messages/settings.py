@@ -1,109 +1,91 @@
-"""What the user can set, with defaults. A value that makes no sense is told and not used."""
-
-from __future__ import annotations
+"""What the extension tells the server at the start, and the settings of the user."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Annotated, Any, Literal, TypeAlias
 
-Position: TypeAlias = Literal["lineEnd", "afterName", "off"]
+from shapetrace.server.messages.codec import MessageError, camel_case, structure
+from shapetrace.server.messages.declarations import AtLeast, NonEmptyStr, Unread
 
-_POSITIONS = ("lineEnd", "afterName", "off")
-
-_SHORTEST = 8
-"""Below this nothing could be said."""
+HintPosition: TypeAlias = Literal["lineEnd", "afterName", "off"]
+"""Where hints are shown in a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class HintOptions:
-    """Settings below ``shapetrace.hints``."""
+    """The settings below ``shapetrace.hints``."""
 
-    position: Position = "lineEnd"
-    maximum_length: int = 43
-    """In characters; what VS Code itself cuts at by default."""
+    position: HintPosition = "lineEnd"
+    maximum_length: Annotated[int, AtLeast(8)] = 43
+    """In characters. VS Code itself cuts at the default; fewer than eight would say nothing."""
     parameters: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class CodeLensOptions:
-    """Settings below ``shapetrace.codeLens``."""
+    """The settings below ``shapetrace.codeLens``."""
 
     enabled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class HoverOptions:
-    """Settings below ``shapetrace.hover``."""
+    """The settings below ``shapetrace.hover``."""
 
     enabled: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """All settings that matter to the server."""
+    """The settings that the server needs."""
 
     hints: HintOptions = field(default_factory=HintOptions)
     code_lens: CodeLensOptions = field(default_factory=CodeLensOptions)
     hover: HoverOptions = field(default_factory=HoverOptions)
 
 
+@dataclass(frozen=True, slots=True)
+class Initialization:
+    """The ``initializationOptions`` of the language server."""
+
+    storage: NonEmptyStr | None = None
+    """A folder where the server keeps what programs sent, in case it is restarted."""
+    settings: Annotated[Any, Unread(Options)] = None
+    captures: tuple[Text, ...] = ()
+    """The paths of the values to capture."""
+    watches: tuple[Text, ...] = ()
+    """The variables to watch."""
+
+
 def read_options(settings: object) -> tuple[Options, list[str]]:
-    """The options that a settings object stands for, and a message for each bad value in it."""
+    """The user's settings, and a message for each wrong value, of which the default is used."""
     messages: list[str] = []
-    sections = _section(settings, "", messages)
-    options = Options(
-        hints=HintOptions(**_values(HintOptions(), sections.get("hints"), "hints", messages)),
-        code_lens=CodeLensOptions(
-            **_values(CodeLensOptions(), sections.get("codeLens"), "codeLens", messages)
-        ),
-        hover=HoverOptions(**_values(HoverOptions(), sections.get("hover"), "hover", messages)),
-    )
-    return options, messages
+    return _read(Options, settings, "shapetrace", messages), messages
 
 
-def _section(value: object, name: str, messages: list[str]) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        messages.append(f"shapetrace{name and '.'}{name} must be an object; the defaults are used")
-        return {}
-    return value
-
-
-def _values(
-    defaults: HintOptions | CodeLensOptions | HoverOptions,
-    given: object,
-    name: str,
-    messages: list[str],
-) -> dict[str, Any]:
-    section = _section(given, name, messages)
+def _read(kind: Any, given: object, name: str, messages: list[str]) -> Any:
+    """A section of the settings; value by value, as one that is wrong must not spoil the others."""
+    defaults = kind()
+    if given is None:
+        return defaults
+    if not isinstance(given, Mapping):
+        messages.append(f"{name} must be an object; the defaults are used")
+        return defaults
     values: dict[str, Any] = {}
-    for each in fields(defaults):
-        default = getattr(defaults, each.name)
-        key = _camel_case(each.name)
-        value = section.get(key, default)
-        wish = _wish(key, default, value)
-        if wish:
-            messages.append(f"shapetrace.{name}.{key} must be {wish}; {_text(default)} is used")
-            value = default
-        values[each.name] = value
-    return values
-
-
-def _wish(key: str, default: object, value: object) -> str:
-    """What a value should have been; empty where it is right."""
-    if isinstance(default, bool):
-        return "" if isinstance(value, bool) else "true or false"
-    if isinstance(default, int):
-        fits = isinstance(value, int) and not isinstance(value, bool) and value >= _SHORTEST
-        return "" if fits else f"a whole number from {_SHORTEST} on"
-    return "" if value in _POSITIONS else "one of " + ", ".join(_POSITIONS)
+    for each in fields(kind):
+        type_: Any = each.type
+        key = camel_case(each.name)
+        full_name = f"{name}.{key}"
+        if is_dataclass(type_):
+            values[each.name] = _read(type_, given.get(key), full_name, messages)
+        elif key in given:
+            try:
+                values[each.name] = structure(given[key], type_)
+            except MessageError as error:
+                default = getattr(defaults, each.name)
+                messages.append(f"{full_name} {error}; {_text(default)} is used")
+    return kind(**values)
 
 
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _camel_case(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))

@@ -1,67 +1,61 @@
-"""The messages between the extension and the server about watched variables.
-
-As those of ``protocol``, with ``extension/src/watchProtocol.ts`` on the other side.
-"""
-
-from __future__ import annotations
+"""Watched variables: which are wanted, and what can be watched."""
 
 from dataclasses import dataclass
 from typing import Final
 
-from shapetrace.server.messages.codec import any_text_in, object_of, texts_in
-
-WANT_WATCHES: Final = "shapetrace/wantWatches"
-WATCH_AT: Final = "shapetrace/watchAt"
-CHECK_WATCH: Final = "shapetrace/checkWatch"
-WATCH_PROBLEM: Final = "shapetrace/watchProblem"
+from shapetrace.server.messages.declarations import (
+    ClientNotification,
+    NonEmptyStr,
+    Request,
+    ServerNotification,
+)
+from shapetrace.server.messages.places import DocumentPosition
 
 
 @dataclass(frozen=True, slots=True)
 class WantedWatches:
-    """What is to be watched from now on, and nothing else."""
+    """The variables to watch from now on; no others are watched."""
 
-    names: tuple[str, ...]
+    names: tuple[NonEmptyStr, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Watchable:
-    """What is at a place of a document."""
+    """The variable at a place of a document."""
 
     name: str
-    """As it is written there; empty where there is nothing that can be watched."""
+    """As the source writes it; empty where there is nothing that can be watched."""
     function: str
-    """The function that the place is in, as a name begins with that means only this one; empty
-    at the level of the module."""
+    """The qualified name of the function around it; empty at the level of the module."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchToCheck:
-    """Something that somebody is typing."""
+    """A variable that is being typed."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedWatch:
-    """What is wrong with it; None where it can be watched."""
+    """Why a variable cannot be watched; None where it can."""
 
     problem: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class WatchProblem:
-    """Why there is nothing of a name."""
+    """Why nothing is known of a watched variable."""
 
     session: str
     name: str
+    """Empty where the problem is not about a single variable."""
     message: str
 
 
-def read_wanted(params: object) -> WantedWatches:
-    """The parameters of ``shapetrace/wantWatches``."""
-    return WantedWatches(texts_in(object_of(params), "names"))
+WANT_WATCHES: Final = ClientNotification("shapetrace/wantWatches", WantedWatches)
+WATCH_AT: Final = Request("shapetrace/watchAt", DocumentPosition, Watchable)
+CHECK_WATCH: Final = Request("shapetrace/checkWatch", WatchToCheck, CheckedWatch)
 
-
-def read_watch_to_check(params: object) -> WatchToCheck:
-    """The parameters of ``shapetrace/checkWatch``."""
-    return WatchToCheck(any_text_in(object_of(params), "name"))
+WATCH_PROBLEM: Final = ServerNotification("shapetrace/watchProblem", WatchProblem)
+"""Sent when no program of a session has a variable that is watched."""

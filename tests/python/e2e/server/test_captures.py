@@ -88,7 +88,7 @@ def rows(client: Client, parent: str | None = "captured") -> list[str]:
 
 def paths_at(client: Client, uri: str, line: int, column: int) -> dict[str, Any]:
     position = {"uri": uri, "line": line, "character": column}
-    answer: dict[str, Any] = client.request("shapetrace/capturePaths", position)
+    answer: dict[str, Any] = client.request("shapetrace/capturePaths", {"position": position})
     return answer
 
 

@@ -21,7 +21,9 @@ from shapetrace.recorder.session import Recorder
 from shapetrace.recorder.standing import Standing, standing_of
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.inlay_hints import Hint, inlay_hints
-from shapetrace.server.focus import read_focus, scope_of
+from shapetrace.server.focus import scope_of
+from shapetrace.server.messages.codec import structure
+from shapetrace.server.messages.focus import Focus
 from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.scope import Scope
 from shapetrace.server.scopes import Scopes
@@ -124,4 +126,4 @@ class Stops:
 def told_of(standing: Standing) -> Scope:
     """What the editor tells the server of a frame of the first process, by way of JSON."""
     answer = json.loads(json.dumps(answer_of(standing)))
-    return scope_of(read_focus({"session": "session", **answer}), 1)
+    return scope_of(structure({"session": "session", **answer}, Focus), 1)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from shapetrace.server.documents import Documents
-from shapetrace.server.messages.tree import Position
+from shapetrace.server.messages.places import DocumentPosition
+from shapetrace.server.messages.watches import WantedWatches, Watchable, WatchToCheck
 from shapetrace.server.store import TraceStore
 from shapetrace.server.watching import Watching
 
@@ -25,9 +26,9 @@ def at(line: str, fragment: str, offset: int = 0) -> str:
     text = f"class Data:\n    def f(self, video):\n        {line}\n"
     watching, _ = made(text)
     row = text.split("\n")[2]
-    found = watching.at(Position(URI, 2, row.index(fragment) + offset))
-    assert found["function"] == "Data.f"
-    return str(found["name"])
+    found = watching.at(DocumentPosition(URI, 2, row.index(fragment) + offset))
+    assert found.function == "Data.f"
+    return found.name
 
 
 @pytest.mark.parametrize(
@@ -61,24 +62,24 @@ def test_the_variable_at_a_place(line: str, fragment: str, name: str) -> None:
 
 def test_a_parameter_and_a_place_that_is_nowhere() -> None:
     watching, _ = made("def f(video, größe=1):\n    pass\n")
-    assert watching.at(Position(URI, 0, 7))["name"] == "video"
-    assert watching.at(Position(URI, 0, 15))["name"] == "größe"
-    assert watching.at(Position(URI, 1, 0)) == {"name": "", "function": "f"}
-    assert watching.at(Position(URI, 99, 0)) == {"name": "", "function": ""}
-    assert watching.at(Position("file:///other.py", 0, 0)) == {"name": "", "function": ""}
+    assert watching.at(DocumentPosition(URI, 0, 7)).name == "video"
+    assert watching.at(DocumentPosition(URI, 0, 15)).name == "größe"
+    assert watching.at(DocumentPosition(URI, 1, 0)) == Watchable("", "f")
+    assert watching.at(DocumentPosition(URI, 99, 0)) == Watchable("", "")
+    assert watching.at(DocumentPosition("file:///other.py", 0, 0)) == Watchable("", "")
 
 
 def test_a_document_that_is_no_python() -> None:
     watching, _ = made("größe, video = = 1\nfor\n")
-    assert watching.at(Position(URI, 0, 1))["name"] == "größe"
-    assert watching.at(Position(URI, 0, 9))["name"] == "video"
-    assert watching.at(Position(URI, 0, 14))["name"] == ""
-    assert watching.at(Position(URI, 1, 1))["name"] == ""
+    assert watching.at(DocumentPosition(URI, 0, 1)).name == "größe"
+    assert watching.at(DocumentPosition(URI, 0, 9)).name == "video"
+    assert watching.at(DocumentPosition(URI, 0, 14)).name == ""
+    assert watching.at(DocumentPosition(URI, 1, 1)).name == ""
 
 
 def test_what_is_wanted_is_told_to_all_programs() -> None:
     watching, commands = made()
-    watching.want({"names": ["video", "f:mask"]})
+    watching.want(WantedWatches(("video", "f:mask")))
     assert commands == [{"type": "watch", "names": ["video", "f:mask"]}]
     assert watching.tree.wanted == ("video", "f:mask")
 
@@ -89,4 +90,4 @@ def test_what_is_wanted_is_told_to_all_programs() -> None:
 )
 def test_what_is_typed_is_checked(name: str, is_fine: bool) -> None:
     watching, _ = made()
-    assert (watching.check({"name": name})["problem"] is None) is is_fine
+    assert (watching.check(WatchToCheck(name)).problem is None) is is_fine

@@ -1,0 +1,607 @@
+/**
+ * The messages between this extension and the language server beyond LSP's own.
+ *
+ * Generated from `python_backend/shapetrace/server/messages` by `npm run generate`: do not edit.
+ */
+
+/** A request to the server. */
+export interface Request<Parameters, Result> {
+  readonly method: string;
+  /** Never there: it tells the compiler what the types are. */
+  readonly types?: (parameters: Parameters) => Result;
+}
+
+/** A notification to the server. */
+export interface ClientNotification<Parameters> {
+  readonly method: string;
+  /** Never there: it tells the compiler what the type is. */
+  readonly types?: (parameters: Parameters) => void;
+}
+
+/** A notification from the server. */
+export interface ServerNotification<Parameters> {
+  readonly method: string;
+  /** Never there: it tells the compiler what the type is. */
+  readonly types?: () => Parameters;
+}
+
+export const HINT_POSITIONS = ["lineEnd", "afterName", "off"] as const;
+
+/** Where hints are shown in a line. */
+export type HintPosition = (typeof HINT_POSITIONS)[number];
+
+/** The settings below `shapetrace.hints`. */
+export interface HintOptions {
+  readonly position: HintPosition;
+  /** In characters. VS Code itself cuts at the default; fewer than eight would say nothing. */
+  readonly maximumLength: number;
+  readonly parameters: boolean;
+}
+
+/** The settings below `shapetrace.codeLens`. */
+export interface CodeLensOptions {
+  readonly enabled: boolean;
+}
+
+/** The settings below `shapetrace.hover`. */
+export interface HoverOptions {
+  readonly enabled: boolean;
+}
+
+/** The settings that the server needs. */
+export interface Options {
+  readonly hints: HintOptions;
+  readonly codeLens: CodeLensOptions;
+  readonly hover: HoverOptions;
+}
+
+/** The `initializationOptions` of the language server. */
+export interface Initialization {
+  /** A folder where the server keeps what programs sent, in case it is restarted. */
+  readonly storage?: string | null;
+  readonly settings?: Options;
+  /** The paths of the values to capture. */
+  readonly captures: readonly string[];
+  /** The variables to watch. */
+  readonly watches: readonly string[];
+}
+
+export const SESSION_MODES = ["debug", "forwardPass"] as const;
+
+/** Whether a whole debug run is recorded, or the program ends after one forward pass. */
+export type SessionMode = (typeof SESSION_MODES)[number];
+
+/** Asks the server to expect the processes of a debug session. */
+export interface OpenSession {
+  readonly session: string;
+  readonly name: string;
+  readonly mode: SessionMode;
+  /** The token that the session had before the server was restarted. */
+  readonly token?: string | null;
+  /** The port that the session had before the server was restarted. */
+  readonly port?: number | null;
+}
+
+/** Where the processes of a session are to connect, and with which token. */
+export interface OpenedSession {
+  readonly port: number;
+  readonly token: string;
+}
+
+export const OPEN_SESSION: Request<OpenSession, OpenedSession> = {
+  method: "shapetrace/openSession",
+};
+
+/** A debug session by its id. */
+export interface SessionReference {
+  readonly session: string;
+}
+
+export const CLOSE_SESSION: Request<SessionReference, null> = {
+  method: "shapetrace/closeSession",
+};
+
+/** How many processes a command was sent to. */
+export interface ProcessesTold {
+  readonly processes: number;
+}
+
+/** Has the processes of a session record again what they had stopped recording. */
+export const WAKE: Request<SessionReference, ProcessesTold> = {
+  method: "shapetrace/wake",
+};
+
+/** An expression that is evaluated at a stop, by the number that the extension gave it. */
+export interface EvaluationReference {
+  readonly session: string;
+  readonly number: number;
+}
+
+export const CANCEL_EVALUATION: Request<EvaluationReference, ProcessesTold> = {
+  method: "shapetrace/cancelEvaluation",
+};
+
+/** The parameters of a message that has none. */
+export type Empty = Record<string, never>;
+
+/** Forgets everything that was recorded. */
+export const CLEAR: Request<Empty, null> = {
+  method: "shapetrace/clear",
+};
+
+export const EXPORT_FORMATS = ["json", "markdown", "tree", "listing"] as const;
+
+/** How a trace is written to a file. */
+export type ExportFormat = (typeof EXPORT_FORMATS)[number];
+
+/** Asks for a trace to be written to a file. */
+export interface Export {
+  readonly path: string;
+  readonly format: ExportFormat;
+  /** The session whose trace it is; null for the newest one that recorded anything. */
+  readonly session?: string | null;
+}
+
+/** What was written. Where nothing had been recorded, there is no file. */
+export interface Exported {
+  readonly path: string;
+  readonly ops: number;
+  readonly modules: number;
+}
+
+export const EXPORT: Request<Export, Exported> = {
+  method: "shapetrace/export",
+};
+
+/** Whether this window shows hints. */
+export interface ShowHints {
+  readonly visible: boolean;
+}
+
+export const SHOW_HINTS: ClientNotification<ShowHints> = {
+  method: "shapetrace/showHints",
+};
+
+export const SESSION_STATES = [
+  "connected",
+  "waiting",
+  "recording",
+  "settled",
+  "complete",
+  "noForward",
+  "unsupported",
+  "failed",
+  "gone",
+] as const;
+
+/** What a process of a session is doing. */
+export type SessionState = (typeof SESSION_STATES)[number];
+
+/** The state of a process of a session; without a process, of the session itself. */
+export interface Status {
+  readonly session: string;
+  readonly process: number | null;
+  readonly state: SessionState;
+  readonly message: string;
+  /** The version of Python that the process runs in. */
+  readonly python: string | null;
+  /** The version of torch that the process has imported. */
+  readonly torch: string | null;
+  /** How many forward passes were recorded. */
+  readonly passes: number;
+  /** How many calls were recorded. */
+  readonly calls: number;
+  /** How many messages the process left out, because the server did not keep up. */
+  readonly dropped: number;
+  /** The rank of the process in a distributed run. */
+  readonly rank: number | null;
+}
+
+/** Sent whenever the state of a process changes. */
+export const STATUS: ServerNotification<Status> = {
+  method: "shapetrace/status",
+};
+
+/** Asks for some of the nodes below a node. */
+export interface TreeQuestion {
+  /** The id of the node; null asks for the outermost nodes. */
+  readonly parent: string | null;
+  /** Only nodes with this text in them are wanted, and those above and below them. */
+  readonly filter: string;
+  readonly offset: number;
+  readonly limit: number;
+}
+
+export const NODE_KINDS = [
+  "process",
+  "module",
+  "op",
+  "kernel",
+  "fold",
+  "captures",
+  "capturePath",
+  "captureName",
+  "capture",
+  "watches",
+  "watch",
+  "change",
+] as const;
+
+/**
+ * What a node of the trace tree is.
+ *
+ * A `fold` is several ops in a row that a library made. Below `captures` are the paths that were
+ * asked for, below a path the names of the values that it found, and below a name each value. Below
+ * `watches` are the watched variables, and below a variable its changes.
+ */
+export type NodeKind = (typeof NODE_KINDS)[number];
+
+/** How many numbers lie where between the lowest and the highest. */
+export interface Histogram {
+  readonly low: string;
+  readonly high: string;
+  /** One for each of the equal parts of the range; 100 for the part with the most numbers. */
+  readonly heights: readonly number[];
+}
+
+/** A node of the trace tree. */
+export interface TreeNode {
+  readonly id: string;
+  /** Identifies the node in every run of a program, so that it is recognized in the next one. */
+  readonly key: string;
+  readonly kind: NodeKind;
+  readonly label: string;
+  readonly description: string;
+  readonly hasChildren: boolean;
+  /** Whether the node is shown expanded at first. */
+  readonly isExpanded: boolean;
+  readonly isPinned: boolean;
+  readonly isFailed: boolean;
+  readonly histogram: Histogram | null;
+}
+
+/** Some of the nodes below a node. */
+export interface TreePage {
+  readonly nodes: readonly TreeNode[];
+  readonly hasMore: boolean;
+}
+
+export const TREE: Request<TreeQuestion, TreePage> = {
+  method: "shapetrace/tree",
+};
+
+/** A place in a document, with line and character counted from 0. */
+export interface DocumentPosition {
+  readonly uri: string;
+  readonly line: number;
+  readonly character: number;
+}
+
+/** Asks which node was made at a place. */
+export interface TreePathQuestion extends DocumentPosition {
+  /** Where several nodes were made there, the one closest to this node is meant. */
+  readonly near: string | null;
+  readonly filter: string;
+}
+
+/** A node on a path, and its position among the nodes below the one before. */
+export interface TreeStep {
+  readonly id: string;
+  readonly position: number;
+}
+
+/** The nodes from the outermost one to the one that was asked for; null where there is none. */
+export interface TreePath {
+  readonly path: readonly TreeStep[] | null;
+}
+
+export const TREE_PATH: Request<TreePathQuestion, TreePath> = {
+  method: "shapetrace/treePath",
+};
+
+/** A node of the trace tree by its id. */
+export interface NodeReference {
+  readonly node: string;
+}
+
+/** The tooltip of a node. */
+export interface Story {
+  readonly markdown: string;
+}
+
+export const STORY: Request<NodeReference, Story> = {
+  method: "shapetrace/story",
+};
+
+/** A range of a document, from a line and character to another, both counted from 0. */
+export interface Place {
+  readonly uri: string;
+  readonly start: readonly [number, number];
+  readonly end: readonly [number, number];
+}
+
+/** The source of a node's call; null where it is unknown, or no longer in the document. */
+export interface Placed {
+  readonly place: Place | null;
+}
+
+export const PLACE: Request<NodeReference, Placed> = {
+  method: "shapetrace/place",
+};
+
+/** Sent when the trace tree has changed since it was last asked for. */
+export const TRACE_CHANGED: ServerNotification<Empty> = {
+  method: "shapetrace/traceChanged",
+};
+
+/** A call that is pinned, or can be. */
+export interface Pin {
+  /** Its id in the trace tree. */
+  readonly node: string;
+  readonly label: string;
+  readonly description: string;
+  /** Whether the newest run has not made this call yet. */
+  readonly isWaiting: boolean;
+}
+
+/** The calls of a line. */
+export interface Calls {
+  readonly calls: readonly Pin[];
+  /** The index of the call that is shown, if it is one of these. */
+  readonly current: number | null;
+}
+
+export const CALLS: Request<DocumentPosition, Calls> = {
+  method: "shapetrace/calls",
+};
+
+/** Asks to show the shapes of one call only; null shows all calls again. */
+export interface PinQuestion {
+  /** A node of the trace tree by its id. */
+  readonly node: string | null;
+}
+
+/** Which call is pinned now, if any. */
+export interface Pinned {
+  readonly pin: Pin | null;
+  /** The label of the call that was pinned, where the newest run has no such call. */
+  readonly lost: string | null;
+}
+
+export const PIN: Request<PinQuestion, Pinned> = {
+  method: "shapetrace/pin",
+};
+
+/** Asks to pin the next call of a line, or the one before. */
+export interface StepCall extends DocumentPosition {
+  readonly direction: 1 | -1;
+}
+
+export const STEP_CALL: Request<StepCall, Pinned> = {
+  method: "shapetrace/stepCall",
+};
+
+/** Some lines of a document, counted from 0, the last one included. */
+export interface Lines {
+  readonly uri: string;
+  readonly first: number;
+  readonly last: number;
+}
+
+/** A text at the end of a line, counted from 0. */
+export interface InlineValue {
+  readonly line: number;
+  readonly text: string;
+}
+
+/** What is shown at the ends of lines while the program is stopped. */
+export interface InlineValues {
+  readonly values: readonly InlineValue[];
+}
+
+export const INLINE_VALUES: Request<Lines, InlineValues> = {
+  method: "shapetrace/inlineValues",
+};
+
+/** Sent whenever a call is pinned, or none any more. */
+export const PIN_CHANGED: ServerNotification<Pinned> = {
+  method: "shapetrace/pinChanged",
+};
+
+/** A local variable of a stopped function. */
+export interface FocusVariable {
+  readonly name: string;
+  /** As the agent writes values; only the server reads it. */
+  readonly value: unknown;
+  /**
+   * The stores that may have set it: line, column, end line and end column of each name that is
+   * assigned to; the first line of the function alone for a parameter.
+   */
+  readonly stores: readonly (readonly number[])[];
+  /** Whether it was certainly set in this iteration of the loop, or in this call. */
+  readonly isFresh: boolean;
+}
+
+/** How far a function on the stack has come. */
+export interface FocusOutside {
+  /** The ids of the calls that it has made so far. */
+  readonly reached: readonly number[];
+  readonly file: string;
+  readonly function: string;
+  readonly line: number;
+  readonly variables: readonly FocusVariable[];
+  /** The names that have not been assigned to; null where nothing is known of the variables. */
+  readonly unbound?: readonly string[] | null;
+}
+
+/** The stack frame that is selected; without a process there is none. */
+export interface Focus {
+  readonly session: string;
+  readonly process?: number | null;
+  /** The id of the module call that the frame belongs to; null outside of any. */
+  readonly call?: number | null;
+  /** The ids of the calls that the frame's function has made so far. */
+  readonly reached?: readonly number[] | null;
+  readonly file?: string | null;
+  readonly function?: string | null;
+  readonly line?: number | null;
+  readonly variables: readonly FocusVariable[];
+  /** The names that have not been assigned to; null where nothing is known of the variables. */
+  readonly unbound?: readonly string[] | null;
+  /** The functions that called it, the innermost first. */
+  readonly outer: readonly FocusOutside[];
+}
+
+export const FOCUS: Request<Focus, null> = {
+  method: "shapetrace/focus",
+};
+
+/** The paths of the values to capture from the next session on. */
+export interface WantedCaptures {
+  readonly paths: readonly string[];
+}
+
+export const WANT_CAPTURES: ClientNotification<WantedCaptures> = {
+  method: "shapetrace/wantCaptures",
+};
+
+/** Asks for the paths of what a node of the trace tree made, or of what is at a position. */
+export interface CapturePathsQuestion {
+  readonly node?: string | null;
+  readonly position?: DocumentPosition | null;
+}
+
+/** One path of a value. */
+export interface CapturePath {
+  readonly path: string;
+  readonly description: string;
+}
+
+/** All paths of a value, the likeliest first. */
+export interface CapturePaths {
+  /** The value's name in the source; empty where there is nothing to capture. */
+  readonly name: string;
+  readonly paths: readonly CapturePath[];
+}
+
+export const CAPTURE_PATHS: Request<CapturePathsQuestion, CapturePaths> = {
+  method: "shapetrace/capturePaths",
+};
+
+/** A path that is being typed. */
+export interface PathToCheck {
+  readonly path: string;
+}
+
+/** What is wrong with a path, and where; null where it is right. */
+export interface CheckedPath {
+  readonly problem: string | null;
+}
+
+export const CHECK_PATH: Request<PathToCheck, CheckedPath> = {
+  method: "shapetrace/checkPath",
+};
+
+/** Why nothing is captured. */
+export interface CaptureProblem {
+  readonly session: string;
+  /** Empty where it is unknown which path the problem is about. */
+  readonly path: string;
+  readonly message: string;
+}
+
+/** Sent when a program has nothing that a path could mean. */
+export const CAPTURE_PROBLEM: ServerNotification<CaptureProblem> = {
+  method: "shapetrace/captureProblem",
+};
+
+/** The variables to watch from now on; no others are watched. */
+export interface WantedWatches {
+  readonly names: readonly string[];
+}
+
+export const WANT_WATCHES: ClientNotification<WantedWatches> = {
+  method: "shapetrace/wantWatches",
+};
+
+/** The variable at a place of a document. */
+export interface Watchable {
+  /** As the source writes it; empty where there is nothing that can be watched. */
+  readonly name: string;
+  /** The qualified name of the function around it; empty at the level of the module. */
+  readonly function: string;
+}
+
+export const WATCH_AT: Request<DocumentPosition, Watchable> = {
+  method: "shapetrace/watchAt",
+};
+
+/** A variable that is being typed. */
+export interface WatchToCheck {
+  readonly name: string;
+}
+
+/** Why a variable cannot be watched; null where it can. */
+export interface CheckedWatch {
+  readonly problem: string | null;
+}
+
+export const CHECK_WATCH: Request<WatchToCheck, CheckedWatch> = {
+  method: "shapetrace/checkWatch",
+};
+
+/** Why nothing is known of a watched variable. */
+export interface WatchProblem {
+  readonly session: string;
+  /** Empty where the problem is not about a single variable. */
+  readonly name: string;
+  readonly message: string;
+}
+
+/** Sent when no program of a session has a variable that is watched. */
+export const WATCH_PROBLEM: ServerNotification<WatchProblem> = {
+  method: "shapetrace/watchProblem",
+};
+
+/** Which traces to compare: files, or null for what the newest session recorded. */
+export interface Compare {
+  readonly a: string | null;
+  readonly b: string | null;
+}
+
+/** A line of a source file, counted from 1. */
+export interface ComparedPlace {
+  readonly path: string;
+  readonly line: number;
+}
+
+/** One difference. */
+export interface ComparedCall {
+  readonly kind: string;
+  /** The module and the call. */
+  readonly title: string;
+  /** What differs. */
+  readonly detail: string;
+  /** The line in the left text, from 0. */
+  readonly left: number;
+  /** The line in the right text, from 0. */
+  readonly right: number;
+  readonly a: ComparedPlace | null;
+  readonly b: ComparedPlace | null;
+}
+
+/** What differs between two traces. */
+export interface Compared {
+  /** Trace A as text, one line for each call; calls that are alike are equal lines in both. */
+  readonly left: string;
+  /** Trace B as text. */
+  readonly right: string;
+  readonly differences: readonly ComparedCall[];
+  /** The index of the first difference that matters. */
+  readonly first: number | null;
+  readonly summary: string;
+}
+
+export const COMPARE: Request<Compare, Compared> = {
+  method: "shapetrace/compare",
+};
