@@ -51,9 +51,9 @@ class Initialization:
     storage: NonEmptyStr | None = None
     """A folder where the server keeps what programs sent, in case it is restarted."""
     settings: Annotated[Any, Unread(Options)] = None
-    captures: tuple[Text, ...] = ()
+    captures: tuple[str, ...] = ()
     """The paths of the values to capture."""
-    watches: tuple[Text, ...] = ()
+    watches: tuple[str, ...] = ()
     """The variables to watch."""
 
 

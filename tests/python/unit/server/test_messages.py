@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import NoneType
 from typing import Any
 
 import pytest
+from pygls.exceptions import JsonRpcInvalidParams
 
 from shapetrace.server.app import App, create_server, handlers
 from shapetrace.server.documents import Documents
@@ -18,6 +20,7 @@ from shapetrace.server.features.code_lens import (
     PREVIOUS_COMMAND,
     UNPIN_COMMAND,
 )
+from shapetrace.server.handling import handles
 from shapetrace.server.messages import (
     calls,
     captures,
@@ -233,6 +236,40 @@ def test_every_message_to_the_server_has_one_handler() -> None:
     handled = [method for method, _ in handlers(app)]
     sent = [each.method for each in messages().values() if not isinstance(each, ServerNotification)]
     assert sorted(handled) == sorted(sent)
+
+
+def test_a_handler_gets_and_gives_what_the_message_declares() -> None:
+    asked: list[sessions.SessionReference] = []
+
+    def wake(given: sessions.SessionReference) -> sessions.ProcessesTold:
+        asked.append(given)
+        return sessions.ProcessesTold(2)
+
+    method, handler = handles(sessions.WAKE, wake)
+    assert method == "shapetrace/wake"
+    # At once: what the editor asks next must find it done.
+    assert handler({"session": "s"}) == {"processes": 2}
+    assert asked == [sessions.SessionReference("s")]
+
+
+def test_a_handler_may_take_its_time() -> None:
+    async def wake(given: sessions.SessionReference) -> sessions.ProcessesTold:
+        await asyncio.sleep(0)
+        return sessions.ProcessesTold(len(given.session))
+
+    _, handler = handles(sessions.WAKE, wake)
+    assert asyncio.run(handler({"session": "abc"})) == {"processes": 3}
+
+
+def test_a_request_that_is_wrong_is_refused_with_its_name() -> None:
+    def wake(given: sessions.SessionReference) -> sessions.ProcessesTold:
+        raise AssertionError("is not called")
+
+    _, handler = handles(sessions.WAKE, wake)
+    with pytest.raises(JsonRpcInvalidParams) as caught:
+        handler({"session": 3})
+    expected = "shapetrace/wake: session must be a text that is not empty"
+    assert caught.value.message == expected
 
 
 def test_no_two_messages_have_one_method() -> None:
