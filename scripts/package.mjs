@@ -20,7 +20,7 @@ import { fileURLToPath } from "node:url";
 
 import { bundle } from "./build.mjs";
 import { locked } from "./lock.mjs";
-import { forExtensionPage } from "./readme.mjs";
+import { BUNDLED_PAGES, forExtensionPage } from "./readme.mjs";
 import { Failure, main, PYTHON, requireIndex, ROOT, run, setUp } from "./setup.mjs";
 
 const BUILD = join(ROOT, "build");
@@ -128,8 +128,15 @@ export function stageExtension(folder) {
       filter: (path) => !path.endsWith("__pycache__"),
     });
   }
-  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
-  writeFileSync(join(folder, "README.md"), forExtensionPage(readme));
+  writeFileSync(join(folder, "README.md"), extensionPage());
+}
+
+/** @returns {string} what VS Code shows of the extension */
+export function extensionPage() {
+  /** @param {string[]} path */
+  const read = (...path) => readFileSync(join(ROOT, ...path), "utf8");
+  const pages = new Map(BUNDLED_PAGES.map((name) => [name, read("docs", name)]));
+  return forExtensionPage(read("README.md"), pages);
 }
 
 /** @returns {string} the VSIX */

@@ -1,4 +1,4 @@
-/** Takes the pictures of the README. */
+/** Takes the pictures of the README and docs/. */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -6,8 +6,8 @@ import { after, describe, test } from "node:test";
 
 import { listFiles, PackageManager } from "@vscode/vsce";
 
-import { stageExtension } from "../../../scripts/package.mjs";
-import { forExtensionPage } from "../../../scripts/readme.mjs";
+import { extensionPage, stageExtension } from "../../../scripts/package.mjs";
+import { BUNDLED_PAGES, forExtensionPage } from "../../../scripts/readme.mjs";
 import { ROOT } from "../../../scripts/setup.mjs";
 
 /** Every place in the VSIX, and what may be there. */
@@ -81,9 +81,42 @@ describe("the README on the extension's page", () => {
     assert.equal(forExtensionPage(text), "[site](https://example.org) [part](#part) docs");
   });
 
-  test("can be made of the real README", () => {
-    const readme = forExtensionPage(readFileSync(join(ROOT, "README.md"), "utf8"));
-    assert.ok(readme.startsWith("# Shapetrace\n"));
-    assert.ok(!/\]\((?!https:|#)|src="(?!https:)/.test(readme));
+  test("has the pages of docs/ below it, and links to them lead there", () => {
+    const readme = "# A\n\n[b](docs/b.md) [part](docs/b.md#part) [c](docs/c.md)\n";
+    const page = [
+      "# The B-side, twice\n\n![Shot](shot.png)\n\n[b](b.md) [A](../README.md)\n",
+      "```sh\n# no heading\n```\n\n## Part\n",
+    ];
+    assert.equal(
+      forExtensionPage(readme, new Map([["b.md", page.join("\n")]])),
+      "# A\n\n[b](#the-b-side-twice) [part](#part) c\n\n" +
+        "## The B-side, twice\n\n[b](#the-b-side-twice) A\n\n" +
+        "```sh\n# no heading\n```\n\n### Part\n",
+    );
+  });
+
+  test("can be made of the real README and docs", () => {
+    const page = extensionPage();
+    assert.ok(page.startsWith("# Shapetrace\n"));
+    assert.ok(!/\]\((?!https:|#)|src="(?!https:)/.test(page));
+    assert.deepEqual(page.match(/^# .*$/gm)?.length, 1);
+  });
+
+  test("has no two headings of one name, as links would lead to the first", () => {
+    const text = extensionPage().replace(/^```[^]*?^```$/gm, "");
+    const headings = (text.match(/^#+ .*$/gm) ?? []).map((line) => line.replace(/^#+ /, ""));
+    assert.deepEqual(
+      headings.filter((heading, position) => headings.indexOf(heading) !== position),
+      [],
+    );
+  });
+
+  test("has every page that the README lists, but for measurements", () => {
+    const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+    const listed = [...readme.matchAll(/^\| \[[^\]]+\]\(docs\/([^)]+)\)/gm)].map(
+      ([, name]) => name,
+    );
+    const measurements = ["reliability.md", "benchmarks.md"];
+    assert.deepEqual(listed, [...BUNDLED_PAGES, ...measurements]);
   });
 });

@@ -1,4 +1,4 @@
-"""Runs what documents show: the usage of the tools Shapetrace stands in for, and the README.
+"""Runs what documents show: the usage of the tools Shapetrace replaces, the README and docs/.
 
 ``snippets`` has the usage sections of those tools' documents, with nothing but the import line
 changed; ``prelude.py`` there defines the names that they use and do not make.
@@ -18,6 +18,7 @@ pytestmark = pytest.mark.e2e
 ROOT = Path(__file__).parents[3]
 SNIPPETS = Path(__file__).parent / "snippets"
 PRELUDE = SNIPPETS / "prelude.py"
+RUN = {"python", "console"}
 
 
 @pytest.mark.parametrize(
@@ -37,13 +38,26 @@ def test_the_usage_of_tensortrace_runs(tmp_path: Path) -> None:
     assert outcome.ran == 3
 
 
-def test_the_readme_does_what_it_shows(tmp_path: Path) -> None:
-    readme = ROOT / "README.md"
-    languages = {block.language for block in blocks(readme.read_text("utf-8"))}
-    assert {"python", "console"} <= languages
+def shows_programs(document: Path) -> bool:
+    return any(block.language in RUN for block in blocks(document.read_text("utf-8")))
+
+
+DOCUMENTS = [
+    document.relative_to(ROOT).as_posix()
+    for document in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    if shows_programs(document)
+]
+
+
+def test_the_readme_and_its_pages_show_programs() -> None:
+    assert {"README.md", "docs/command-line.md", "docs/library.md"} <= set(DOCUMENTS)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_a_document_does_what_it_shows(tmp_path: Path, document: str) -> None:
     folder = tmp_path / "examples"
     shutil.copytree(ROOT / "examples", folder, ignore=shutil.ignore_patterns("__pycache__"))
-    outcome = run_document(readme, folder, PRELUDE)
+    outcome = run_document(ROOT / document, folder, PRELUDE)
     assert outcome.problems == [], "\n\n".join(outcome.problems)
 
 
