@@ -59,6 +59,7 @@ def test_a_document_does_what_it_shows(tmp_path: Path, document: str) -> None:
     shutil.copytree(ROOT / "examples", folder, ignore=shutil.ignore_patterns("__pycache__"))
     outcome = run_document(ROOT / document, folder, PRELUDE)
     assert outcome.problems == [], "\n\n".join(outcome.problems)
+    assert outcome.ran > 0
 
 
 DOCUMENT = """\
