@@ -45,6 +45,11 @@ class CaptureFileError(ShapetraceError):
 class CannotFollowError(ShapetraceError):
     """A function that cannot be followed: its source is not there, or is not what runs."""
 
+    def __init__(self, message: str, reason: str | None = None) -> None:
+        """``reason`` is the message without the function's name, where that is in it."""
+        super().__init__(message)
+        self.reason = message if reason is None else reason
+
 
 class NameSyntaxError(ShapetraceError):
     """What is to be followed is not written as a variable, or as something in one."""

@@ -14,8 +14,9 @@ from torch.nn import Module
 from shapetrace._errors import ShapetraceError
 from shapetrace.agent.hooks import hide_hooks, look_away
 from shapetrace.capture.listening import FunctionListener, ModuleListener, RootListener
+from shapetrace.capture.problems import CaptureIssue
 from shapetrace.capture.ranks.gathering import Alone, Gathering
-from shapetrace.capture.saving import Variable
+from shapetrace.capture.saving import Outlet
 from shapetrace.capture.structure import unwrapped
 from shapetrace.capture.tracer import ModelTracer
 from shapetrace.transport.captures import Mode
@@ -38,7 +39,7 @@ class Listener(Protocol):
         """It has."""
 
     def noted(self, path: str, reason: str) -> None:
-        """Something is not captured; the path is empty where that concerns no single one."""
+        """Something is not captured; the path is empty where that is about no single one."""
 
 
 def hide() -> None:
@@ -53,17 +54,18 @@ def hide() -> None:
 def trace(model: Module, paths: Sequence[str], listener: Listener) -> Callable[[], None]:
     """Have values of a model told of from its next call on; returns how to end that."""
     kind = type(unwrapped(model)).__name__
-    variables: list[Variable] = []
+    outlets: list[Outlet] = []
     read: list[str] = []
     for path in paths:
         try:
-            variables += [_variable(kind, path, mode, listener) for mode in _MODES]
+            # One for each mode: what is unchanged since the training is new to the evaluation.
+            outlets += [_outlet(kind, path, mode, listener) for mode in _MODES]
             read.append(path)
         except ShapetraceError as error:
             listener.noted(path, str(error))
-    if not variables:
+    if not outlets:
         return _nothing
-    tracer = _Tracer(model, variables, read, listener)
+    tracer = _Tracer(model, outlets, listener)
     tracer.__enter__()
     tracer.let_model_go()
     hide_hooks()
@@ -80,45 +82,30 @@ def trace(model: Module, paths: Sequence[str], listener: Listener) -> Callable[[
 class _Tracer(ModelTracer):
     """A tracer that tells a listener what is wrong."""
 
-    def __init__(
-        self, model: Module, variables: list[Variable], paths: list[str], listener: Listener
-    ) -> None:
-        super().__init__(model, variables)
+    def __init__(self, model: Module, outlets: Sequence[Outlet], listener: Listener) -> None:
+        super().__init__(model, outlets)
         self.missed: set[str] = set()
-        self._paths = paths
+        """The paths that match nothing in the model."""
         self._listener = listener
 
     def gathering(self, label: str) -> Gathering:
         """Each process tells its own language server connection what it has captured."""
         return Alone()
 
-    def note(self, problem: str) -> None:
+    def note(self, issue: CaptureIssue) -> None:
         """Tell of something that is not captured."""
-        for path in self._paths:
-            beginning = f"{path!r} "
-            if problem.startswith(beginning):
-                reason = problem.removeprefix(beginning)
-                if reason.startswith("matches nothing"):
-                    self.missed.add(path)
-                    self._listener.missed(path, reason)
-                else:
-                    self._listener.noted(path, reason)
-                return
-        self._listener.noted("", problem)
+        if issue.kind == "unmatched" and issue.path is not None:
+            self.missed.add(issue.path)
+            self._listener.missed(issue.path, issue.text)
+        else:
+            self._listener.noted(issue.path or "", issue.text)
 
 
-def _variable(model: str, path: str, mode: Mode, listener: Listener) -> Variable:
+def _outlet(model: str, path: str, mode: Mode, listener: Listener) -> Outlet:
     def tell(name: str, value: Any, iteration: int) -> None:
         listener.captured(model, path, name, value, iteration, mode)
 
-    # What is told is all that is wanted.
-    return Variable([path], pre_save_callbacks=[tell], post_gather_callbacks=[_forget], mode=mode)
-
-
-def _forget(name: str, values: list[Any], iterations: list[int], ranks: list[int]) -> None:
-    values.clear()
-    iterations.clear()
-    ranks.clear()
+    return Outlet(path, mode, tell)
 
 
 def _nothing() -> None:

@@ -113,7 +113,7 @@ class ModelFinder:
             plan = Plan(unwrapped(module), [self._paths])
             if len(plan.misses) < len(self._paths):
                 return True
-            self._note(plan.misses[0])
+            self._note(str(plan.misses[0]))
         if len(self._refused) < _MOST_REFUSED:
             self._refused[id(module)] = weakref.ref(module)
         return False

@@ -20,6 +20,7 @@ from shapetrace.capture.copies import CannotCopyError, copied_ordinary, function
 from shapetrace.capture.inside import entries_along, where_it_ends
 from shapetrace.capture.iterations import Iteration, Iterations, frame_of_program
 from shapetrace.capture.plan import Subject, Want
+from shapetrace.capture.problems import CaptureIssue
 from shapetrace.capture.saving import CallbackError, Variable
 
 State: TypeAlias = tuple[
@@ -48,7 +49,7 @@ class Capture:
         self,
         variables: list[Variable],
         iterations: Iterations,
-        note: Callable[[str], None],
+        note: Callable[[CaptureIssue], None],
     ) -> None:
         self.variables = variables
         self.iterations = iterations
@@ -78,13 +79,14 @@ class Capture:
         """A mistake of ours, which is not to become the program's."""
         if is_asynchronous(error):
             raise error
-        self.note(f"a value may be missing: {type(error).__name__}: {error}")
+        text = f"a value may be missing: {type(error).__name__}: {error}"
+        self.note(CaptureIssue("lost", text))
 
     def not_saved(self, error: BaseException, name: str, iteration: Iteration) -> None:
         """Something went wrong while a value was saved."""
         if isinstance(error, CannotCopyError):
             self.refused.add(name)
-            self.note(f"{name} is not captured: {error}")
+            self.note(CaptureIssue("lost", f"{name} is not captured: {error}"))
         elif isinstance(error, CallbackError):
             # Its author is told when the call of the model is over.
             if iteration.error is None:

@@ -1,4 +1,4 @@
-"""Why a path has brought nothing, in one line, at the end of a tracer's run."""
+"""Why a path has brought nothing, at the end of a tracer's run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from shapetrace._dynamo import TO_SEE_IT_ALL
 from shapetrace.capture.listening import Capture
 from shapetrace.capture.paths import nearest
 from shapetrace.capture.plan import Plan, Subject, Want
+from shapetrace.capture.problems import CaptureIssue
 from shapetrace.capture.results import Mode
 
 
-def silent_paths(plan: Plan, capture: Capture, ran: Mapping[Mode, int]) -> Iterator[str]:
-    """One line for each path that means something and of which there is no value."""
+def silent_paths(plan: Plan, capture: Capture, ran: Mapping[Mode, int]) -> Iterator[CaptureIssue]:
+    """One for each path that matches something and of which there is no value."""
     captured = {name for variable in capture.variables for name in variable.captured}
     silent = {
         text: wants
@@ -23,11 +24,12 @@ def silent_paths(plan: Plan, capture: Capture, ran: Mapping[Mode, int]) -> Itera
         where = "within the tracer's block"
         if capture.regions:
             where = f"outside of what torch.compile has compiled; {TO_SEE_IT_ALL}"
-        yield f"nothing was captured: the model was not called {where}"
+        yield CaptureIssue("silent", f"nothing was captured: the model was not called {where}")
         return
     if capture.regions and not capture.lost:
         count = f"{capture.regions:,} calls of it"
-        yield f"stepped around what torch.compile has compiled ({count}); {TO_SEE_IT_ALL}"
+        line = f"stepped around what torch.compile has compiled ({count}); {TO_SEE_IT_ALL}"
+        yield CaptureIssue("lost", line)
     refused = capture.refused
     subjects = {want: subject for subject in plan.subjects for want in subject.wants}
     for text, wants in silent.items():
@@ -35,7 +37,8 @@ def silent_paths(plan: Plan, capture: Capture, ran: Mapping[Mode, int]) -> Itera
         is_known = any(subject in capture.lost for subject in concerned)
         if is_known or any(_is_captured(want, refused) for want in wants):
             continue  # Why was said before.
-        yield f"{text!r} brought nothing: {_reason(text, wants, concerned, plan, capture, ran)}"
+        reason = _reason(text, wants, concerned, plan, capture, ran)
+        yield CaptureIssue("silent", f"brought nothing: {reason}", text)
 
 
 def _is_captured(want: Want, captured: set[str]) -> bool:

@@ -16,6 +16,7 @@ from shapetrace._exception_table import catching_everywhere
 from shapetrace._pending_exceptions import raise_later
 from shapetrace.capture.changes import Seen
 from shapetrace.capture.paths import ANY, Part, States, ValuePath, joined, nearest
+from shapetrace.capture.problems import CaptureIssue
 from shapetrace.capture.scripted import is_scripted
 from shapetrace.capture.structure import (
     Catalogue,
@@ -90,8 +91,8 @@ class Plan:
         self.subjects: list[Subject] = []
         self.wants: dict[str, list[Want]] = {}
         """What each path means, by its text."""
-        self.misses: list[str] = []
-        """One line for each path that means nothing, with the nearest names."""
+        self.misses: list[CaptureIssue] = []
+        """One for each path that matches nothing, with the nearest names."""
         self.fused: set[str] = set()
         """Paths of modules that torch can compute in one step, as far as they were looked at."""
         self._subjects: dict[tuple[int, FunctionType, tuple[str, ...]], Subject] = {}
@@ -105,7 +106,7 @@ class Plan:
                 search = _Search(self, path, number, catalogue)
                 search.module(root, "", path.start, 0)
                 if not self.wants.setdefault(path.text, []):
-                    self.misses.append(search.miss_text())
+                    self.misses.append(CaptureIssue("unmatched", search.miss_text(), path.text))
 
     def subject(self, module: Module, path: str, name: str, target: Target) -> Subject:
         """What is wanted of a function as a module calls it."""
@@ -186,10 +187,10 @@ class _Search:
         self._miss: _Miss | None = None
 
     def miss_text(self) -> str:
-        """Why nothing was found."""
-        text, miss, parts = self._path.text, self._miss, self._path.parts
+        """Why nothing was found, to be read after the path."""
+        miss, parts = self._miss, self._path.parts
         if miss is None:
-            return f"{text!r} matches nothing in this model"
+            return "matches nothing in this model"
         part = miss.progress[0]
         wanted = parts[part].text
         found = ", ".join(nearest(wanted, miss.names))
@@ -200,7 +201,7 @@ class _Search:
             lacks = f"no module of this model has anything called {wanted!r}"
             if before:
                 lacks = f"nothing in {before!r} is called {wanted!r}"
-        return f"{text!r} matches nothing: {lacks}; {has}"
+        return f"matches nothing: {lacks}; {has}"
 
     def _is_anywhere(self, part: int) -> bool:
         """Whether a part of the path may be in many places, as it comes after ``**``."""

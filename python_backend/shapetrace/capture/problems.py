@@ -1,13 +1,34 @@
-"""What could not be saved as it was: kept in lines, and told once each."""
+"""What could not be captured, as values; what could not be saved, in lines that are told once."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from shapetrace._asynchronous import is_asynchronous
 
 _MOST_LINES = 200
+
+ProblemKind: TypeAlias = Literal["unmatched", "unfollowed", "lost", "silent"]
+"""A path matches nothing in the model; functions cannot be followed; values are missing, or may be;
+a path, or all of them, brought nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureIssue:
+    """Something that a tracer does not capture, and why."""
+
+    kind: ProblemKind
+    text: str
+    """What is wrong; where it is about a path, what is wrong with that."""
+    path: str | None = None
+    """The path that it is about, as the user wrote it; None where it is about no single one."""
+
+    def __str__(self) -> str:
+        """One line for the user."""
+        return self.text if self.path is None else f"{self.path!r} {self.text}"
 
 
 class Problems:

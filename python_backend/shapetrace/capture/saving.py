@@ -105,7 +105,7 @@ class Variable:
 
     def save(self, name: str, value: Any, iteration: Iteration) -> None:
         """Keep a value that has changed; raises ``CannotCopyError`` or ``CallbackError``."""
-        kept = self._reduced(name, value, iteration.number) if self.pre_save_callbacks else value
+        kept = self.reduced(name, value, iteration.number) if self.pre_save_callbacks else value
         self.keep(name, copied(kept), iteration)
 
     def keep(self, name: str, copy: Any, iteration: Iteration) -> None:
@@ -120,7 +120,8 @@ class Variable:
             entry.ranks.append(self.rank)
             entry.values.append(copy)
 
-    def _reduced(self, name: str, value: Any, iteration: int) -> Any:
+    def reduced(self, name: str, value: Any, iteration: int) -> Any:
+        """What the ``pre_save`` callbacks make of a value; raises as ``save`` does."""
         if isinstance(value, torch.Tensor):
             refuse_unreadable(value)
         else:
@@ -206,6 +207,29 @@ class Variable:
                     call_callback(callback, name, entry)
         finally:
             _after_gather(self.post_trace_callbacks)
+
+
+class Outlet(Variable):
+    """A path whose values are handed to a function as they change: none is copied or gathered.
+
+    Args:
+        path: one path.
+        mode: ``"train"`` or ``"eval"``.
+        tell: ``(name, value, iteration)``, called where the value is, and must not change it.
+
+    """
+
+    def __init__(self, path: str, mode: Mode, tell: Callable[[str, Any, int], None]) -> None:
+        super().__init__([path], pre_save_callbacks=[tell], mode=mode)
+
+    def save(self, name: str, value: Any, iteration: Iteration) -> None:
+        """Hand on a value that has changed; raises ``CannotCopyError`` or ``CallbackError``."""
+        self.reduced(name, value, iteration.number)
+        self.captured.add(name)
+
+    def is_due(self, mode: Mode, iteration: int) -> bool:
+        """No: there is nothing to gather."""
+        return False
 
 
 def _of_rank(entry: ResultEntry, rank: int) -> ResultEntry:

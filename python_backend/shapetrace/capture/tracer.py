@@ -30,7 +30,7 @@ from shapetrace.capture.iterations import Iteration, Iterations
 from shapetrace.capture.listening import Capture, RootListener
 from shapetrace.capture.outcome import silent_paths
 from shapetrace.capture.plan import Plan
-from shapetrace.capture.problems import say
+from shapetrace.capture.problems import CaptureIssue, say
 from shapetrace.capture.ranks.gathering import Gathered, Gathering, gathering_for_this_process
 from shapetrace.capture.results import Mode, ResultEntry, Round
 from shapetrace.capture.saving import Callbacks, Variable, interval
@@ -182,7 +182,8 @@ class ModelTracer:
             if error is None or is_asynchronous(failure):
                 raise
             # The program's own error goes on; this one is told of.
-            self.note(f"what was captured could not be handed over: {failure!r}")
+            text = f"what was captured could not be handed over: {failure!r}"
+            self.note(CaptureIssue("lost", text))
 
     def _give_up(self, is_ending: bool = False) -> None:
         """Listen to nothing any more: it could not begin, or come to its end."""
@@ -206,11 +207,12 @@ class ModelTracer:
         """Hold the model no longer, within a block that is the last: it goes when nobody has it."""
         vars(self).pop("model", None)
 
-    def note(self, problem: str) -> None:
+    def note(self, issue: CaptureIssue) -> None:
         """Tell of something that is not captured, once."""
-        if problem not in self._problems:
-            self._problems.append(problem)
-            self.say(problem)
+        line = str(issue)
+        if line not in self._problems:
+            self._problems.append(line)
+            self.say(line)
 
 
 class _Running:
@@ -270,8 +272,8 @@ class _Running:
 
     def _tell_of_silence(self) -> None:
         ran = {mode: self._counts[mode] - self._began_at[mode] for mode in _MODES}
-        for line in silent_paths(self._plan, self._capture, ran):
-            self._tracer.note(line)
+        for issue in silent_paths(self._plan, self._capture, ran):
+            self._tracer.note(issue)
 
     def _due(self, mode: Mode, number: int) -> frozenset[int]:
         """Which variables are captured in an iteration."""
@@ -293,7 +295,8 @@ class _Running:
             except BaseException as error:
                 if is_asynchronous(error):
                     what = type(error).__name__
-                    self._tracer.note(f"values may be missing: {what} came while they were saved")
+                    text = f"values may be missing: {what} came while they were saved"
+                    self._tracer.note(CaptureIssue("lost", text))
                 raise
 
     def _gather_leftovers(self, mode: Mode) -> None:

@@ -18,6 +18,7 @@ from torch.nn import Module
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace.capture.listening import Capture, FunctionListener, ModuleListener, RootListener
 from shapetrace.capture.plan import FORWARD, Plan, Subject
+from shapetrace.capture.problems import CaptureIssue
 from shapetrace.capture.replacing import can_be_replaced, listen, stop_listening
 from shapetrace.capture.steps import hear_of_fused_steps
 from shapetrace.capture.structure import function_of, is_compiled, wrappers_of
@@ -75,10 +76,11 @@ class Watch:
                 lost.append(subject)
         if lost:
             self._capture.lost.update(lost)
-            self._capture.note(
+            text = (
                 f"{_listed(subject.full_name for subject in lost)}: run in code that torch.compile "
                 "made; only what a compiled module is called with and returns can be captured"
             )
+            self._capture.note(CaptureIssue("unfollowed", text))
         return inside, outside
 
     def _follow(
@@ -110,8 +112,7 @@ class Watch:
         try:
             following = follow(function, Interest(names, returns or counts, nested), listener)
         except CannotFollowError as error:
-            reason = str(error).partition(": ")[2] or str(error)
-            self._fall_back(undo, function, subjects, names, returns, outside, reason)
+            self._fall_back(undo, function, subjects, names, returns, outside, error.reason)
             return
         undo.append(following.stop)
 
@@ -132,11 +133,13 @@ class Watch:
         target = subjects[0].target
         is_put_on_modules = not target.is_method and all(each.name == FORWARD for each in subjects)
         if target.nested or not (target.is_method or is_put_on_modules):
-            self._capture.note(f"{shown} cannot be followed: {reason}")
+            text = f"{shown} cannot be followed: {reason}"
+            self._capture.note(CaptureIssue("unfollowed", text))
             self._capture.lost.update(subjects)
             return
         if lost:
-            self._capture.note(f"{shown} cannot be followed for {_listed(lost)}: {reason}")
+            text = f"{shown} cannot be followed for {_listed(lost)}: {reason}"
+            self._capture.note(CaptureIssue("unfollowed", text))
             self._capture.lost.update(subjects)
         if not returns and len(lost) == len(names):
             return

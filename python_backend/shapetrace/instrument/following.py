@@ -109,15 +109,16 @@ def _rewritten(
     try:
         module = source.compiled()
     except SyntaxError as error:
-        raise CannotFollowError(f"cannot follow {function.__qualname__}: {error.msg}") from None
+        raise CannotFollowError(
+            f"cannot follow {function.__qualname__}: {error.msg}", error.msg
+        ) from None
     line = first_line(source.definition)
     found = find_code(
         module, lambda each: each.co_name == code.co_name and each.co_firstlineno == line
     )
     if found is None or not fits(found, code):
-        raise CannotFollowError(
-            f"cannot follow {function.__qualname__}: its code with hooks is not of the same kind"
-        )
+        reason = "its code with hooks is not of the same kind"
+        raise CannotFollowError(f"cannot follow {function.__qualname__}: {reason}", reason)
     return with_objects(found, objects)
 
 

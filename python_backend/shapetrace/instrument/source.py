@@ -42,18 +42,20 @@ def source_of(function: types.FunctionType, code: types.CodeType) -> Source:
     """The definition that a function's code was compiled from. It may be changed."""
     name = function.__qualname__
     if code.co_name == "<lambda>":
-        raise CannotFollowError(f"{name} is a lambda: only what `def` defines can be followed")
+        reason = "only what `def` defines can be followed"
+        raise CannotFollowError(f"{name} is a lambda: {reason}", reason)
     filename = code.co_filename
     linecache.checkcache(filename)
     text = "".join(linecache.getlines(filename, function.__globals__))
     if not text:
-        raise CannotFollowError(f"cannot follow {name}: the source of {filename} is not there")
+        reason = f"the source of {filename} is not there"
+        raise CannotFollowError(f"cannot follow {name}: {reason}", reason)
     try:
         segments = list(_segments(text, code.co_firstlineno))
     except (SyntaxError, ValueError) as error:
         if is_asynchronous(error):
             raise
-        raise CannotFollowError(_changed(name, filename)) from None
+        raise _changed(name, filename) from None
     flags = code.co_flags & _FUTURE
     for segment in segments:
         for scopes in _ways_to(segment, code):
@@ -66,7 +68,7 @@ def source_of(function: types.FunctionType, code: types.CodeType) -> Source:
                 continue
             if found is not None:
                 return source
-    raise CannotFollowError(_changed(name, filename))
+    raise _changed(name, filename)
 
 
 def compiled(module: ast.Module, filename: str, flags: int) -> types.CodeType:
@@ -94,11 +96,12 @@ def first_line(definition: _Scope) -> int:
     return min(node.lineno for node in [definition, *definition.decorator_list])
 
 
-def _changed(name: str, filename: str) -> str:
-    return (
-        f"cannot follow {name}: it does not run what is in {filename}; "
+def _changed(name: str, filename: str) -> CannotFollowError:
+    reason = (
+        f"it does not run what is in {filename}; "
         "was the file changed, or the function rewritten by another tool?"
     )
+    return CannotFollowError(f"cannot follow {name}: {reason}", reason)
 
 
 def _segments(text: str, line: int) -> Iterator[ast.Module]:

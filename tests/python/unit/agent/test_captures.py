@@ -10,8 +10,10 @@ import pytest
 import torch
 from torch import nn
 
-from shapetrace.agent import captures
+from shapetrace import ModelTracer
+from shapetrace.agent import captures, capturing
 from shapetrace.agent.captures import Captures
+from shapetrace.capture.saving import Outlet
 from shapetrace.transport.captures import MOST_KEPT, CapturedName, CapturedValue, CaptureNews
 
 
@@ -141,6 +143,64 @@ def test_a_model_that_is_called_again_ends_the_waiting() -> None:
     call(captured, Judge(), 2)
     assert list(everything(captured).problems or ()) == ["forward.none"]
     captured.end()
+
+
+class Heard:
+    """What a tracer of a debug session tells."""
+
+    def __init__(self) -> None:
+        self.values: list[tuple[str, str, int, str]] = []
+        self.missing: dict[str, str] = {}
+        self.found: list[str] = []
+        self.notes: list[tuple[str, str]] = []
+
+    def captured(
+        self, model: str, path: str, name: str, value: Any, iteration: int, mode: str
+    ) -> None:
+        self.values.append((path, name, iteration, mode))
+
+    def missed(self, path: str, reason: str) -> None:
+        self.missing[path] = reason
+
+    def met(self, path: str) -> None:
+        self.found.append(path)
+
+    def noted(self, path: str, reason: str) -> None:
+        self.notes.append((path, reason))
+
+
+def test_a_problem_is_told_of_its_path() -> None:
+    heard = Heard()
+    model = Block()
+    paths = ["forward.hidden", "forward.none", "forward.hidden.inner", "a..b"]
+    end = capturing.trace(model, paths, heard)
+    model(torch.ones(1, 2))
+    end()
+    assert heard.found == ["forward.hidden", "forward.hidden.inner"]
+    assert heard.values == [("forward.hidden", "forward.hidden", 1, "train")]
+    assert list(heard.missing) == ["forward.none"]
+    assert heard.missing["forward.none"].startswith("matches nothing: function 'forward' has no")
+    assert [path for path, _ in heard.notes] == ["a..b", "forward.hidden.inner"]
+    assert heard.notes[1][1].startswith("brought nothing: ")
+
+
+def test_how_a_problem_is_worded_is_nobodys_business(monkeypatch: pytest.MonkeyPatch) -> None:
+    wording = "shapetrace.capture.plan._Search.miss_text"
+    monkeypatch.setattr(wording, lambda self: "is not what it was")
+    captured = Captures(("forward.none",), Clock())
+    call(captured, Block(), 2)
+    assert everything(captured).problems == {"forward.none": "is not what it was"}
+    captured.end()
+
+
+def test_what_is_told_is_neither_copied_nor_kept() -> None:
+    outlet = Outlet("forward.hidden", "train", lambda name, value, iteration: None)
+    with ModelTracer(Block(), [outlet]) as tracer:
+        tracer.model(torch.ones(1, 2))
+        assert outlet.captured == {"forward.hidden"}
+        assert tracer.local_results == {}
+    assert tracer.results == {}
+    assert tracer.problems == []
 
 
 def test_nothing_is_left_of_it_in_the_end() -> None:
