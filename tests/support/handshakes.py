@@ -9,9 +9,10 @@ import socket
 import struct
 from typing import Any
 
-from shapetrace.transport.handshake import Hello, ProcessInfo, hello_message
+from shapetrace.transport.handshake import hello_message
+from shapetrace.transport.messages import Hello, ProcessInfo
 
-PROTOCOL = 2
+PROTOCOL = 3
 NONCE = "5a" * 32
 """A nonce of the test's: the product's own are random."""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,12 +23,12 @@ from shapetrace.events.rows import RowReader
 from shapetrace.server.captured import Captured
 from shapetrace.server.listener import Listener, ProcessKey
 from shapetrace.server.watched import Watched
-from shapetrace.transport.captures import CapturedValue, read_captures
+from shapetrace.transport.captures import CapturedValue, CaptureNews
 from shapetrace.transport.framing import Message
-from shapetrace.transport.handshake import Hello
+from shapetrace.transport.messages import Bye, Hello, ProcessStatus, Rows, read_from_agent
 from shapetrace.transport.session import VARIABLE, AfterPass, Level, Mode, SessionAddress
 from shapetrace.transport.session import write_address as text_of_address
-from shapetrace.transport.watches import read_watches
+from shapetrace.transport.watches import WatchNews
 from shapetrace.views.shapes import value_text
 from tests.support.debug_adapter import PATIENCE
 from tests.support.debug_client import Launch
@@ -38,11 +38,6 @@ HIDING_RULE = {"path": f"{BACKEND}/**", "include": False}
 """What the extension adds to each launch configuration."""
 
 Answer = TypeVar("Answer")
-
-
-def _all_valid(news: Answer, refused: list[str]) -> Answer:
-    assert refused == []
-    return news
 
 
 class Heard:
@@ -141,26 +136,27 @@ class Heard:
 
     def take(self, message: Message) -> None:
         """Note a message."""
-        match message["type"]:
-            case "rows":
-                self._take_rows(message)
-            case "captures":
-                self.captured.add(_all_valid(*read_captures(message)))
-            case "watches":
-                news = _all_valid(*read_watches(message))
-                self.sources.update((source.path, source.digest) for source in news.sources)
-                self.watched.add(news)
-            case "status":
+        said, refused = read_from_agent(message)
+        assert refused == []
+        match said:
+            case Rows(tables):
+                self._take_rows(tables)
+            case CaptureNews():
+                self.captured.add(said)
+            case WatchNews(sources=sources):
+                self.sources.update((source.path, source.digest) for source in sources)
+                self.watched.add(said)
+            case ProcessStatus():
                 self.statuses.append(message)
-            case "bye":
-                self.bye = message["reason"]
+            case Bye(reason):
+                self.bye = reason
 
     def begin_anew(self, hello: Hello) -> None:
         """The same process has connected again, and tells everything again."""
         self.__init__(self._news, hello)  # type: ignore[misc]
         self.hellos += 1
 
-    def _take_rows(self, message: Message) -> None:
+    def _take_rows(self, message: Mapping[str, Any]) -> None:
         update = self._reader.read(message)
         self.run = update.run or self.run
         self.sources.update((source.path, source.digest) for source in update.sources)

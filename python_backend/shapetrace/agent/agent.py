@@ -21,7 +21,7 @@ from shapetrace.agent import debugger, here, in_place
 from shapetrace.agent.asked import Asked
 from shapetrace.agent.hiding import hide_code, hide_skips, unseen
 from shapetrace.agent.panes import show_shapes
-from shapetrace.agent.program import is_worker, load_for_stops, status_message, why_unsupported
+from shapetrace.agent.program import is_worker, load_for_stops, torch_version, why_unsupported
 from shapetrace.process.ending import Ending
 from shapetrace.process.exits import WatchedExits
 from shapetrace.process.forks import undivided
@@ -29,6 +29,7 @@ from shapetrace.process.main_thread import raise_on_main_thread, soon_on_main_th
 from shapetrace.process.undisturbed import undisturbed
 from shapetrace.recorder.arrival import when_torch_is_imported
 from shapetrace.recorder.ranks import ThisProcess
+from shapetrace.transport import messages
 from shapetrace.transport.handshake import this_process
 from shapetrace.transport.originals import System
 from shapetrace.transport.sender import Sender
@@ -91,14 +92,12 @@ class Agent:
         self._message = ""
         self._told: tuple[Any, ...] | None = None
         self._next_changes = 0.0
-        self._is_leaving = False
-        self._is_finished = False
+        self._is_leaving = self._is_finished = False
         self._has_joined = self._is_joining = False
         self._undo: list[Callable[[], None]] = []
         """How to leave the program as it was, last first."""
         self._finishing = threading.Lock()
-        self._running_seconds = 0.0
-        self._quiet_since = 0.0
+        self._running_seconds = self._quiet_since = 0.0
         self._calls_seen = 0
         self._refused = 0
         """How many messages with rows could not be sent, one after the other."""
@@ -390,9 +389,8 @@ class Agent:
         return self._writer
 
     def _send_rows(self, message: dict[str, Any]) -> None:
-        message["type"] = "rows"
         self._files.update(os.path.realpath(row[0]) for row in message.get("sources", ()))
-        if self._sender.offer(message):
+        if self._sender.offer(messages.write(messages.Rows(message))):
             self._refused = 0
         elif self._sender.is_connected:
             self._writer = None  # Rows refer to earlier ones: all of them anew.
@@ -413,8 +411,8 @@ class Agent:
         told = (self._state, self._message, state, rank, *counts)
         if told == self._told:
             return
-        status = status_message(state, self._message, counts, rank)
-        if self._sender.offer(status, important=True):
+        status = messages.ProcessStatus(state, self._message, torch_version(), *counts, rank)
+        if self._sender.offer(messages.write(status), important=True):
             self._told = told
 
     def _tend(self, seconds: float) -> None:
@@ -471,21 +469,23 @@ class Agent:
         self._asked.tell(self._sender)
         self._tell()
         reason = "the program has ended" if self._is_finished else "the debugger has left"
-        self._sender.offer({"type": "bye", "reason": reason}, important=True)
+        self._sender.offer(messages.write(messages.Bye(reason)), important=True)
 
-    def _obey(self, command: dict[str, Any]) -> None:
-        recorder = self._recorder
-        if command.get("type") == "wake" and recorder is not None:
-            recorder.wake()
-        elif command.get("type") == "cancel":
-            in_place.cancel(command.get("evaluation"))
-        elif command.get("type") == "watch":
-            self._asked.watches.watch(command.get("names"))
-        elif command.get("type") == "stop":
+    def _obey(self, message: dict[str, Any]) -> None:
+        command, refused = messages.read_from_server(message)
+        if refused:
+            self._sender.trouble = refused[0]
+        elif isinstance(command, messages.Wake) and self._recorder is not None:
+            self._recorder.wake()
+        elif isinstance(command, messages.Cancel):
+            in_place.cancel(command.evaluation)
+        elif isinstance(command, messages.Watch):
+            self._asked.watches.watch(command.names)
+        elif isinstance(command, messages.Stop):
             if self.address.mode == "debug":
                 self.leave()
-            elif recorder is not None:
-                self._end_recording(recorder)
+            elif self._recorder is not None:
+                self._end_recording(self._recorder)
 
     def _end_recording(self, recorder: Recorder) -> None:
         recorder.stop()

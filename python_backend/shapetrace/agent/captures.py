@@ -21,8 +21,8 @@ from shapetrace.transport.captures import (
     CapturedValue,
     CaptureNews,
     Mode,
-    captures_message,
 )
+from shapetrace.transport.messages import write
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -166,7 +166,7 @@ class Captures:
     def message(self) -> dict[str, Any] | None:
         """What has not been told yet, or some of it, for the server."""
         news = self.news()
-        return None if news is None else captures_message(news)
+        return None if news is None else write(news)
 
     def begin_anew(self) -> None:
         """Tell everything once more, as far as it is kept: there is a server that knows nothing."""

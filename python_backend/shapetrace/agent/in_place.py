@@ -84,7 +84,7 @@ def outcome(number: int) -> str:
 
 
 @leaving_surely
-def cancel(number: object) -> None:
+def cancel(number: int) -> None:
     """Have an evaluation end soon, if it still runs.
 
     That may be asked by way of the language server: while the debugger waits for the end of an

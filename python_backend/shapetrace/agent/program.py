@@ -5,26 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 OLDEST_TORCH: Final = (2, 4)
-
-
-def status_message(
-    state: str, message: str, counts: tuple[int, int, int], rank: int | None
-) -> dict[str, Any]:
-    """Where things stand, for the language server; the counts are passes, calls and losses."""
-    passes, calls, dropped = counts
-    return {
-        "type": "status",
-        "state": state,
-        "message": message,
-        "torch": torch_version(),
-        "passes": passes,
-        "calls": calls,
-        "dropped": dropped,
-        "rank": rank,
-    }
 
 
 def why_unsupported(torch: str) -> str | None:

@@ -29,13 +29,13 @@ from shapetrace.events.followed import (
 from shapetrace.events.source import source_row
 from shapetrace.events.update import Source
 from shapetrace.process.forks import undivided
+from shapetrace.transport.messages import write
 from shapetrace.transport.watches import (
     MOST_FIRST,
     MOST_LAST,
     RunningCall,
     WatchedChange,
     WatchNews,
-    watches_message,
 )
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class Watches:
     def message(self) -> dict[str, Any] | None:
         """What has not been told yet, or some of it, for the server."""
         news = self.news()
-        return None if news is None else watches_message(news)
+        return None if news is None else write(news)
 
     def begin_anew(self) -> None:
         """Tell everything once more, as far as it is kept: there is a server that knows nothing."""
@@ -223,12 +223,11 @@ class Watches:
             self._resent.extend(name.last)
 
     @leaving_surely
-    def watch(self, names: object) -> None:
+    def watch(self, names: tuple[str, ...]) -> None:
         """Do as the server says, which has been told by the user."""
-        if isinstance(names, list) and all(isinstance(each, str) for each in names):
-            # A fork in the middle of it would leave locks in the child that nobody lets go.
-            with undivided():
-                self.set(names)
+        # A fork in the middle of it would leave locks in the child that nobody lets go.
+        with undivided():
+            self.set(names)
 
     def finish(self) -> None:
         """The program is over: what has brought nothing will bring nothing."""

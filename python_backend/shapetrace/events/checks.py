@@ -20,6 +20,7 @@ FLAG: Final[Types] = (bool,)
 NUMBER: Final[Types] = (int,)
 NUMBER_OR_NONE: Final[Types] = (int, type(None))
 NUMBER_OR_TEXT: Final[Types] = (int, str)
+FIGURE: Final[Types] = (int, float)
 FIGURE_OR_TEXT: Final[Types] = (int, float, str)
 FIGURE_OR_NONE: Final[Types] = (int, float, type(None))
 LIST: Final[Types] = (list, tuple)
@@ -27,6 +28,9 @@ LIST_OR_NONE: Final[Types] = (list, tuple, type(None))
 
 LARGEST: Final = 2**63
 """No number of a recording is as large as this, nor as far below zero."""
+
+LARGEST_FIGURE: Final = 2**65
+"""No whole number that a tensor holds is as large as this, nor as far below zero."""
 
 LAST_LINE: Final = 2**31
 """What an editor can count lines and columns up to."""
@@ -75,11 +79,8 @@ class Columns:
                 self.known.add(kinds)
 
     def check_closely(self, row: Any) -> None:
-        """The same, and raise it for numbers that are too large."""
-        if type(row) not in LIST:
-            raise Refused(_mismatch("it", LIST, row))
-        if len(row) != len(self._columns):
-            raise Refused(f"it has {len(row)} columns, not {len(self._columns)}")
+        """Raise ``Refused`` for that, and for numbers that are too large."""
+        check_columns(row, len(self._columns))
         for (name, types), value in zip(self._columns.items(), row, strict=True):
             check_type(name, types, value)
 
@@ -87,34 +88,28 @@ class Columns:
 _PAIR = Columns(first=TEXT, second=TEXT)
 
 
-def check_type(name: str, types: Types, value: object) -> None:
+def check_type(name: str, types: Types, value: object, largest: int = LARGEST) -> None:
     """Raise ``Refused`` for a value of another type, or a number that is too large."""
     # By type and not isinstance: true is a number to Python.
     kind = type(value)
     if kind not in types:
         raise Refused(_mismatch(name, types, value))
-    if kind is int and not -LARGEST < value < LARGEST:  # type: ignore[operator]
+    if kind is int and not -largest < value < largest:  # type: ignore[operator]
         raise Refused(f"{name} is too large")
+
+
+def check_columns(row: Any, number: int) -> None:
+    """Raise ``Refused`` for what is no row, or has another number of columns."""
+    if type(row) not in LIST:
+        raise Refused(_mismatch("it", LIST, row))
+    if len(row) != number:
+        raise Refused(f"it has {len(row)} columns, not {number}")
 
 
 def check_items(name: str, types: Types, values: Iterable[object]) -> None:
     """Raise it for an item of a list."""
     for value in values:
         check_type(f"an item of {name}", types, value)
-
-
-def check_document(name: str, document: object, depth: int = 0) -> None:
-    """Raise it for JSON that is nested too deeply, or has numbers in it that are too large."""
-    if depth > 2 * DEEPEST:
-        raise Refused(f"{name} is nested too deeply")
-    if type(document) is dict:
-        for value in document.values():
-            check_document(name, value, depth + 1)
-    elif type(document) is list:
-        for value in document:
-            check_document(name, value, depth + 1)
-    elif type(document) is int:
-        check_type(f"a number in {name}", NUMBER, document)
 
 
 def check_path(name: str, text: str) -> None:

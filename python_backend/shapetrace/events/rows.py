@@ -9,9 +9,7 @@ number that is sent again means something else from then on.
 - ``sources``: path, digest, text
 - ``frames``: number, file, line, function, column, end line, end column
 - ``stacks``: number, number of the stack it stands on (0 for none), frame
-- ``values``: number, value; a value is ``[0, shape, dtype, device, requires_grad, strides, kind,
-  layout, placements]``, ``[1, kind, items, keys, length]`` or ``[2, text]``; a size that was a
-  range is ``[low, high]``
+- ``values``: number, value, as ``value_rows`` reads it
 - ``modules``: number, parent, path, class, detail, call, count, frame, stack, inputs, names of the
   inputs, keywords, result, outputs, parameters, error, note, direct
 - ``ops``: number, name, label, form, module, frame, direct, stack, inputs, names, result, outputs,
@@ -32,10 +30,8 @@ from typing import Any, Final, TypeVar
 from shapetrace._errors import TraceFileError
 from shapetrace.events import columns
 from shapetrace.events.checks import (
-    DEEPEST,
     LARGEST,
     LIST,
-    NUMBER_OR_TEXT,
     TEXT,
     Refused,
     check_items,
@@ -46,21 +42,18 @@ from shapetrace.events.checks import (
 )
 from shapetrace.events.fingerprint import CallFingerprints, Fingerprint
 from shapetrace.events.model import (
-    Container,
     Coverage,
-    Dimension,
-    DimensionRange,
     ErrorInfo,
     Frame,
     ModuleCall,
     Op,
-    Other,
     Run,
     Tensor,
     Value,
     Variable,
 )
 from shapetrace.events.update import Source, Update
+from shapetrace.events.value_rows import read_value
 
 Row = Any
 """A JSON array."""
@@ -343,52 +336,6 @@ def named(tensor: Tensor, name: str) -> Tensor:
         kind=tensor.kind,
         placements=tensor.placements,
     )
-
-
-def read_value(row: Row, depth: int = 0) -> Value:
-    """A value from its row. Raises ``Refused`` for what is none."""
-    mark = row[0] if type(row) in LIST and row else None
-    if type(mark) is int and mark == 0:
-        columns.TENSOR.check(row)
-        _, shape, dtype, device, requires_grad, strides, kind, layout, placements = row
-        if strides is not None:
-            check_items("strides", NUMBER_OR_TEXT, strides)
-        return Tensor(
-            shape=None if shape is None else tuple(map(_dimension, shape)),
-            dtype=dtype,
-            device=device,
-            requires_grad=requires_grad,
-            layout=layout,
-            strides=None if strides is None else tuple(strides),
-            kind=kind,
-            placements=placements,
-        )
-    if type(mark) is int and mark == 1:
-        columns.CONTAINER.check_closely(row)
-        _, kind, items, keys, length = row
-        if depth == DEEPEST:
-            raise Refused("values are nested too deeply")
-        if keys is not None:
-            check_items("keys", TEXT, keys)
-            if len(keys) != len(items):
-                raise Refused("there is not one key for each item")
-        names = None if keys is None else tuple(keys)
-        return Container(
-            kind, tuple([read_value(item, depth + 1) for item in items]), names, length
-        )
-    if type(mark) is int and mark == 2:
-        columns.OTHER.check(row)
-        return Other(row[1])
-    raise Refused("a value is neither a tensor nor a container nor a text")
-
-
-def _dimension(size: Any) -> Dimension:
-    if type(size) in LIST:
-        columns.RANGE.check_closely(size)
-        return DimensionRange(*size)
-    check_type("a size", NUMBER_OR_TEXT, size)
-    dimension: Dimension = size
-    return dimension
 
 
 def _error(row: Row) -> ErrorInfo:

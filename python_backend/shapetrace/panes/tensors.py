@@ -24,7 +24,7 @@ _MOST_FIELDS: Final = 8
 def described(tensor: Any, torch: Torch) -> Tensor:
     """What a tensor says of itself; whatever it refuses to say is left out."""
     # These know torch, which is there where a tensor is.
-    from shapetrace.events.rows import read_value
+    from shapetrace.events.value_rows import read_value
     from shapetrace.recorder.describe import describe_tensor
     from shapetrace.recorder.plain_rows import value_row
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from shapetrace.events.checks import Refused
 from shapetrace.events.model import Value
-from shapetrace.events.rows import read_value
+from shapetrace.events.value_rows import read_value
 from shapetrace.server.held import Held, Locals
 from shapetrace.server.messages.focus import Focus, FocusOutside
 from shapetrace.server.scope import Scope, Stand

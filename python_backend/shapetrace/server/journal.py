@@ -27,7 +27,8 @@ from shapetrace.transport.framing import (
     encode,
     frame_of,
 )
-from shapetrace.transport.handshake import HandshakeError, Hello, hello_message, read_hello
+from shapetrace.transport.handshake import HandshakeError, hello_message, read_hello
+from shapetrace.transport.messages import Hello
 
 MOST_BYTES = 256 * 1024 * 1024
 """For one process."""
@@ -35,7 +36,7 @@ MOST_BYTES = 256 * 1024 * 1024
 SESSIONS_KEPT = 8
 DAYS_KEPT = 7
 
-_FORMAT = "shapetrace-journal/1"
+_FORMAT = "shapetrace-journal/2"
 _PENDING = 256 * 1024
 _READ_AT_ONCE = 256 * 1024
 _FILE_NAME = re.compile(r"(\d{1,10})-(\d{1,10})\.frames")

@@ -26,17 +26,12 @@ from shapetrace.transport.framing import (
 )
 from shapetrace.transport.handshake import (
     PROVEN_WITHIN,
-    Challenge,
     HandshakeError,
-    Hello,
-    Refused,
-    Welcome,
-    answer_message,
-    challenge_message,
     read_connect,
     read_hello,
     read_proof,
 )
+from shapetrace.transport.messages import Challenge, Hello, Refusal, Stop, Welcome, write
 from shapetrace.transport.proof import Exchange, new_nonce
 from shapetrace.transport.session import LONGEST_NAME
 
@@ -178,7 +173,7 @@ class Listener:
         if known is None or known.ending is not None:
             return
         for process in self.processes(session):
-            self.send(process, {"type": "stop"})
+            self.send(process, write(Stop()))
             self._connections[process].has_sent = False
         self._end_session_later(known, _MOST_EXTENSIONS)
 
@@ -311,7 +306,7 @@ class Listener:
             new_nonce(),
         )
         challenge = Challenge(exchange.server_nonce, exchange.proof("server"))
-        writer.write(encode(challenge_message(challenge)))
+        writer.write(encode(write(challenge)))
         answer = await _next_message(reader, decoder)
         is_right = exchange.is_proof("agent", read_proof(answer))
         # It may have been closed meanwhile.
@@ -342,7 +337,7 @@ class Listener:
         connection = _Connection(process, writer, part)
         self._connections[process] = connection
         self._tell(lambda: self._handler.hello(process, hello))
-        writer.write(encode(answer_message(Welcome())))
+        writer.write(encode(write(Welcome())))
         try:
             reason = await self._read(reader, connection, decoder)
         except FrameError as error:
@@ -411,7 +406,7 @@ class Listener:
         elif self._refused % 1000 == 0:
             _log.warning("%d connections have been refused", self._refused)
         if not writer.is_closing():
-            writer.write(encode(answer_message(Refused(reason))))
+            writer.write(encode(write(Refusal(reason))))
 
     def _no_longer_waiting(self, writer: asyncio.StreamWriter) -> None:
         self._waiting.pop(writer, None)

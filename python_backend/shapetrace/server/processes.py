@@ -12,7 +12,7 @@ from shapetrace.server.captured import Captured
 from shapetrace.server.nesting import Nesting
 from shapetrace.server.records import Call, FileRecords
 from shapetrace.server.watched import Watched
-from shapetrace.transport.handshake import ProcessInfo
+from shapetrace.transport.messages import ProcessInfo
 
 ProcessKey: TypeAlias = Hashable
 """Names one process, among those of all sessions."""

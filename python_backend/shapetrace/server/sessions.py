@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import get_args
 
 from shapetrace.events.rows import RowReader
@@ -15,10 +15,17 @@ from shapetrace.server.messages.captures import CaptureProblem
 from shapetrace.server.messages.sessions import SessionState, Status
 from shapetrace.server.messages.watches import WatchProblem
 from shapetrace.server.store import TraceStore
-from shapetrace.transport.captures import CaptureNews, read_captures
+from shapetrace.transport.captures import CaptureNews
 from shapetrace.transport.framing import Message
-from shapetrace.transport.handshake import Hello
-from shapetrace.transport.watches import read_watches
+from shapetrace.transport.messages import (
+    Bye,
+    FromAgent,
+    Hello,
+    ProcessStatus,
+    Rows,
+    read_from_agent,
+)
+from shapetrace.transport.watches import WatchNews
 
 _TURN = 0.005
 """Seconds of reading old messages after which the editor has its turn."""
@@ -29,8 +36,6 @@ _FINAL = frozenset({"complete", "noForward", "unsupported", "failed", "gone"})
 """States after which a process is not recorded any more."""
 
 _REFUSALS_LOGGED = 20
-_LARGEST = 2**53
-"""What the editor can still count."""
 
 _log = logging.getLogger(__name__)
 
@@ -73,17 +78,13 @@ class Sessions:
 
     def message(self, process: ProcessKey, message: Message) -> None:
         """A process has said something."""
-        kind = message.get("type")
-        if kind == "rows":
-            self._read_rows(process, message)
-        elif kind == "captures":
-            self._tell_problems(process, self._read_captures(process, message))
-        elif kind == "watches":
-            self._read_watches(process, message)
-        elif kind == "status" and process in self._statuses:
-            self._show(process, _status(self._statuses[process], message))
-        elif kind == "bye":
-            _log.info("%s ends: %s", process, message.get("reason"))
+        said = self._take(process, message)
+        if isinstance(said, CaptureNews):
+            self._tell_problems(process, said)
+        elif isinstance(said, ProcessStatus) and process in self._statuses:
+            self._show(process, _status(self._statuses[process], said))
+        elif isinstance(said, Bye):
+            _log.info("%s ends: %s", process, said.reason)
 
     def gone(self, process: ProcessKey, reason: str) -> None:
         """Nothing more comes from a process."""
@@ -117,12 +118,7 @@ class Sessions:
             self._store.open_session(process.session, is_former=True)
             self._begin(process, each.hello)
             for message in each.messages:
-                if message.get("type") == "rows":
-                    self._read_rows(process, message)
-                elif message.get("type") == "captures":
-                    self._read_captures(process, message)
-                elif message.get("type") == "watches":
-                    self._read_watches(process, message)
+                self._take(process, message)
                 if loop.time() >= turn_ends:
                     await asyncio.sleep(0)
                     turn_ends = loop.time() + _TURN
@@ -136,24 +132,19 @@ class Sessions:
         self._readers[process] = RowReader()
         self._store.open_process(process.session, process, hello.process)
 
-    def _read_rows(self, process: ProcessKey, message: Message) -> None:
+    def _take(self, process: ProcessKey, message: Message) -> FromAgent | None:
+        """Bring what a process says of the program to the store; returns what it says."""
+        said, refused = read_from_agent(message)
         reader = self._readers.get(process)
-        if reader is None:
-            return
-        update, refused = reader.read_valid(message)
+        if isinstance(said, Rows) and reader is not None:
+            update, refused = reader.read_valid(said.tables)
+            self._store.apply(process, update)
+        elif isinstance(said, CaptureNews):
+            self._store.capture(process, said)
+        elif isinstance(said, WatchNews):
+            self._store.watch(process, said)
         self._note_refused(process, refused)
-        self._store.apply(process, update)
-
-    def _read_captures(self, process: ProcessKey, message: Message) -> CaptureNews:
-        news, refused = read_captures(message)
-        self._note_refused(process, refused)
-        self._store.capture(process, news)
-        return news
-
-    def _read_watches(self, process: ProcessKey, message: Message) -> None:
-        news, refused = read_watches(message)
-        self._note_refused(process, refused)
-        self._store.watch(process, news)
+        return said
 
     def _note_refused(self, process: ProcessKey, refused: Iterable[str]) -> None:
         """Say what was wrong with rows that are not shown: others go on being read."""
@@ -191,28 +182,9 @@ class Sessions:
         self._tell(status)
 
 
-def _status(former: Status, message: Message) -> Status:
+def _status(former: Status, said: ProcessStatus) -> Status:
     """The status that a process sends; whatever it leaves out or gets wrong stays as it was."""
-
-    def text(key: str, default: str) -> str:
-        value = message.get(key)
-        return value if isinstance(value, str) else default
-
-    def number(key: str, default: int) -> int:
-        value = message.get(key)
-        # By type: true is a number to Python.
-        return value if type(value) is int and 0 <= value < _LARGEST else default
-
-    state = message.get("state")
-    rank = message.get("rank")
-    torch = message.get("torch")
-    return replace(
-        former,
-        state=state if state in _STATES else former.state,
-        message=text("message", ""),
-        torch=torch if isinstance(torch, str) else former.torch,
-        passes=number("passes", former.passes),
-        calls=number("calls", former.calls),
-        dropped=number("dropped", former.dropped),
-        rank=rank if type(rank) is int and 0 <= rank < _LARGEST else former.rank,
-    )
+    told = {name: value for name, value in asdict(said).items() if value is not None}
+    if said.state not in _STATES:
+        told["state"] = former.state
+    return replace(former, **told)

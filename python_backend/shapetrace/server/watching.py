@@ -21,6 +21,7 @@ from shapetrace.server.messages.watches import (
 from shapetrace.server.ranges import byte_column, character_index
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import structure_of
+from shapetrace.transport.messages import Watch, write
 from shapetrace.watch.wanted import wanted_from
 
 NOTHING: Final = Watchable("", "")
@@ -47,7 +48,7 @@ class Watching:
     def want(self, given: WantedWatches) -> None:
         """Watch this from now on, also in the programs that run."""
         self.tree.wanted = given.names
-        self._command({"type": "watch", "names": list(self.tree.wanted)})
+        self._command(write(Watch(given.names)))
         self._changed()
 
     def check(self, given: WatchToCheck) -> CheckedWatch:

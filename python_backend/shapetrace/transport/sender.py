@@ -27,16 +27,12 @@ from shapetrace.transport.framing import (
     encode,
 )
 from shapetrace.transport.handshake import (
-    Connect,
     HandshakeError,
-    Hello,
-    ProcessInfo,
-    Refused,
-    connect_message,
     hello_message,
     read_answer,
     read_challenge,
 )
+from shapetrace.transport.messages import Connect, Hello, ProcessInfo, Refusal, write
 from shapetrace.transport.originals import Deadline, System
 from shapetrace.transport.outbox import MOST_BYTES, MOST_FRAMES, Outbox
 from shapetrace.transport.proof import Exchange, new_nonce
@@ -260,7 +256,7 @@ class Sender:
         self._connection = Connection(self._address.port, _CONNECT_WITHIN)
         self._decoder = Decoder()
         self._nonce = new_nonce()
-        first = connect_message(Connect(self._address.session, self._nonce))
+        first = write(Connect(self._address.session, self._nonce))
         self._in_flight = memoryview(encode(first, LONGEST_BEFORE_PROOF))
         self._connected_at = System.now()
 
@@ -296,7 +292,7 @@ class Sender:
             self._take_challenge(message)
         elif not self._welcomed or message["type"] == "refused":
             answer = read_answer(message)
-            if isinstance(answer, Refused):
+            if isinstance(answer, Refusal):
                 self._is_refused(answer)
             self._refusals = 0
             self._outbox.clear()
@@ -308,7 +304,7 @@ class Sender:
     def _take_challenge(self, message: Message) -> None:
         """Say who we are to a server that knows the token, and nothing to any other."""
         challenge = read_challenge(message)
-        if isinstance(challenge, Refused):
+        if isinstance(challenge, Refusal):
             self._is_refused(challenge)
         address = self._address
         exchange = Exchange(
@@ -322,7 +318,7 @@ class Sender:
         hello = hello_message(self._hello, exchange.proof("agent"))
         self._in_flight = memoryview(encode(hello, LONGEST_BEFORE_PROOF))
 
-    def _is_refused(self, answer: Refused) -> NoReturn:
+    def _is_refused(self, answer: Refusal) -> NoReturn:
         self._refusals += 1
         raise ConnectionLost(f"the language server refuses: {answer.reason}")
 

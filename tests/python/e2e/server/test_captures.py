@@ -13,8 +13,8 @@ from shapetrace.transport.captures import (
     CapturedValue,
     CaptureNews,
     Statistics,
-    captures_message,
 )
+from shapetrace.transport.messages import write
 from tests.python.e2e.server.test_navigation import nodes
 from tests.support.language_client import Client, FakeAgent, running
 from tests.support.rows import recorded
@@ -78,7 +78,7 @@ def client(tmp_path: Path) -> Iterator[Client]:
 def captured(client: Client, path: Path, session: str = "session-1") -> FakeAgent:
     agent = FakeAgent(client, session)
     agent.send_all(recorded(path))
-    agent.send(captures_message(NEWS))
+    agent.send(write(NEWS))
     return agent
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,11 @@ from shapetrace.server.features.captured_tree import CapturedTree
 from shapetrace.server.features.code_lens import code_lenses
 from shapetrace.server.features.watched_tree import WatchedTree
 from shapetrace.server.listener import ProcessKey
+from shapetrace.server.messages.sessions import Status
 from shapetrace.server.processes import Process
 from shapetrace.server.sessions import Sessions
 from shapetrace.server.store import TraceStore
-from shapetrace.transport.captures import captures_message
-from shapetrace.transport.handshake import Hello, ProcessInfo
-from shapetrace.transport.watches import watches_message
+from shapetrace.transport.messages import Hello, ProcessInfo, write
 from tests.python.unit.server import test_watched
 from tests.python.unit.server.annotated import Shown
 from tests.python.unit.server.test_tree import Drawn
@@ -104,9 +103,10 @@ def messages(path: Path) -> list[dict[str, Any]]:
 class Editor:
     """A server's side of one process, and what the editor is answered."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, hear: Callable[[Status], None] = lambda _: None) -> None:
+        """``hear`` is told of each status."""
         self.store = TraceStore()
-        self.sessions = Sessions(*(self.store, *[lambda _: None] * 3))  # type: ignore[arg-type]
+        self.sessions = Sessions(self.store, hear, lambda _: None, lambda _: None)
         self.key = ProcessKey("session", 7)
         self.path = path
         self.begin()
@@ -332,7 +332,7 @@ def test_a_wrong_field_of_what_is_captured_or_watched(
 ) -> None:
     caplog.set_level(logging.CRITICAL)
     sent: list[dict[str, Any]] = json.loads(
-        json.dumps([captures_message(test_captures.NEWS), watches_message(test_watched.NEWS)])
+        json.dumps([write(test_captures.NEWS), write(test_watched.NEWS)])
     )
     calm = Editor(path)
     calm.tell(sent)

@@ -8,7 +8,7 @@ import pytest
 
 from shapetrace.server.documents import Documents
 from shapetrace.server.store import TraceStore
-from shapetrace.transport.handshake import ProcessInfo
+from shapetrace.transport.messages import ProcessInfo
 from shapetrace.views.owners import processes_text
 from tests.python.unit.server.annotated import Shown
 from tests.support.rows import recorded, updates_of

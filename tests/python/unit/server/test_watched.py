@@ -19,15 +19,13 @@ from shapetrace.server.sessions import Sessions
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
 from shapetrace.server.watched import Timeline, Watched
-from shapetrace.transport.handshake import Hello, ProcessInfo
+from shapetrace.transport.messages import Hello, ProcessInfo, read_from_agent, write
 from shapetrace.transport.watches import (
     MOST_FIRST,
     MOST_LAST,
     RunningCall,
     WatchedChange,
     WatchNews,
-    read_watches,
-    watches_message,
 )
 
 FILE = "/work/data.py"
@@ -100,7 +98,7 @@ def hints(store: TraceStore, text: str = TEXT, room: int = 43) -> dict[int, str]
 
 def test_a_message_is_read_as_it_was_written() -> None:
     for news in (NEWS, WatchNews()):
-        assert read_watches(watches_message(news)) == (news, [])
+        assert read_from_agent(write(news)) == (news, [])
 
 
 @pytest.mark.parametrize(
@@ -112,7 +110,8 @@ def test_a_message_is_read_as_it_was_written() -> None:
     ],
 )
 def test_what_is_wrong_in_a_message_is_left_out(message: dict[str, object]) -> None:
-    news, refused = read_watches({"type": "watches", **message})
+    news, refused = read_from_agent({"type": "watches", **message})
+    assert isinstance(news, WatchNews)
     assert refused
     assert news.changes == ()
     assert news.sources == ()
@@ -290,8 +289,8 @@ def test_what_no_program_of_a_session_had_is_told_once_all_are_over() -> None:
     for process in (main, worker):
         about = ProcessInfo(process.pid, 1, "3.11", "python", ())
         sessions.hello(process, Hello("s", about))
-        sessions.message(process, watches_message(WatchNews(("video", "vidoe"), problems)))
-    sessions.message(worker, watches_message(WatchNews(sources=NEWS.sources, changes=CHANGES)))
+        sessions.message(process, write(WatchNews(("video", "vidoe"), problems)))
+    sessions.message(worker, write(WatchNews(sources=NEWS.sources, changes=CHANGES)))
     sessions.gone(worker, "ended")
     assert told_of == []
     sessions.gone(main, "ended")

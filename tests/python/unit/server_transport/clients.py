@@ -12,7 +12,8 @@ from typing import Any
 
 from shapetrace.server.journal import Journal
 from shapetrace.server.listener import Listener, ProcessKey
-from shapetrace.transport.handshake import Hello, ProcessInfo, hello_message
+from shapetrace.transport.handshake import hello_message
+from shapetrace.transport.messages import Hello, ProcessInfo
 from tests.support import handshakes
 
 SESSION = "c2a7"

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from shapetrace.server.journal import SESSIONS_KEPT, Journal, JournalPart, SessionInfo
 from shapetrace.transport.framing import HEADER_LENGTH, encode
-from shapetrace.transport.handshake import Hello, ProcessInfo, hello_message
+from shapetrace.transport.handshake import hello_message
+from shapetrace.transport.messages import Hello, ProcessInfo
 
 SESSION = SessionInfo("5f1c36a2-0001", "Python: train", "debug")
 

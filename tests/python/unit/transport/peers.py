@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from shapetrace.transport.handshake import ProcessInfo
+from shapetrace.transport.messages import ProcessInfo
 from shapetrace.transport.sender import Sender
 from shapetrace.transport.session import SessionAddress
 from tests.support import handshakes
@@ -23,8 +23,6 @@ PROCESS_OBJECT = {
     "python": "3.12.1",
     "executable": "/usr/bin/python3",
     "argv": ["train.py"],
-    "rank": None,
-    "worldSize": None,
     "implementation": "cpython",
 }
 """How it is sent."""

@@ -13,10 +13,9 @@ from shapetrace.transport.captures import (
     CapturedValue,
     CaptureNews,
     Statistics,
-    captures_message,
-    read_captures,
 )
 from shapetrace.transport.framing import HEADER_LENGTH, decode, encode
+from shapetrace.transport.messages import read_from_agent, write
 
 NEWS = CaptureNews(
     paths=("layers.*.forward", "forward.mask"),
@@ -34,8 +33,9 @@ NEWS = CaptureNews(
 
 
 def sent(news: CaptureNews) -> CaptureNews:
-    read, refused = read_captures(decode(bytes(encode(captures_message(news)))[HEADER_LENGTH:]))
+    read, refused = read_from_agent(decode(bytes(encode(write(news)))[HEADER_LENGTH:]))
     assert refused == []
+    assert isinstance(read, CaptureNews)
     return read
 
 
@@ -44,14 +44,21 @@ def test_a_message_is_read_as_it_was_written(news: CaptureNews) -> None:
     assert sent(news) == news
 
 
+@pytest.mark.parametrize("number", [-(2**63), 2**63 - 1, 2**64 - 1])
+def test_every_number_that_a_tensor_holds_can_be_told(number: int) -> None:
+    statistics = Statistics(1, 1, number, number, float(number))
+    value = CapturedValue(1, 1, 1, "train", "Tensor", "int64", (1,), statistics=statistics)
+    assert sent(CaptureNews(values=(value,))).values == (value,)
+
+
 def test_what_is_wrong_is_left_out() -> None:
-    message = captures_message(NEWS)
+    message = write(NEWS)
     rows = message["values"]
     message["values"] = [None, [], rows[0][:5], ["1", *rows[0][1:]], [*rows[0][:9], [1]], rows[2]]
     message["names"] = [[1, 2, 3, 4], "ab", message["names"][0]]
     message["problems"] = [["a"], "ab", [1, 2], ["a", "b"]]
     message["paths"] = ["forward", 3]
-    news, refused = read_captures(message)
+    news, refused = read_from_agent(message)
     assert news == CaptureNews(("forward",), {"a": "b"}, NEWS.names, NEWS.values[2:])
     assert len(refused) == 1 + 3 + 2 + 5
     assert "a row of values ('1'): name should be a whole number, not text" in refused
@@ -67,5 +74,5 @@ plain = st.recursive(
 @pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(["paths", "problems", "names", "values"]), plain))
 def test_any_message_is_read(message: dict[str, Any]) -> None:
-    news, _ = read_captures({"type": "captures", **message})
+    news, _ = read_from_agent({"type": "captures", **message})
     assert isinstance(news, CaptureNews)

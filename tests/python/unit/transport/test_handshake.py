@@ -10,16 +10,7 @@ from hypothesis import strategies as st
 
 from shapetrace.transport.framing import LONGEST_BEFORE_PROOF, decode, encode
 from shapetrace.transport.handshake import (
-    Challenge,
-    Connect,
     HandshakeError,
-    Hello,
-    ProcessInfo,
-    Refused,
-    Welcome,
-    answer_message,
-    challenge_message,
-    connect_message,
     hello_message,
     read_answer,
     read_challenge,
@@ -27,6 +18,15 @@ from shapetrace.transport.handshake import (
     read_hello,
     read_proof,
     this_process,
+)
+from shapetrace.transport.messages import (
+    Challenge,
+    Connect,
+    Hello,
+    ProcessInfo,
+    Refusal,
+    Welcome,
+    write,
 )
 from shapetrace.transport.proof import PROTOCOL
 from tests.python.unit.transport.peers import PROCESS, PROCESS_OBJECT
@@ -68,13 +68,13 @@ def passed_on(message: dict[str, Any]) -> dict[str, Any]:
 @given(short, nonces)
 def test_a_first_frame_arrives_as_it_was(session: str, nonce: str) -> None:
     connect = Connect(session, nonce)
-    assert read_connect(passed_on(connect_message(connect))) == connect
+    assert read_connect(passed_on(write(connect))) == connect
 
 
 @given(nonces, nonces)
 def test_a_challenge_arrives_as_it_was(nonce: str, proof: str) -> None:
     challenge = Challenge(nonce, proof)
-    assert read_challenge(passed_on(challenge_message(challenge))) == challenge
+    assert read_challenge(passed_on(write(challenge))) == challenge
 
 
 @given(hellos, nonces)
@@ -85,15 +85,15 @@ def test_a_hello_arrives_as_it_was(hello: Hello, proof: str) -> None:
 
 
 def test_the_frames_as_they_are_sent() -> None:
-    assert connect_message(Connect("c2a7", NONCE)) == {
+    assert write(Connect("c2a7", NONCE)) == {
         "type": "connect",
-        "protocol": 2,
+        "protocol": 3,
         "session": "c2a7",
         "nonce": NONCE,
     }
-    assert challenge_message(Challenge(NONCE, PROOF)) == {
+    assert write(Challenge(NONCE, PROOF)) == {
         "type": "challenge",
-        "protocol": 2,
+        "protocol": 3,
         "nonce": NONCE,
         "proof": PROOF,
     }
@@ -103,7 +103,7 @@ def test_the_frames_as_they_are_sent() -> None:
         "session": "c2a7",
         "process": PROCESS_OBJECT,
     }
-    assert answer_message(Welcome()) == {"type": "welcome"}
+    assert write(Welcome()) == {"type": "welcome"}
 
 
 @given(hellos, junk, st.data())
@@ -128,7 +128,7 @@ def test_anything_is_no_first_word(message: dict[str, Any], kind: str, is_ours: 
     message = {**message, "type": kind} | ({"protocol": PROTOCOL} if is_ours else {})
     for read in (read_connect, read_challenge, read_hello, read_proof):
         with contextlib.suppress(HandshakeError):
-            assert isinstance(read(message), Refused)
+            assert isinstance(read(message), Refusal)
 
 
 @pytest.mark.parametrize(
@@ -136,19 +136,19 @@ def test_anything_is_no_first_word(message: dict[str, Any], kind: str, is_ours: 
     [
         ("type", "rows", "the first frame does not ask to connect"),
         ("type", "hello", "the first frame does not ask to connect"),
-        ("protocol", True, "protocol is missing or no number"),
-        ("protocol", 1, "speaks protocol 1, the language server 2"),
-        ("session", None, "session is missing or no text"),
+        ("protocol", True, "protocol should be a whole number, not true or false"),
+        ("protocol", 1, "speaks protocol 1, the language server 3"),
+        ("session", None, "session should be text, not null"),
         ("session", "", "session is empty or too long"),
         ("session", "x" * 201, "session is empty or too long"),
-        ("nonce", "", "nonce is missing or not 64 hexadecimal digits"),
-        ("nonce", "g" * 64, "nonce is missing or not 64 hexadecimal digits"),
-        ("nonce", "\n" * 64, "nonce is missing or not 64 hexadecimal digits"),
-        ("nonce", ["0"] * 64, "nonce is missing or not 64 hexadecimal digits"),
+        ("nonce", "", "nonce is not 64 hexadecimal digits"),
+        ("nonce", "g" * 64, "nonce is not 64 hexadecimal digits"),
+        ("nonce", "\n" * 64, "nonce is not 64 hexadecimal digits"),
+        ("nonce", ["0"] * 64, "nonce should be text, not a list"),
     ],
 )
 def test_what_is_wrong_with_a_first_frame_is_said(key: str, value: object, said: str) -> None:
-    message = connect_message(Connect("c2a7", NONCE))
+    message = write(Connect("c2a7", NONCE))
     message[key] = value
     with pytest.raises(HandshakeError, match=said):
         read_connect(message)
@@ -163,14 +163,14 @@ def test_an_agent_of_protocol_1_is_told_that_it_is_of_another_version() -> None:
     ("where", "key", "value", "said"),
     [
         (None, "type", "rows", "the second frame is no hello"),
-        (None, "session", None, "session is missing or no text"),
-        (None, "process", [], "process is missing or no object"),
-        ("process", "pid", 0, "pid is missing or no number that it could be"),
-        ("process", "pid", "../../12", "pid is missing or no number that it could be"),
-        ("process", "pid", 12.0, "pid is missing or no number that it could be"),
-        ("process", "argv", ["a", 1], "argv is missing or no list of texts"),
-        ("process", "rank", -1, "rank is missing or no number that it could be"),
-        ("process", "executable", None, "executable is missing or no text"),
+        (None, "session", None, "session should be text, not null"),
+        (None, "process", [], "process should be an object, not a list"),
+        ("process", "pid", 0, "pid is no number that it could be"),
+        ("process", "pid", "../../12", "pid should be a whole number, not text"),
+        ("process", "pid", 12.0, "pid should be a whole number, not a decimal number"),
+        ("process", "argv", ["a", 1], "a row of argv: it should be text, not a whole number"),
+        ("process", "rank", -1, "rank is no number that it could be"),
+        ("process", "executable", None, "executable should be text, not null"),
     ],
 )
 def test_what_is_wrong_is_said(where: str | None, key: str, value: object, said: str) -> None:
@@ -180,19 +180,27 @@ def test_what_is_wrong_is_said(where: str | None, key: str, value: object, said:
         read_hello(message)
 
 
+@pytest.mark.parametrize("key", ["session", "process"])
+def test_what_is_missing_is_said(key: str) -> None:
+    message = hello_message(HELLO, PROOF)
+    del message[key]
+    with pytest.raises(HandshakeError, match=f"{key} is missing"):
+        read_hello(message)
+
+
 def test_what_a_newer_agent_adds_is_passed_over() -> None:
     message = hello_message(HELLO, PROOF)
     message["later"] = message["process"]["later"] = 1
     assert read_hello(message) == HELLO
 
 
-@pytest.mark.parametrize("answer", [Welcome(), Refused("because")])
-def test_an_answer_arrives_as_it_was(answer: Welcome | Refused) -> None:
-    assert read_answer(passed_on(answer_message(answer))) == answer
+@pytest.mark.parametrize("answer", [Welcome(), Refusal("because")])
+def test_an_answer_arrives_as_it_was(answer: Welcome | Refusal) -> None:
+    assert read_answer(passed_on(write(answer))) == answer
 
 
 def test_a_refusal_can_come_in_place_of_the_challenge() -> None:
-    assert read_challenge(answer_message(Refused("because"))) == Refused("because")
+    assert read_challenge(write(Refusal("because"))) == Refusal("because")
 
 
 @given(st.dictionaries(texts, junk, max_size=4), st.sampled_from(["welcome", "refused", "rows"]))
@@ -200,12 +208,12 @@ def test_an_answer_with_anything_in_it_is_right_or_no_answer(
     message: dict[str, Any], kind: str
 ) -> None:
     with contextlib.suppress(HandshakeError):
-        assert isinstance(read_answer({**message, "type": kind}), Welcome | Refused)
+        assert isinstance(read_answer({**message, "type": kind}), Welcome | Refusal)
 
 
 def test_a_server_of_another_version_is_as_good_as_a_refusal() -> None:
-    message = {**challenge_message(Challenge(NONCE, PROOF)), "protocol": PROTOCOL + 1}
-    assert isinstance(read_challenge(message), Refused)
+    message = {**write(Challenge(NONCE, PROOF)), "protocol": PROTOCOL + 1}
+    assert isinstance(read_challenge(message), Refusal)
 
 
 def test_this_process_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

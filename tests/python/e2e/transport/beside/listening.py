@@ -13,7 +13,7 @@ from typing import Any
 
 from shapetrace.server.journal import Journal
 from shapetrace.server.listener import Listener, ProcessKey
-from shapetrace.transport.handshake import Hello
+from shapetrace.transport.messages import Hello
 
 
 def tell(**what: Any) -> None:

@@ -1,0 +1,258 @@
+"""Every message between agent and language server, by the ``type`` that it is sent with.
+
+To add one, write its dataclass and enter it below: ``write`` and the readers do the rest. What it
+may hold is looked at where it is read, whoever has sent it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeAlias, TypeGuard, TypeVar
+
+from shapetrace.events.checks import Refused
+from shapetrace.transport.captures import CaptureNews
+from shapetrace.transport.framing import Message
+from shapetrace.transport.proof import NONCE_LENGTH, PROTOCOL, is_nonce
+from shapetrace.transport.session import LONGEST_NAME
+from shapetrace.transport.tables import Object
+from shapetrace.transport.watches import WatchNews
+
+_LARGEST_ID: Final = 2**32
+_LARGEST_COUNT: Final = 2**53
+"""What the editor can still count."""
+
+
+def _check_nonce(name: str, text: str) -> None:
+    if not is_nonce(text):
+        raise Refused(f"{name} is not {NONCE_LENGTH} hexadecimal digits")
+
+
+def _check_short(name: str, text: str) -> None:
+    if not 0 < len(text) <= LONGEST_NAME:
+        raise Refused(f"{name} is empty or too long")
+
+
+def is_id(number: object) -> TypeGuard[int]:
+    """Whether it can be the number of a process, a rank or a protocol."""
+    # By type and not isinstance: true is a number to Python.
+    return type(number) is int and 0 <= number < _LARGEST_ID
+
+
+def _check_id(name: str, number: int) -> None:
+    if not is_id(number):
+        raise Refused(f"{name} is no number that it could be")
+
+
+def _check_process_id(name: str, number: int) -> None:
+    _check_id(name, number or -1)
+
+
+def _check_count(name: str, number: int) -> None:
+    if not 0 <= number < _LARGEST_COUNT:
+        raise Refused(f"{name} is no number that it could be")
+
+
+_Nonce: TypeAlias = Annotated[str, _check_nonce]
+_Short: TypeAlias = Annotated[str, _check_short]
+_Id: TypeAlias = Annotated[int, _check_id]
+_Count: TypeAlias = Annotated[int, _check_count]
+
+
+# From the agent
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """The agent's first message: its session, and what the server's proof is to be of."""
+
+    session: _Short
+    nonce: _Nonce
+    protocol: _Id = PROTOCOL
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessInfo:
+    """The program's process, as its agent describes it."""
+
+    pid: Annotated[int, _check_process_id]
+    parent: _Id
+    python: _Short
+    executable: str
+    argv: tuple[str, ...]
+    rank: _Id | None = None
+    """Its rank in a distributed run."""
+    world_size: _Id | None = None
+    implementation: _Short = "cpython"
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The agent's second message, for a server that has proven itself."""
+
+    session: _Short
+    process: ProcessInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What is new in the recording. ``events.rows.RowReader`` reads it, as rows refer to others."""
+
+    tables: Mapping[str, Any]
+    """The rows of each kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStatus:
+    """How far the program is. What is None is as it was told before."""
+
+    state: str | None = None
+    message: str = ""
+    torch: str | None = None
+    """The version of torch, where the program has imported it."""
+    passes: _Count | None = None
+    calls: _Count | None = None
+    dropped: _Count | None = None
+    """Messages that the server was too slow for."""
+    rank: _Count | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bye:
+    """The agent's last message: it ends, and why."""
+
+    reason: str = ""
+
+
+# From the language server
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """The server's first message: its proof, and what the agent's is to be of."""
+
+    nonce: _Nonce
+    proof: _Nonce
+    protocol: _Id = PROTOCOL
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """The server's answer to a hello: go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The server's answer in place of any other: no, and why. It closes the connection."""
+
+    reason: str = "no reason"
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Look at every forward pass again, as at the beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End an evaluation that runs at a stop, or is about to."""
+
+    evaluation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Watch these variables from now on, and no others."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Record no more."""
+
+
+FromAgent: TypeAlias = Connect | Hello | Rows | CaptureNews | WatchNews | ProcessStatus | Bye
+FromServer: TypeAlias = Challenge | Welcome | Refusal | Wake | Cancel | Watch | Stop
+
+Said = TypeVar("Said", bound=FromAgent | FromServer)
+
+
+class _RowsAsTheyAre:
+    """``Rows`` and the message for it, of which nothing is looked at here."""
+
+    @staticmethod
+    def write(rows: Rows) -> Message:
+        return {**rows.tables}
+
+    @staticmethod
+    def read(message: Message, refused: list[str]) -> Rows:
+        return Rows(message)
+
+
+_FROM_AGENT: Final[dict[str, type[FromAgent]]] = {
+    "connect": Connect,
+    "hello": Hello,
+    "rows": Rows,
+    "captures": CaptureNews,
+    "watches": WatchNews,
+    "status": ProcessStatus,
+    "bye": Bye,
+}
+_FROM_SERVER: Final[dict[str, type[FromServer]]] = {
+    "challenge": Challenge,
+    "welcome": Welcome,
+    "refused": Refusal,
+    "wake": Wake,
+    "cancel": Cancel,
+    "watch": Watch,
+    "stop": Stop,
+}
+_TYPES: Final[dict[type, str]] = {kind: name for name, kind in (_FROM_AGENT | _FROM_SERVER).items()}
+_FORMS: Final[dict[type, Any]] = {
+    kind: _RowsAsTheyAre if kind is Rows else Object(kind) for kind in _TYPES
+}
+
+
+def write(said: FromAgent | FromServer) -> Message:
+    """The message for what is to be said."""
+    return {"type": _TYPES[type(said)], **_FORMS[type(said)].write(said)}
+
+
+def read_from_agent(message: Message) -> tuple[FromAgent | None, list[str]]:
+    """What an agent says, and what is wrong with the parts of the message that are left out.
+
+    None where nothing is left of it.
+    """
+    return _read(message, _FROM_AGENT)
+
+
+def read_from_server(message: Message) -> tuple[FromServer | None, list[str]]:
+    """What a language server says, as ``read_from_agent``."""
+    return _read(message, _FROM_SERVER)
+
+
+def read_as(kind: type[Said], message: Message) -> Said | None:
+    """What a message says that is all of this kind; None where it is of another type.
+
+    Raises ``Refused`` where anything is wrong in it.
+    """
+    if message.get("type") != _TYPES[kind]:
+        return None
+    refused: list[str] = []
+    said: Said = _FORMS[kind].read(message, refused)
+    if refused:
+        raise Refused(refused[0])
+    return said
+
+
+def _read(message: Message, kinds: Mapping[str, Any]) -> tuple[Any, list[str]]:
+    name = message.get("type")
+    kind = kinds.get(name) if isinstance(name, str) else None
+    if kind is None:
+        return None, [f"no message has the type {name!r:.60}"]
+    refused: list[str] = []
+    try:
+        return _FORMS[kind].read(message, refused), refused
+    except Refused as problem:
+        return None, [*refused, f"a message of type {name}: {problem}"]
