@@ -107,7 +107,7 @@ class Heard:
         """How a watched variable has changed, and on which lines."""
         found = []
         for timeline in self.watched.timelines.values():
-            for change in timeline.changes() if timeline.text == name else ():
+            for change in timeline if timeline.text == name else ():
                 event = change.event
                 before = "" if event.before is None else f"{value_text(event.before.value)} → "
                 after = value_text(event.after.value)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace.agent.feeds import Feed
 from shapetrace.agent.summaries import summary_of
 from shapetrace.transport.captures import (
     MOST_KEPT,
@@ -22,6 +22,7 @@ from shapetrace.transport.captures import (
     CaptureNews,
     Mode,
 )
+from shapetrace.transport.history import History
 from shapetrace.transport.messages import write
 
 if TYPE_CHECKING:
@@ -39,13 +40,13 @@ PATIENCE: Final = 1.0
 """Seconds in which another model may be called that has what the first has not."""
 
 
-class _Kept:
-    """The values of one name."""
+class _Name:
+    """What is kept of one name."""
 
     def __init__(self, about: CapturedName) -> None:
         self.about = about
-        self.numbers = itertools.count(1)
-        self.values: deque[CapturedValue] = deque(maxlen=MOST_KEPT)
+        self.ordinals = itertools.count(1)
+        self.values: History[CapturedValue] = History(0, MOST_KEPT)
         self.is_told = False
 
 
@@ -57,19 +58,15 @@ class Captures:
         self._now = now
         self._models: list[weakref.ref[Module]] = []
         self._leave: list[Callable[[], None]] = []
-        self._kept: dict[tuple[str, str, str], _Kept] = {}
-        self._waiting: deque[CapturedValue] = deque(maxlen=MOST_WAITING)
-        """Filled by the program's threads, emptied by ours."""
-        self._resent: deque[CapturedValue] = deque()
-        """What another server was told already."""
+        self._names: dict[tuple[str, str, str], _Name] = {}
+        self._by_number: dict[int, _Name] = {}
+        self._feed: Feed[CapturedValue] = Feed(MOST_WAITING, MOST_AT_ONCE, problems={})
         self._misses: dict[str, str] = {}
         """What the first model had to say that has nothing of a path."""
         self._met: set[str] = set()
         """The paths of which some model has something."""
         self._problems: dict[str, str] = {}
         """What else is wrong with a path."""
-        self._told_paths = False
-        self._told_problems: dict[str, str] | None = None
         self._last_model_at: float | None = None
         self._is_settled = False
         """Whether it is known which paths none of the models has."""
@@ -104,16 +101,16 @@ class Captures:
         """A value was captured."""
         if self._is_over:
             return
-        kept = self._kept.get((model, path, name))
-        if kept is None:
-            if len(self._kept) >= MOST_NAMES:
+        known = self._names.get((model, path, name))
+        if known is None:
+            if len(self._names) >= MOST_NAMES:
                 self.noted(path, f"only the first {MOST_NAMES:,} names are captured")
                 return
-            about = CapturedName(len(self._kept) + 1, name, path, model)
-            kept = self._kept[model, path, name] = _Kept(about)
-        told = summary_of(value)
-        number = next(kept.numbers)
-        self._waiting.append(CapturedValue(kept.about.number, number, iteration, mode, *told))
+            about = CapturedName(len(self._names) + 1, name, path, model)
+            known = self._by_number[about.number] = self._names[model, path, name] = _Name(about)
+        summary = summary_of(value)
+        ordinal = next(known.ordinals)
+        self._feed.add(CapturedValue(known.about.number, ordinal, iteration, mode, *summary))
 
     def missed(self, path: str, reason: str) -> None:
         """A model has nothing that a path could mean."""
@@ -133,35 +130,12 @@ class Captures:
         """What has not been told yet, or some of it; None where that is nothing."""
         if not self._paths:
             return None
-        values: list[CapturedValue] = []
-        while len(values) < MOST_AT_ONCE:
-            # None of a name before the name, and no name twice.
-            if self._resent:
-                values.append(self._resent.popleft())
-                continue
-            try:
-                value = self._waiting.popleft()
-            except IndexError:
-                break
-            values.append(value)
-        names = self._new_names()
-        by_number = {kept.about.number: kept for kept in list(self._kept.values())}
-        for value in values:
-            kept = by_number[value.name]
-            if not kept.values or kept.values[-1].ordinal < value.ordinal:
-                kept.values.append(value)
-        problems = self._problems_now()
-        has_news = problems != (self._told_problems or {})
-        if self._told_paths and not values and not names and not has_news:
+        values = self._feed.take(lambda value: self._by_number[value.name].values.add(value))
+        names = self._new_names()  # Behind the values: each name is told before the first of its.
+        changed = self._feed.changed(paths=self._paths, problems=self._problems_now())
+        if not values and not names and not changed:
             return None
-        news = CaptureNews(
-            paths=None if self._told_paths else self._paths,
-            problems=problems if has_news else None,
-            names=tuple(names),
-            values=tuple(values),
-        )
-        self._told_paths, self._told_problems = True, problems
-        return news
+        return CaptureNews(**changed, names=tuple(names), values=tuple(values))
 
     def message(self) -> dict[str, Any] | None:
         """What has not been told yet, or some of it, for the server."""
@@ -170,11 +144,10 @@ class Captures:
 
     def begin_anew(self) -> None:
         """Tell everything once more, as far as it is kept: there is a server that knows nothing."""
-        self._told_paths, self._told_problems = False, None
-        self._resent.clear()
-        for kept in list(self._kept.values()):
-            kept.is_told = False
-            self._resent.extend(kept.values)
+        names = list(self._names.values())
+        for name in names:
+            name.is_told = False
+        self._feed.begin_anew(value for name in names for value in name.values)
 
     def end(self) -> None:
         """Have the program run as without us; what was seen can still be told."""
@@ -183,10 +156,10 @@ class Captures:
             self._leave.pop()()
 
     def _new_names(self) -> list[CapturedName]:
-        new = [kept for kept in list(self._kept.values()) if not kept.is_told]
-        for kept in new:
-            kept.is_told = True
-        return [kept.about for kept in new]
+        new = [name for name in list(self._names.values()) if not name.is_told]
+        for name in new:
+            name.is_told = True
+        return [name.about for name in new]
 
     def _problems_now(self) -> dict[str, str]:
         """What is known to be wrong by now. Another model may have what the first has not."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import CodeType
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from shapetrace._errors import ShapetraceError
 from shapetrace._exception_table import leaving_surely
 from shapetrace.agent.debugger import debugger_folders
+from shapetrace.agent.feeds import Feed
 from shapetrace.agent.hiding import hide_code, unseen
 from shapetrace.events.followed import (
     NEW,
@@ -29,6 +29,7 @@ from shapetrace.events.followed import (
 from shapetrace.events.source import source_row
 from shapetrace.events.update import Source
 from shapetrace.process.forks import undivided
+from shapetrace.transport.history import History
 from shapetrace.transport.messages import write
 from shapetrace.transport.watches import (
     MOST_FIRST,
@@ -59,9 +60,8 @@ class _Name:
 
     number: int
     text: str
-    numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
-    first: list[WatchedChange] = field(default_factory=list)
-    last: deque[WatchedChange] = field(default_factory=lambda: deque(maxlen=MOST_LAST))
+    ordinals: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    changes: History[WatchedChange] = field(default_factory=lambda: History(MOST_FIRST, MOST_LAST))
 
 
 class Watches:
@@ -76,14 +76,11 @@ class Watches:
         self._watching: Watching | None = None
         self._loading: Loading | None = None
         self._running: dict[int, RunningCall] = {}
-        self._waiting: deque[WatchedChange] = deque(maxlen=MOST_WAITING)
-        """Filled by the program's threads, emptied by ours."""
-        self._resent: deque[WatchedChange] = deque()
+        self._feed: Feed[WatchedChange] = Feed(
+            MOST_WAITING, MOST_AT_ONCE, names=(), problems={}, running=()
+        )
         self._refused: dict[str, str] = {}
         """Names that are none, and why."""
-        self._told_names = 0
-        self._told_problems: dict[str, str] = {}
-        self._told_running: tuple[RunningCall, ...] = ()
         self._told_files: set[str] = set()
         self._is_over = self._is_finished = False
         self._wake: Callable[[], None] | None = None
@@ -174,10 +171,10 @@ class Watches:
         self._running.pop(event.call, None)
 
     def changed(self, name: _Name, event: VariableChanged, function: str, call: int) -> None:
-        """A watched variable has changed, in the so-manieth call of a function."""
+        """A watched variable has changed; ``call`` counts the calls of the function, from 1."""
         if not self._is_over:
-            number = next(name.numbers)
-            self._waiting.append(WatchedChange(name.number, number, function, call, event))
+            ordinal = next(name.ordinals)
+            self._feed.add(WatchedChange(name.number, ordinal, function, call, event))
             wake, self._wake = self._wake, None
             if wake is not None:
                 wake()
@@ -188,26 +185,24 @@ class Watches:
         """What has not been told yet, or some of it; None where that is nothing."""
         if not self._names:
             return None
-        changes = self._next_changes()
-        problems = self._problems_now()
-        names = len(self._names)
+        changes = self._feed.take(lambda change: self._names[change.name].changes.add(change))
         running = tuple(self._running.values())
-        is_new = names != self._told_names or problems != self._told_problems
-        if not changes and not is_new and running == self._told_running:
+        changed = self._feed.changed(
+            names=tuple(name.text for name in self._names),
+            problems=self._problems_now(),
+            running=running,
+        )
+        if not changes and not changed:
             return None
         files = dict.fromkeys(each.event.file for each in changes)
         files.update(dict.fromkeys(each.file for each in running))
         sources = [file for file in files if file not in self._told_files]
-        news = WatchNews(
-            names=tuple(it.text for it in self._names) if names != self._told_names else None,
-            problems=problems if problems != self._told_problems else None,
+        self._told_files.update(sources)
+        return WatchNews(
+            **changed,
             sources=tuple(Source(*source_row(file, self._since)) for file in sources),
-            running=running if running != self._told_running else None,
             changes=tuple(changes),
         )
-        self._told_files.update(sources)
-        self._told_names, self._told_problems, self._told_running = names, problems, running
-        return news
 
     def message(self) -> dict[str, Any] | None:
         """What has not been told yet, or some of it, for the server."""
@@ -216,11 +211,8 @@ class Watches:
 
     def begin_anew(self) -> None:
         """Tell everything once more, as far as it is kept: there is a server that knows nothing."""
-        self._forget_told()
-        self._resent.clear()
-        for name in self._names:
-            self._resent.extend(name.first)
-            self._resent.extend(name.last)
+        self._told_files = set()
+        self._feed.begin_anew(change for name in self._names for change in name.changes)
 
     @leaving_surely
     def watch(self, names: tuple[str, ...]) -> None:
@@ -243,35 +235,13 @@ class Watches:
             self._loading.end()
 
     def after_fork_in_child(self) -> Watches:
-        """The same in a process that was just forked, of which nothing has been told."""
-        self._forget_told()
-        self._resent, self._waiting = deque(), deque(maxlen=MOST_WAITING)
-        for name in self._names:
-            name.numbers = itertools.count(1)
-            name.first, name.last = [], deque(maxlen=MOST_LAST)
-        return self
-
-    def _forget_told(self) -> None:
-        self._told_names, self._told_problems, self._told_running = 0, {}, ()
+        """Itself, in a process that was just forked, of which nothing has been told."""
         self._told_files = set()
-
-    def _next_changes(self) -> list[WatchedChange]:
-        found: list[WatchedChange] = []
-        while len(found) < MOST_AT_ONCE:
-            if self._resent:
-                found.append(self._resent.popleft())
-                continue
-            try:
-                change = self._waiting.popleft()
-            except IndexError:
-                break
-            name = self._names[change.name]
-            if len(name.first) < MOST_FIRST and not name.last:
-                name.first.append(change)
-            else:
-                name.last.append(change)
-            found.append(change)
-        return found
+        self._feed.forget()
+        for name in self._names:
+            name.ordinals = itertools.count(1)
+            name.changes = History(MOST_FIRST, MOST_LAST)
+        return self
 
     def _problems_now(self) -> dict[str, str]:
         found = dict(self._refused)

@@ -6,26 +6,23 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from shapetrace.transport.captures import MOST_KEPT, CapturedName, CapturedValue, CaptureNews
+from shapetrace.transport.history import History
 
 MOST_NAMES = 2_000
 """Names of one process that are kept. Agents tell of fewer."""
 
 
-@dataclass(slots=True)
-class KeptName:
+class KeptName(History[CapturedValue]):
     """The newest values of one name, and how many there were."""
 
-    about: CapturedName
-    values: deque[CapturedValue] = field(default_factory=lambda: deque(maxlen=MOST_KEPT))
-    last: int = 0
-    """The number of the newest value."""
-    cleared: int = 0
-    """The number of the newest one that was cleared away."""
+    def __init__(self, about: CapturedName) -> None:
+        super().__init__(0, MOST_KEPT)
+        self.about = about
 
     @property
-    def total(self) -> int:
-        """How many values there were since it was cleared."""
-        return self.last - self.cleared
+    def values(self) -> deque[CapturedValue]:
+        """The values that are kept."""
+        return self.latest
 
 
 @dataclass(slots=True)
@@ -50,11 +47,9 @@ class Captured:
         for value in news.values:
             kept = self.names.get(value.name)
             if kept is not None:
-                kept.values.append(value)
-                kept.last = max(kept.last, value.ordinal)
+                kept.add(value)
 
     def clear(self) -> None:
         """Forget the values. Their names are told only once, and needed for those to come."""
         for kept in self.names.values():
-            kept.values.clear()
-            kept.cleared = kept.last
+            kept.clear()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from shapetrace.events.model import Value
+from shapetrace.transport.history import History
 from shapetrace.transport.watches import (
     MOST_FIRST,
     MOST_LAST,
@@ -23,50 +24,20 @@ MOST_VALUES: Final = 16
 """Values of one variable on one line that are told apart."""
 
 
-@dataclass(slots=True)
-class Timeline:
+class Timeline(History[WatchedChange]):
     """The first and the last changes of one name, and how many there were."""
 
-    text: str
-    """What was asked for."""
-    first: list[WatchedChange] = field(default_factory=list)
-    latest: deque[WatchedChange] = field(default_factory=lambda: deque(maxlen=MOST_LAST))
-    last: int = 0
-    """The number of the newest."""
-    cleared: int = 0
-    """The number of the newest that was cleared away."""
+    def __init__(self, text: str) -> None:
+        super().__init__(MOST_FIRST, MOST_LAST)
+        self.text: Final = text
+        """The name that was asked for."""
 
-    @property
-    def total(self) -> int:
-        """How many changes there were since it was cleared."""
-        return self.last - self.cleared
-
-    @property
-    def left_out(self) -> int:
-        """How many are not kept, between the first and the last ones."""
-        return self.total - len(self.first) - len(self.latest)
-
-    def add(self, change: WatchedChange) -> bool:
+    def add_new(self, change: WatchedChange) -> bool:
         """Take a change, unless it is known already or was cleared away."""
-        if change.ordinal <= self.last:
-            return False
-        self.last = change.ordinal
-        if len(self.first) < MOST_FIRST and change.ordinal - self.cleared == len(self.first) + 1:
-            self.first.append(change)
-        else:
-            self.latest.append(change)
-        return True
-
-    def clear(self) -> None:
-        """Forget the changes that there are."""
-        self.first.clear()
-        self.latest.clear()
-        self.cleared = self.last
-
-    def changes(self) -> Iterator[WatchedChange]:
-        """Those that are kept, in their order."""
-        yield from self.first
-        yield from self.latest
+        is_new = change.ordinal > self.last
+        if is_new:
+            self.add(change)
+        return is_new
 
 
 @dataclass(slots=True)
@@ -105,7 +76,7 @@ class Watched:
             if change.name >= len(self.names) or len(self.timelines) >= MOST_NAMES:
                 return False
             timeline = self.timelines[change.name] = Timeline(self.names[change.name])
-        return timeline.add(change)
+        return timeline.add_new(change)
 
 
 @dataclass(slots=True)

@@ -20,6 +20,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import reduce
+from operator import or_
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -214,7 +216,7 @@ def _without_none(hint: Any) -> tuple[Any, bool]:
     """The type without None, and whether that was in it."""
     if get_origin(hint) not in (Union, UnionType) or NoneType not in get_args(hint):
         return hint, False
-    return Union[tuple(each for each in get_args(hint) if each is not NoneType)], True
+    return reduce(or_, [each for each in get_args(hint) if each is not NoneType]), True
 
 
 def _form_of(hint: Any) -> _Form:

@@ -110,7 +110,7 @@ class WatchedTree:
         if found is None:
             name = self.name_of(node)
             kept = self._found().get(name, []) if name is not None else []
-            first = ((process, each) for process, one in kept for each in one.changes())
+            first = ((process, each) for process, one in kept for each in one)
             found = next(first, None)
         if found is None:
             return None
@@ -164,7 +164,7 @@ class WatchedTree:
         if kept:
             total = sum(timeline.total for _, timeline in kept)
             first, last = kept[0][1], kept[-1][1]
-            begins = next(first.changes()).event
+            begins = next(iter(first)).event
             ends = (last.latest or last.first)[-1].event
             before = value_text((begins.before or begins.after).value)
             after = value_text(ends.after.value)
@@ -232,7 +232,7 @@ class WatchedTree:
         process = self._store.process(int(number))
         for timeline in process.watched.timelines.values() if process is not None else ():
             if timeline.text == name and process is not None:
-                for change in timeline.changes():
+                for change in timeline:
                     if change.ordinal == int(ordinal):
                         return process, change
         return None

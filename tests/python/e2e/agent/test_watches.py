@@ -249,7 +249,7 @@ def test_another_server_is_told_what_is_kept(tmp_path: Path) -> None:
     assert heard.changes("value")[0] == f"long {script.marks['work'] - 3} 0"
     assert heard.sources[str(script.path)] is not None
     for timeline in heard.watched.timelines.values():
-        numbers = [change.ordinal for change in timeline.changes()]
+        numbers = [change.ordinal for change in timeline]
         assert numbers == list(range(1, len(numbers) + 1))
 
 

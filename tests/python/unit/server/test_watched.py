@@ -121,13 +121,13 @@ def test_what_is_wrong_in_a_message_is_left_out(message: dict[str, object]) -> N
 def test_the_first_and_the_last_changes_are_kept() -> None:
     timeline = Timeline("video")
     for number in range(1, 2001):
-        timeline.add(change(number, 1, None, U8))
-        timeline.add(change(number, 1, None, U8))
-    ordinals = [each.ordinal for each in timeline.changes()]
+        timeline.add_new(change(number, 1, None, U8))
+        timeline.add_new(change(number, 1, None, U8))
+    ordinals = [each.ordinal for each in timeline]
     assert ordinals == [*range(1, MOST_FIRST + 1), *range(2001 - MOST_LAST, 2001)]
     assert (timeline.total, timeline.left_out) == (2000, 2000 - MOST_FIRST - MOST_LAST)
     timeline.clear()
-    timeline.add(change(2001, 1, None, U8))
+    timeline.add_new(change(2001, 1, None, U8))
     assert (timeline.total, timeline.left_out) == (1, 0)
 
 
