@@ -64,6 +64,11 @@ class Columns:
         self.known: set[tuple[type, ...]] = set()
         """Types of rows that were found to be right."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns, in their order."""
+        return tuple(self._columns)
+
     def check(self, row: Any) -> None:
         """Raise ``Refused`` for a row in which something is of a type that it cannot be.
 

@@ -1,4 +1,7 @@
-"""The columns of each kind of row (``rows`` says what they mean), and what may stand in them."""
+"""The columns of each kind of row in their order, and what may stand in them.
+
+``recorder.rows`` writes such rows, ``rows`` and ``value_rows`` read them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,9 @@ FRAME = Columns(
     end_column=NUMBER_OR_NONE,
 )
 STACK = Columns(number=NUMBER, below=NUMBER, frame=NUMBER)
+"""A frame on the stack with the number ``below``, which is 0 where there is none."""
 VALUE = Columns(number=NUMBER, value=LIST)
+"""A value is a list that begins with a mark: 0 for a tensor, 1 for a container, 2 for others."""
 TENSOR = Columns(
     mark=NUMBER,
     shape=LIST_OR_NONE,
@@ -96,6 +101,7 @@ VARIABLE = Columns(
     kind=TEXT,
 )
 COUNT = Columns(number=NUMBER, count=NUMBER)
+"""The number is that of an op or module call."""
 ERROR = Columns(type=TEXT, message=TEXT)
 RANGE = Columns(low=NUMBER, high=NUMBER)
 COVERAGE = Columns(reason=TEXT, where=TEXT, count=NUMBER)
@@ -112,9 +118,23 @@ RUN: Final[dict[str, Types]] = {
 """The fields of a run."""
 CALLS = Columns(first=NUMBER, last=NUMBER, outputs=LIST, inputs=LIST, digest=TEXT_OR_NONE)
 FINGERPRINTS = Columns(number=NUMBER, calls=LIST)
+"""The number is that of an op or module call; each of the calls is a row of ``CALLS``."""
 FINGERPRINT: Final[tuple[Types, ...]] = (
     *(TEXT, NUMBER, *[FIGURE_OR_NONE] * 4, LIST),
     *(*[NUMBER] * 3, TEXT_OR_NONE, NUMBER_OR_NONE, TEXT_OR_NONE),
 )
 """The fields of a fingerprint in their order; those from the eighth on may be left out."""
 SAMPLE: Final[Types] = FIGURE_OR_TEXT
+ROWS: Final[dict[str, Columns]] = {
+    "sources": SOURCE,
+    "frames": FRAME,
+    "stacks": STACK,
+    "values": VALUE,
+    "modules": MODULE,
+    "ops": OP,
+    "variables": VARIABLE,
+    "counts": COUNT,
+    "fingerprints": FINGERPRINTS,
+    "coverage": COVERAGE,
+}
+"""The rows of a message, by its keys."""

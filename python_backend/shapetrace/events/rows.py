@@ -1,25 +1,10 @@
 """Reading what a recorder sends of itself: rows, which refer to each other by number.
 
 The program that is recorded writes rows because that costs it little (see ``recorder.rows``);
-whoever is interested makes events of them here. A row is a list whose items are named below in
-their order. Numbers are the sender's and mean something within one sequence of messages only; a
-number that is sent again means something else from then on.
-
-- ``run``: an object with the fields of a ``Run``
-- ``sources``: path, digest, text
-- ``frames``: number, file, line, function, column, end line, end column
-- ``stacks``: number, number of the stack it stands on (0 for none), frame
-- ``values``: number, value, as ``value_rows`` reads it
-- ``modules``: number, parent, path, class, detail, call, count, frame, stack, inputs, names of the
-  inputs, keywords, result, outputs, parameters, error, note, direct
-- ``ops``: number, name, label, form, module, frame, direct, stack, inputs, names, result, outputs,
-  count, level, parent, error, thread
-- ``variables``: number, name, file, line, column, end line, end column, function, module, value,
-  kind
-- ``counts``: number of an op or module, count
-- ``fingerprints``: number of an op or module, its calls; of each the first and last number,
-  outputs, inputs, digest; an output or input is the fields of a ``Fingerprint``
-- ``coverage``: reason, where, count
+whoever is interested makes events of them here. ``columns.ROWS`` names the columns of each kind of
+row, for writer and reader. Numbers are the sender's and mean something within one sequence of
+messages only; a number that is sent again means something else from then on. In a message there is
+also ``run``, an object with the fields of a ``Run``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of values."""
+"""Values as rows, written of what the recorder has noted; ``events.value_rows`` reads them."""
 
 from __future__ import annotations
 
