@@ -30,7 +30,7 @@ def planted(tmp_path: Path) -> Path:
         folder = tmp_path / "shapetrace" / package
         folder.mkdir(parents=True)
         (folder / "__init__.py").touch()
-    for module in ("__init__", "_errors", "sinks/base", "sinks/editor", "views/shapes"):
+    for module in ("__init__", "_errors", "sinks/editor", "instrument/code", "views/shapes"):
         (tmp_path / "shapetrace" / f"{module}.py").write_text("import os.path\n")
     (tmp_path / "pydevd_plugins").mkdir()
     return tmp_path
@@ -75,7 +75,7 @@ def test_importing_shapetrace_loads_no_heavy_library() -> None:
         ),
         ("views/tree", "import torch", ["views.tree: must not import torch"]),
         ("views/tree", "from shapetrace.recorder.session import Recorder", ["recorder.session"]),
-        ("views/tree", "from shapetrace.sinks.base import Sink", ["shapetrace.sinks.base"]),
+        ("views/tree", "from shapetrace.sinks.editor import Sink", ["shapetrace.sinks.editor"]),
         ("recorder/mode", "from shapetrace.sinks import editor", ["shapetrace.sinks.editor"]),
         ("recorder/mode", "import numpy", ["recorder.mode: must not import numpy"]),
         ("sinks/file", "import shapetrace.recorder", ["must not import shapetrace.recorder"]),
@@ -110,7 +110,7 @@ def test_a_planted_import_is_found(
         ("events/tree", "from shapetrace._errors import TraceFileError\nimport shapetrace.events"),
         ("events/tree", "from . import model\nfrom .. import _errors"),
         ("sinks/file", "import shapetrace.events"),
-        ("recorder/mode", "import torch\nfrom shapetrace.sinks.base import Sink"),
+        ("recorder/mode", "import torch\nfrom shapetrace.events import model"),
         ("agent/start", "from shapetrace.views import shapes\nimport shapetrace.transport"),
         ("cli/run", "import shapetrace\nfrom shapetrace.recorder import mode"),
         ("recording", "from shapetrace.recorder import mode"),
