@@ -37,10 +37,12 @@ def planted(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_no_imports_go_in_circles_but_those_that_are_listed() -> None:
     assert cycle_in(import_graph(BACKEND, KNOWN_CYCLES)) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", KNOWN_CYCLES)
 def test_each_that_is_listed_is_in_a_circle(module: str) -> None:
     others = KNOWN_CYCLES.keys() - {module}
@@ -69,6 +71,7 @@ def test_only_imports_for_types_can_be_listed(planted: Path) -> None:
     assert cycle_in(import_graph(planted, ["views.tree"])) != []
 
 
+@pytest.mark.slow
 def test_every_grant_is_used() -> None:
     assert unused_grants(import_graph(BACKEND)) == []
     assert unused_libraries(BACKEND) == []

@@ -97,7 +97,10 @@ def in_all_ways(message: dict[str, Any], do: Callable[[dict[str, Any]], object])
         do(wrong)
 
 
-@pytest.mark.parametrize("kind", ["rows", "captures", "watches", "status", "bye"])
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param("rows", marks=pytest.mark.slow), "captures", "watches", "status", "bye"],
+)
 def test_no_message_of_an_agent_spoils_an_answer(
     kind: str, path: Path, messages: list[dict[str, Any]], caplog: pytest.LogCaptureFixture
 ) -> None:
