@@ -111,10 +111,11 @@ def check_columns(row: Any, number: int) -> None:
         raise Refused(f"it has {len(row)} columns, not {number}")
 
 
-def check_items(name: str, types: Types, values: Iterable[object]) -> None:
+def check_items(name: str, types: Types, values: Iterable[object], largest: int = LARGEST) -> None:
     """Raise it for an item of a list."""
+    called = f"an item of {name}"
     for value in values:
-        check_type(f"an item of {name}", types, value)
+        check_type(called, types, value, largest)
 
 
 def check_path(name: str, text: str) -> None:

@@ -1,8 +1,8 @@
 """What is new in a recording, as rows: lists of numbers and texts that refer to each other.
 
 Rows are made while the program runs, by a thread that takes the interpreter away from it, so
-everything that can wait is left to the reader (``events.rows``). What needs code objects, modules or
-functions is done here. ``events.columns`` names the columns.
+everything that can wait is left to the reader (``events.rows``). ``events.columns`` names the
+columns. What needs code objects, modules or functions is done here.
 """
 
 from __future__ import annotations

@@ -48,6 +48,7 @@ from shapetrace.events.checks import (
     Refused,
     Types,
     check_columns,
+    check_items,
     check_type,
     pair_in,
     read_each,
@@ -104,9 +105,12 @@ class Table(Generic[Kind]):
     def read(self, row: Any) -> Kind:
         """The value that a row stands for. Raises ``Refused``."""
         check_columns(row, len(self._columns))
-        return self._kind(
-            *[form.read(name, each) for (name, form), each in zip(self._columns, row, strict=True)]
-        )
+        values: list[Any] = []
+        for (name, form), each in zip(self._columns, row, strict=True):
+            # As ``form.read``, without another call for each column.
+            check_type(name, form.types, each, form.largest)
+            values.append(each if form.read_checked is None else form.read_checked(name, each))
+        return self._kind(*values)
 
 
 class Object(Generic[Kind]):
@@ -279,7 +283,14 @@ def _choice(choices: tuple[str, ...]) -> _Form:
 
 
 def _reader_of_items(item: _Form) -> Callable[[str, Any], Any]:
-    return lambda name, items: tuple([item.read(f"an item of {name}", each) for each in items])
+    def read(name: str, items: Any) -> tuple[Any, ...]:
+        check_items(name, item.types, items, item.largest)
+        read_item = item.read_checked
+        if read_item is None:
+            return tuple(items)
+        return tuple([read_item(f"an item of {name}", each) for each in items])
+
+    return read
 
 
 def _writer_of_items(item: _Form) -> Callable[[Any], Any]:
