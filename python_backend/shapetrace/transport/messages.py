@@ -41,16 +41,21 @@ def is_id(number: object) -> TypeGuard[int]:
 
 def _check_id(name: str, number: int) -> None:
     if not is_id(number):
-        raise Refused(f"{name} is no number that it could be")
+        raise _impossible(name)
 
 
 def _check_process_id(name: str, number: int) -> None:
-    _check_id(name, number or -1)
+    if not is_id(number) or number == 0:
+        raise _impossible(name)
 
 
 def _check_count(name: str, number: int) -> None:
     if not 0 <= number < _LARGEST_COUNT:
-        raise Refused(f"{name} is no number that it could be")
+        raise _impossible(name)
+
+
+def _impossible(name: str) -> Refused:
+    return Refused(f"{name} is no number that it could be")
 
 
 _Nonce: TypeAlias = Annotated[str, _check_nonce]
