@@ -48,6 +48,8 @@ from shapetrace.server.store import TraceStore
 from shapetrace.server.sync import SyncProtocol, plain_converter
 from shapetrace.server.view import DocumentView
 from shapetrace.server.watching import Watching
+from shapetrace.transport.framing import Message
+from shapetrace.transport.messages import Cancel, Wake, write
 
 VERSION: Final = 1
 """What the server says of itself. It comes in one package with the extension."""
@@ -181,7 +183,7 @@ class App:
         self.store.clear()
         if self._listener is not None:
             for process in self.sessions.recorded():
-                self._listener.send(process, {"type": "wake"})
+                self._listener.send(process, write(Wake()))
         if self.journal is not None:
             self.journal.forget()
 
@@ -207,13 +209,13 @@ class App:
 
     def wake(self, given: sessions.SessionReference) -> sessions.ProcessesTold:
         """Have processes look at everything again."""
-        return self._command(given.session, {"type": "wake"})
+        return self._command(given.session, write(Wake()))
 
     def cancel_evaluation(self, given: sessions.EvaluationReference) -> sessions.ProcessesTold:
         """Have what is evaluated at a stop end. The debugger may be waiting for just that."""
-        return self._command(given.session, {"type": "cancel", "evaluation": given.number})
+        return self._command(given.session, write(Cancel(given.number)))
 
-    def _command(self, session: str, message: dict[str, Any]) -> sessions.ProcessesTold:
+    def _command(self, session: str, message: Message) -> sessions.ProcessesTold:
         """Tell the processes of a session something."""
         listener = self._listening()
         told = [
@@ -223,7 +225,7 @@ class App:
         ]
         return sessions.ProcessesTold(sum(told))
 
-    def _command_all(self, message: dict[str, Any]) -> None:
+    def _command_all(self, message: Message) -> None:
         """Tell all processes something."""
         for process in self.sessions.running():
             self._listening().send(process, message)
