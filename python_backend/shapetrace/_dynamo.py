@@ -27,7 +27,7 @@ from shapetrace._exception_table import (
     hear_of_codes,
     leaving_surely,
 )
-from shapetrace._guards import held, module_lock
+from shapetrace._locks import held, module_lock
 from shapetrace.recorder.arrival import when_imported
 
 _OWN_FILES: Final = os.path.dirname(__file__) + os.sep

@@ -66,7 +66,8 @@ def leaving_surely(function: _Function) -> _Function:
     """Have the with statements of a function begin where ``__enter__`` is called, and cover jumps.
 
     ``__exit__`` is called then where ``__enter__`` has raised, too. Torch's contexts in C never do,
-    those of ``_guards`` may be left without having been entered, and a lock may not.
+    those of ``_locks`` and ``inspecting.guards`` may be left without having been entered, and a
+    lock may not.
     """
     return _with_table(function, _blocks_covered)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from shapetrace._asynchronous import is_asynchronous, surely
 from shapetrace._exception_table import leaving_surely
-from shapetrace._guards import held
+from shapetrace._locks import held
 from shapetrace.agent import debugger, here
 
 if TYPE_CHECKING:

@@ -23,8 +23,9 @@ from types import (
 from typing import Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._classes import classes_of, is_kind
 from shapetrace._exception_table import leaving_surely
-from shapetrace.panes.loaded import Torch, classes_of, is_kind, loaded_torch
+from shapetrace.inspecting.torch_access import Torch, loaded_torch
 
 _TRUSTED: Final = frozenset(
     {

@@ -11,11 +11,12 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._classes import is_kind
 from shapetrace._exception_table import leaving_surely
-from shapetrace._memory import may_be_read
-from shapetrace._steady import steady_of
+from shapetrace.inspecting.memory import may_be_read
+from shapetrace.inspecting.stable_reads import steady_of
+from shapetrace.inspecting.torch_access import Torch, array_type, loaded_torch
 from shapetrace.panes import presentation
-from shapetrace.panes.loaded import Torch, array_type, is_kind, loaded_torch
 from shapetrace.panes.reading import small_parts
 from shapetrace.panes.tensors import described, has_plain_data
 from shapetrace.transport.captures import BINS, Statistics

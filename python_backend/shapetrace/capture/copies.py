@@ -21,11 +21,11 @@ from torch.nn.parameter import is_lazy
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import name_of, qualified_name_of
 from shapetrace._exception_table import leaving_surely
-from shapetrace._guards import Guards, WithoutDispatchModes, WithoutFunctions
-from shapetrace._memory import lost_memory_of, may_be_read
-from shapetrace._profiling import unlisted_of
-from shapetrace._steady import MemoryGoneError, steady_of
 from shapetrace.capture import dtensors
+from shapetrace.inspecting.guards import Guards, WithoutDispatchModes, WithoutFunctions
+from shapetrace.inspecting.memory import lost_memory_of, may_be_read
+from shapetrace.inspecting.profiling import unlisted_of
+from shapetrace.inspecting.stable_reads import MemoryGoneError, steady_of
 
 _PLAIN: Final = frozenset({torch.Tensor, torch.nn.Parameter})
 """Classes of tensors that torch itself computes with, and no code in Python."""

@@ -15,7 +15,7 @@ from torch.nn import Module
 
 from shapetrace._asynchronous import is_asynchronous, surely
 from shapetrace._exception_table import leaving_surely
-from shapetrace._guards import held
+from shapetrace._locks import held
 from shapetrace.capture.paths import ValuePath
 from shapetrace.capture.plan import Plan
 from shapetrace.capture.replacing import listen, stop_listening

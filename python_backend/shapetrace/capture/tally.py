@@ -10,7 +10,6 @@ import torch
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import name_of
-from shapetrace._steady import MemoryGoneError
 from shapetrace.capture.copies import lost_memory, steady, unseen_among
 from shapetrace.events.captured import (
     CapturedFile,
@@ -21,6 +20,7 @@ from shapetrace.events.captured import (
     Statistics,
 )
 from shapetrace.events.model import Container, Dimension, DimensionRange, Other, Tensor, Value
+from shapetrace.inspecting.stable_reads import MemoryGoneError
 
 _BINS: Final = 16
 _NUMBERS_OF_A_VALUE: Final = 256

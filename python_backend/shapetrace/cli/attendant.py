@@ -13,7 +13,7 @@ from typing import Any
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._exception_table import leaving_surely
-from shapetrace._guards import held
+from shapetrace._locks import held
 
 NAP_SECONDS = 0.0005
 MOST_NAPS = 20

@@ -10,7 +10,7 @@ from typing import Any, Final
 from shapetrace._asynchronous import surely
 from shapetrace._errors import CannotFollowError
 from shapetrace._exception_table import leaving_surely
-from shapetrace._guards import held, module_lock
+from shapetrace._locks import held, module_lock
 from shapetrace.instrument.activations import Following
 from shapetrace.instrument.codes import give_hooks, take_hooks
 from shapetrace.instrument.fitting import first_location, fits, wanted_by, with_objects

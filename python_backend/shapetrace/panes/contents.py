@@ -25,12 +25,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._classes import classes_of, is_kind
 from shapetrace._exception_table import leaving_surely
 from shapetrace.events.model import Tensor
+from shapetrace.inspecting.containers import own_attributes
+from shapetrace.inspecting.torch_access import Torch, array_type, loaded_torch
 from shapetrace.panes.entries import MOST_ENTRIES, Entry, Group, Text, Usual, attribute, cut_entries
 from shapetrace.panes.fields import held_entries, may_have_fields, raw_view
-from shapetrace.panes.inside import own_attributes
-from shapetrace.panes.loaded import Torch, array_type, classes_of, is_kind, loaded_torch
 from shapetrace.panes.modules import own_attributes as attributes_of_module
 from shapetrace.panes.origin import origins
 from shapetrace.panes.presentation import presentation

@@ -18,9 +18,9 @@ from itertools import islice
 from typing import Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._classes import classes_of
+from shapetrace.inspecting.containers import PLAIN, dataclass_fields, own_attributes, tuple_fields
 from shapetrace.panes.entries import Entry, Group, Text, Usual, attribute, cut_entries
-from shapetrace.panes.inside import PLAIN, dataclass_fields, own_attributes, tuple_fields
-from shapetrace.panes.loaded import classes_of
 
 RAW: Final = "raw view"
 """Where all is that the debugger shows of a value. No attribute has such a name."""

@@ -16,12 +16,13 @@ from itertools import chain, islice, repeat
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Final
 
-from shapetrace._classes import name_of
+from shapetrace._classes import classes_of, name_of
 from shapetrace.events.model import Container, Other, Value
-from shapetrace.panes.inside import MOST_ITEMS, PLAIN, Held, held_by, key_text, plain_text
-from shapetrace.panes.loaded import Torch, classes_of
+from shapetrace.inspecting.containers import MOST_ITEMS, PLAIN, Held, held_by
+from shapetrace.inspecting.torch_access import Torch
 from shapetrace.panes.modules import module_name
 from shapetrace.panes.tensors import array_line, shape_text, storage_line
+from shapetrace.panes.texts import key_text, plain_text
 from shapetrace.views.shapes import CUT, value_text
 
 MOST_DEPTH: Final = 4

@@ -16,9 +16,10 @@ from itertools import islice
 from typing import Any, TypeGuard
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._classes import classes_of, is_kind
 from shapetrace._exception_table import covering_jumps, leaving_surely
 from shapetrace.events.model import Container, Other, Value
-from shapetrace.panes.loaded import Torch, classes_of, is_kind
+from shapetrace.inspecting.torch_access import Torch
 from shapetrace.panes.tensors import shape_text
 from shapetrace.views.shapes import value_text
 from shapetrace.views.summary import human_number

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._exception_table import leaving_surely
-from shapetrace._steady import MemoryGoneError, steady_of
-from shapetrace.panes.loaded import Torch
+from shapetrace.inspecting.stable_reads import MemoryGoneError, steady_of
+from shapetrace.inspecting.torch_access import Torch
 from shapetrace.panes.tensors import has_plain_data
 from shapetrace.views.summary import SEPARATOR
 

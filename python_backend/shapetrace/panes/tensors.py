@@ -13,7 +13,7 @@ from typing import Any, Final
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._exception_table import leaving_surely
 from shapetrace.events.model import Tensor
-from shapetrace.panes.loaded import Torch
+from shapetrace.inspecting.torch_access import Torch
 from shapetrace.views.shapes import CUT, tensor_text
 from shapetrace.views.stories import memory_text
 from shapetrace.views.summary import SEPARATOR

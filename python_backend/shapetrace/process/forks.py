@@ -12,7 +12,7 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Final
 
-from shapetrace._guards import held
+from shapetrace._locks import held
 
 MOST_SECONDS: Final = 5.0
 """How long a fork waits at most: whoever forks may be who is waited for here."""

@@ -19,7 +19,7 @@ from typing import Any
 
 from shapetrace._asynchronous import clean, is_asynchronous, surely
 from shapetrace._exception_table import catching_everywhere, leaving_surely
-from shapetrace._guards import held
+from shapetrace._locks import held
 
 
 def when_torch_is_imported(callback: Callable[[], object]) -> Callable[[], None]:

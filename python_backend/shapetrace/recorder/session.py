@@ -17,7 +17,7 @@ from torch.nn import Module
 
 from shapetrace._asynchronous import is_asynchronous, surely
 from shapetrace._exception_table import leaving_surely
-from shapetrace._guards import held
+from shapetrace._locks import held
 from shapetrace.events.model import Trace
 from shapetrace.recorder import patches
 from shapetrace.recorder.assignments import Assignments

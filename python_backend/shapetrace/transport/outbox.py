@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from shapetrace._exception_table import leaving_surely
-from shapetrace._guards import held
+from shapetrace._locks import held
 from shapetrace.transport.originals import System
 
 MOST_BYTES = 32 * 1024 * 1024

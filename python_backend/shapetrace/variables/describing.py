@@ -9,13 +9,14 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace._classes import name_of
+from shapetrace._classes import classes_of, is_kind, name_of
 from shapetrace._exception_table import leaving_surely
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Container, Other, Tensor
-from shapetrace.panes.inside import PLAIN, Held, dataclass_fields, held_by, key_text, plain_text
-from shapetrace.panes.loaded import array_type, classes_of, is_kind
+from shapetrace.inspecting.containers import PLAIN, Held, dataclass_fields, held_by
+from shapetrace.inspecting.torch_access import array_type
+from shapetrace.panes.texts import key_text, plain_text
 from shapetrace.variables.loaded import Tensors, loaded_tensors
 from shapetrace.variables.tensor_memories import describe_tensor, look_at
 

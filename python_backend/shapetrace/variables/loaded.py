@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Final
 
-from shapetrace.panes.loaded import Torch, loaded_torch
+from shapetrace.inspecting.torch_access import Torch, loaded_torch
 
 
 class Tensors:

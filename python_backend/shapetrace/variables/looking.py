@@ -8,7 +8,7 @@ from typing import Any, Final
 from shapetrace._classes import name_of
 from shapetrace.events import followed
 from shapetrace.events.followed import NamedValue
-from shapetrace.panes.inside import PLAIN
+from shapetrace.inspecting.containers import PLAIN
 from shapetrace.variables.describing import describe, held_container
 from shapetrace.variables.loaded import loaded_tensors
 from shapetrace.variables.statistics import with_statistics

@@ -22,21 +22,16 @@ from math import copysign
 from typing import Any, Final, Protocol
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace._classes import name_of
+from shapetrace._classes import classes_of, is_kind, name_of
 from shapetrace._exception_table import leaving_surely
-from shapetrace._memory import is_held, owns_memory
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Container
-from shapetrace.panes.inside import (
-    MOST_ITEMS,
-    PLAIN,
-    Held,
-    key_text,
-    own_attributes,
-    plain_text,
-)
-from shapetrace.panes.loaded import array_type, classes_of, is_kind
+from shapetrace.inspecting.containers import MOST_ITEMS, PLAIN, Held, own_attributes
+from shapetrace.inspecting.memory import is_held, owns_memory
+from shapetrace.inspecting.sampling import UNCOUNTED, Layout, layout_of, read
+from shapetrace.inspecting.torch_access import array_type
+from shapetrace.panes.texts import key_text, plain_text
 from shapetrace.variables.describing import (
     MOST_DEPTH,
     MOST_LOOKED_AT,
@@ -47,7 +42,6 @@ from shapetrace.variables.describing import (
 )
 from shapetrace.variables.loaded import Tensors, loaded_tensors
 from shapetrace.variables.numbers import Numbers, numbers_of_array
-from shapetrace.variables.sampling import UNCOUNTED, Layout, layout_of, read
 from shapetrace.variables.tensor_memories import Strong, TensorMemory
 
 

@@ -6,8 +6,8 @@ import sys
 from typing import Any, Final, NamedTuple
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace._memory import may_be_read
-from shapetrace._steady import steady_of
+from shapetrace.inspecting.memory import may_be_read
+from shapetrace.inspecting.stable_reads import steady_of
 from shapetrace.panes.reading import reason_not_to_read
 from shapetrace.variables.loaded import Tensors
 

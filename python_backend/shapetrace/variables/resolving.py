@@ -12,9 +12,9 @@ from collections import OrderedDict, UserDict, UserList, deque
 from typing import Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._classes import classes_of
 from shapetrace._exception_table import leaving_surely
-from shapetrace.panes.inside import own_attributes, tuple_fields
-from shapetrace.panes.loaded import classes_of
+from shapetrace.inspecting.containers import own_attributes, tuple_fields
 from shapetrace.variables.loaded import Tensors, loaded_tensors
 from shapetrace.variables.names import Step
 

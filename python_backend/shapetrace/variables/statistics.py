@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._exception_table import leaving_surely
-from shapetrace._memory import may_be_read
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedStatistics, FollowedValue
 from shapetrace.events.model import Tensor
+from shapetrace.inspecting.memory import may_be_read
 from shapetrace.panes.reading import numbers_in
 from shapetrace.variables.loaded import loaded_tensors
 

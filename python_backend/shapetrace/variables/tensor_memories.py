@@ -15,10 +15,17 @@ from shapetrace._exception_table import leaving_surely
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Other
+from shapetrace.inspecting.sampling import (
+    COUNTED,
+    UNCOUNTED,
+    Layout,
+    layout_of,
+    read,
+    read_steadily,
+)
 from shapetrace.panes.tensors import described
 from shapetrace.variables.loaded import Tensors
 from shapetrace.variables.numbers import Numbers, numbers_of_tensor
-from shapetrace.variables.sampling import COUNTED, UNCOUNTED, Layout, layout_of, read, read_steadily
 
 _MOST_KNOWN: Final = 4096
 

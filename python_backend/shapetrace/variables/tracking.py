@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from shapetrace._errors import CannotFollowError
 from shapetrace._exception_table import leaving_surely
-from shapetrace._guards import held, module_lock
+from shapetrace._locks import held, module_lock
 from shapetrace.events.followed import FollowingNote
 from shapetrace.instrument import Following, Interest, follow, own_code
 from shapetrace.instrument.scopes import variables_of

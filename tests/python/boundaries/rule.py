@@ -17,18 +17,19 @@ ALLOWED: dict[str, set[str]] = {
     "transport": {"events"},
     "sinks": {"events"},
     "process": set(),
-    "recorder": {"events"},
+    "inspecting": set(),
+    "recorder": {"events", "inspecting"},
     "instrument": set(),
     "variables": {
-        *("events", "instrument", "panes", "views"),
+        *("events", "inspecting", "instrument", "panes", "views"),
         *("recorder.describe", "recorder.plain_rows"),
     },
     "watch": {"instrument", "variables"},
-    "capture": {"events", "instrument"},
-    "panes": {"events", "recorder", "views"},
+    "capture": {"events", "inspecting", "instrument"},
+    "panes": {"events", "inspecting", "recorder", "views"},
     "agent": {
-        *("events", "panes", "recorder", "variables", "watch", "capture", "instrument"),
-        *("process", "transport", "views.shapes"),
+        *("events", "inspecting", "panes", "recorder", "variables", "watch", "capture"),
+        *("instrument", "process", "transport", "views.shapes"),
     },
     "server": {"comparing", "events", "views", "transport", "capture.paths", "watch.wanted"},
     "compat": {"events", "views", "variables", "capture", "live", "process", "recording"},
@@ -37,11 +38,19 @@ ALLOWED: dict[str, set[str]] = {
 """What of ours each package may import, beside itself and the modules below."""
 
 SHARED = {
-    *("_asynchronous", "_exception_table", "_guards", "_pending_exceptions"),
-    *("_classes", "_dynamo", "_errors", "_files"),
-    *("_memory", "_profiling", "_steady", "_syntax"),
+    *("_asynchronous", "_exception_table", "_locks", "_pending_exceptions"),
+    *("_classes", "_dynamo", "_errors", "_files", "_syntax"),
 }
 """Modules beside the packages that every package may import. The others there may import all."""
+
+LAYERS: dict[str, tuple[set[str], ...]] = {
+    "inspecting": (
+        {"guards", "memory", "profiling"},
+        {"stable_reads", "torch_access"},
+        {"containers", "sampling"},
+    ),
+}
+"""The modules of a package, lowest first: each may import only those of lower layers."""
 
 OUTSIDE: dict[str, set[str]] = {
     "views": {"rich"},
@@ -78,7 +87,7 @@ def violations(backend: Path) -> list[str]:
             found.append(f"{module}: no rule says what {package} may import")
             continue
         for imported in sorted(set(imports_of(path, root))):
-            if not _may_import(package, imported):
+            if not (_may_import(package, imported) and _keeps_layers(module, imported)):
                 found.append(f"{module}: must not import {imported}")
             outside = imported.partition(".")[0]
             if outside in IN_ONE_MODULE and module not in users.setdefault(outside, []):
@@ -122,6 +131,21 @@ def _may_import(package: str | None, imported: str) -> bool:
     if package is None or "*" in ALLOWED[package]:
         return True
     return is_in(inside, ALLOWED[package] | SHARED | {package})
+
+
+def _keeps_layers(module: str, imported: str) -> bool:
+    """Whether a module of a package with layers imports no module beside or above it."""
+    package, _, inner = module.partition(".")
+    prefix = f"shapetrace.{package}."
+    if package not in LAYERS or inner == "__init__" or not imported.startswith(prefix):
+        return True
+    own, of = (_layer(package, each) for each in (inner, imported.removeprefix(prefix)))
+    return own is not None and of is not None and of < own
+
+
+def _layer(package: str, inner: str) -> int | None:
+    name = inner.partition(".")[0]
+    return next((at for at, layer in enumerate(LAYERS[package]) if name in layer), None)
 
 
 def is_in(module: str, places: set[str]) -> bool:

@@ -30,7 +30,8 @@ def planted(tmp_path: Path) -> Path:
         folder = tmp_path / "shapetrace" / package
         folder.mkdir(parents=True)
         (folder / "__init__.py").touch()
-    for module in ("__init__", "_errors", "sinks/editor", "instrument/code", "views/shapes"):
+    modules = ("inspecting/guards", "sinks/editor", "instrument/code", "views/shapes")
+    for module in ("__init__", "_errors", *modules):
         (tmp_path / "shapetrace" / f"{module}.py").write_text("import os.path\n")
     (tmp_path / "pydevd_plugins").mkdir()
     return tmp_path
@@ -83,6 +84,18 @@ def test_importing_shapetrace_loads_no_heavy_library() -> None:
         ("variables/follow", "import shapetrace.recorder", ["import shapetrace.recorder"]),
         ("capture/path", "import shapetrace.variables", ["must not import shapetrace.variables"]),
         ("instrument/code", "import shapetrace.events", ["must not import shapetrace.events"]),
+        ("inspecting/memory", "import shapetrace.events", ["must not import shapetrace.events"]),
+        ("inspecting/memory", "import torch", ["inspecting.memory: must not import torch"]),
+        (
+            "inspecting/memory",
+            "from shapetrace.inspecting import guards",
+            ["inspecting.memory: must not import shapetrace.inspecting.guards"],
+        ),
+        (
+            "inspecting/later",
+            "from shapetrace.inspecting import guards",
+            ["inspecting.later: must not import shapetrace.inspecting.guards"],
+        ),
         ("agent/start", "from shapetrace.views import tree", ["must not import shapetrace.views"]),
         ("server/app", "import shapetrace.agent", ["server.app: must not import shapetrace.agent"]),
         ("server/app", "import torch", ["server.app: must not import torch"]),
@@ -114,6 +127,8 @@ def test_a_planted_import_is_found(
         ("agent/start", "from shapetrace.views import shapes\nimport shapetrace.transport"),
         ("cli/run", "import shapetrace\nfrom shapetrace.recorder import mode"),
         ("recording", "from shapetrace.recorder import mode"),
+        ("inspecting/stable_reads", "from shapetrace.inspecting.guards import held"),
+        ("panes/line", "from shapetrace.inspecting.guards import held"),
         ("views/colour", "def f():\n    import rich"),
     ],
 )

@@ -22,8 +22,8 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace._memory import lost_memory_of, may_be_read
-from shapetrace._steady import MemoryGoneError, steady_of
+from shapetrace.inspecting.memory import lost_memory_of, may_be_read
+from shapetrace.inspecting.stable_reads import MemoryGoneError, steady_of
 
 Structure: TypeAlias = dict[str, Any]
 """A leaf: ``kind``, ``dtype``, ``ndim``. A node: ``kind``, ``items``, maybe ``keys``."""

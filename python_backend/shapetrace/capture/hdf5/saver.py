@@ -18,7 +18,7 @@ from typing import Any
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureFileError
 from shapetrace._exception_table import leaving_surely
-from shapetrace._guards import held
+from shapetrace._locks import held
 from shapetrace._pending_exceptions import Undropped
 from shapetrace.capture.hdf5.columns import Compression
 from shapetrace.capture.hdf5.encoding import Conversions, Encoded, Encoder, UnstorableError

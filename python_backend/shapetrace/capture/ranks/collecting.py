@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from shapetrace._exception_table import leaving_surely
-from shapetrace._guards import held
+from shapetrace._locks import held
 from shapetrace.capture.ranks.liveness import Patience, Process, beside
 from shapetrace.capture.ranks.mail import Mail
 from shapetrace.capture.ranks.order import RoundOrder

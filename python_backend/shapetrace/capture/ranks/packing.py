@@ -20,9 +20,9 @@ from typing import Any
 import torch
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace._steady import MemoryGoneError
 from shapetrace.capture.copies import CannotCopyError, lost_memory, steady, unseen_among
 from shapetrace.capture.results import ResultEntry, Round
+from shapetrace.inspecting.stable_reads import MemoryGoneError
 
 Problem = tuple[str, str]
 """What went wrong, in one line, and what identifies it: the same is not told for every value."""

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from shapetrace._exception_table import leaving_surely
-from shapetrace._guards import held
+from shapetrace._locks import held
 from shapetrace.capture.ranks.liveness import Patience, Process, Standing, beside
 from shapetrace.capture.ranks.mail import CHUNK, Mail
 from shapetrace.capture.ranks.packing import pack

@@ -16,9 +16,9 @@ from torch.nn import Parameter
 
 from shapetrace._classes import distributed_tensor, is_kind
 from shapetrace._exception_table import leaving_surely
-from shapetrace._memory import lost_memory_of
-from shapetrace._profiling import unlisted_of
-from shapetrace._steady import MemoryGoneError, steady_of
+from shapetrace.inspecting.memory import lost_memory_of
+from shapetrace.inspecting.profiling import unlisted_of
+from shapetrace.inspecting.stable_reads import MemoryGoneError, steady_of
 
 Result = TypeVar("Result")
 

@@ -17,7 +17,7 @@ from torch._C import DisableTorchFunction
 
 import shapetrace
 from shapetrace._exception_table import leaving_surely
-from shapetrace._guards import held, module_lock
+from shapetrace._locks import held, module_lock
 from shapetrace._pending_exceptions import Undropped
 from shapetrace.capture.copies import unseen
 from tests.support.interrupting import Interrupter, handled_by, raising, signals

@@ -18,11 +18,11 @@ from torch import nn
 
 import shapetrace
 from shapetrace import _pending_exceptions
-from shapetrace._guards import Guards
 from shapetrace.capture import copies
 from shapetrace.capture.copies import unseen, unseen_among, without_modes
 from shapetrace.capture.hdf5.saver import H5PYSaverCallback
 from shapetrace.capture.tracer import ModelTracer
+from shapetrace.inspecting.guards import Guards
 from tests.support.examples import ONE_IN
 from tests.support.interrupting import Interrupter, exceptions, handled_by, raising, signals
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from shapetrace import H5PYSaverCallback, ModelTracer
-from shapetrace._memory import is_held, may_be_read
 from shapetrace.capture.copies import copied
+from shapetrace.inspecting.memory import is_held, may_be_read
 from tests.support.forked import run_forked
 
 PROGRAM = """

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from shapetrace.inspecting.torch_access import loaded_torch
 from shapetrace.panes import reading
-from shapetrace.panes.loaded import loaded_torch
 from tests.python.unit.panes.watching import unnoticed
 
 TORCH: Any = loaded_torch()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from shapetrace._memory import is_held, may_be_read
+from shapetrace.inspecting.memory import is_held, may_be_read
 from shapetrace.variables.loaded import loaded_tensors
 from shapetrace.variables.memories import remember
 from shapetrace.variables.tensor_memories import TensorMemory

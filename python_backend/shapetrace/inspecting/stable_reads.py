@@ -16,7 +16,7 @@ from functools import cache
 from sys import _current_frames
 from typing import Any, Final, TypeAlias
 
-from shapetrace._memory import GIVEN_BACK, GONE, address_of_data, reach_of
+from shapetrace.inspecting.memory import GIVEN_BACK, GONE, address_of_data, reach_of
 
 Part: TypeAlias = tuple[int, int]
 """Where some memory begins, and how many bytes of it there are."""

@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, Final, NamedTuple
 
-from shapetrace._steady import read_memory
+from shapetrace.inspecting.stable_reads import read_memory
 
 
 class Layout(NamedTuple):

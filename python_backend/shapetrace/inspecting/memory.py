@@ -7,7 +7,7 @@ Reading what is not there ends the process, and the program itself may never hav
 - The storage of a tensor may have been freed or made smaller under it, as by FSDP.
 - A mapped file may have been cut.
 
-Whether it is still there a moment later is for ``_steady`` to see to.
+``stable_reads`` sees to memory that is freed a moment later.
 """
 
 from __future__ import annotations

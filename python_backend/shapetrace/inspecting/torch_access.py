@@ -9,12 +9,9 @@ import sys
 from functools import cache
 from typing import Any
 
-from shapetrace._classes import classes_of, is_kind
-from shapetrace._guards import Guards, WithoutDispatchModes, WithoutFunctions
-from shapetrace._memory import lost_memory_of
-from shapetrace._profiling import unlisted_of
-
-__all__ = ["Torch", "array_type", "classes_of", "is_kind", "loaded_torch"]
+from shapetrace.inspecting.guards import Guards, WithoutDispatchModes, WithoutFunctions
+from shapetrace.inspecting.memory import lost_memory_of
+from shapetrace.inspecting.profiling import unlisted_of
 
 
 class Torch:

@@ -17,13 +17,11 @@ from types import (
 )
 from typing import Any, Final, NamedTuple
 
-from shapetrace._classes import name_of
-from shapetrace.panes.loaded import Torch, classes_of, is_kind
-from shapetrace.views.shapes import CUT, cut_end
+from shapetrace._classes import classes_of, is_kind, name_of
+from shapetrace.inspecting.torch_access import Torch
 
 MOST_ITEMS: Final = 64
 """Items of one container that are looked at."""
-_LONGEST_PLAIN: Final = 40
 
 PLAIN: Final = frozenset(
     {int, float, complex, bool, str, bytes, bytearray, type(None), type(Ellipsis), range}
@@ -87,26 +85,6 @@ def held_by(value: Any, kind: type, torch: Torch | None = None) -> Held | None:
     if is_kind(kind, partial):
         return _of_partial(value, kind)
     return _of_object(value, kind, classes)
-
-
-def plain_text(value: Any) -> str:
-    """A number or a text as the program would write it, where that is short."""
-    kind = type(value)
-    if kind is int and value.bit_length() > 256:
-        return "int"
-    if kind in (bytes, bytearray, range):
-        return f"{name_of(kind)}[{len(value)}]"
-    if kind is str and len(value) > _LONGEST_PLAIN:
-        return repr(value[:_LONGEST_PLAIN]) + CUT
-    return repr(value)
-
-
-def key_text(key: Any) -> str:
-    """A key, where it is short."""
-    kind = type(key)
-    if kind is str:
-        return cut_end(key, _LONGEST_PLAIN)
-    return plain_text(key) if kind in PLAIN else name_of(kind)
 
 
 def _of_dict(value: Any, name: str) -> Held:

@@ -1,0 +1,1 @@
+"""Looking at a value so that neither the program nor torch notices."""
