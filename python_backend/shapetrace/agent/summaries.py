@@ -14,11 +14,12 @@ from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import is_kind
 from shapetrace._exception_table import leaving_surely
 from shapetrace.inspecting.memory import may_be_read
+from shapetrace.inspecting.readable import Reason, unreadable_of
 from shapetrace.inspecting.stable_reads import steady_of
 from shapetrace.inspecting.torch_access import Torch, array_type, loaded_torch
 from shapetrace.panes import presentation
 from shapetrace.panes.reading import small_parts
-from shapetrace.panes.tensors import described, has_plain_data
+from shapetrace.panes.tensors import described
 from shapetrace.transport.captures import BINS, Statistics
 from shapetrace.views.shapes import value_text
 
@@ -68,7 +69,10 @@ def _of_tensor(tensor: Any, torch: Torch) -> Summary:
         return Summary(fact.kind, text=value_text(fact))
     statistics = None
     try:
-        if _can_be_read(tensor, torch):
+        unreadable = unreadable_of(torch.torch, Reason.NOT_MADE, Reason.DEVICE, Reason.JIT_TRACE)
+        with torch.as_is():
+            found = unreadable(tensor)
+        if found is None:
             with torch.unseen():
                 statistics = statistics_of(torch.base.detach(tensor), torch.torch)
     except Exception as error:
@@ -77,21 +81,6 @@ def _of_tensor(tensor: Any, torch: Torch) -> Summary:
         # A dtype that torch does not compute with, say: the shape is told all the same.
     sizes = tuple(size for size in shape if type(size) is int)
     return Summary(fact.kind, fact.dtype, sizes, fact.device, statistics=statistics)
-
-
-@leaving_surely
-def _can_be_read(tensor: Any, torch: Torch) -> bool:
-    base = torch.base
-    with torch.as_is():
-        return (
-            has_plain_data(tensor, torch)
-            and base.device.__get__(tensor).type != "meta"
-            and base.layout.__get__(tensor) is torch.torch.strided
-            and not base.is_nested.__get__(tensor)
-            and not base.is_quantized.__get__(tensor)
-            and not torch.is_transforming()
-            and torch.lost_memory(tensor) is None
-        )
 
 
 def _of_array(array: Any, torch: Torch) -> Summary:

@@ -16,15 +16,15 @@ from typing import Any, Final
 
 import torch
 from torch._C import DisableTorchFunction
-from torch.nn.parameter import is_lazy
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import name_of, qualified_name_of
 from shapetrace._exception_table import leaving_surely
 from shapetrace.capture import dtensors
 from shapetrace.inspecting.guards import Guards, WithoutDispatchModes, WithoutFunctions
-from shapetrace.inspecting.memory import lost_memory_of, may_be_read
+from shapetrace.inspecting.memory import ARRAY_GONE, lost_memory_of, may_be_read
 from shapetrace.inspecting.profiling import unlisted_of
+from shapetrace.inspecting.readable import Reason, transforming_of, unreadable_of
 from shapetrace.inspecting.stable_reads import MemoryGoneError, steady_of
 
 _PLAIN: Final = frozenset({torch.Tensor, torch.nn.Parameter})
@@ -167,7 +167,7 @@ def _copied(value: Any, memo: dict[int, Any], depth: int) -> Any:
         if value.dtype.hasobject:
             return text_of(value)
         if not is_there(value, numpy):
-            return f"<{_LOST}>"
+            return f"<{ARRAY_GONE}>"
         return array_copied(value, numpy)[()]
     if depth >= _DEEPEST:
         return text_of(value)
@@ -258,25 +258,24 @@ _below_autograd: Any = torch._C._AutoDispatchBelowAutograd
 _internals: Any = torch._C
 tracing_state: Any = _internals._get_tracing_state
 """What torch.jit.trace writes down, sizes that somebody asks for among it; None otherwise."""
+_transforming: Final = transforming_of(torch)
 _without_transforms: Any = getattr(torch._C, "_DisableFuncTorch", None)
 
 
 def refuse_unreadable(tensor: torch.Tensor) -> None:
     """Raise ``CannotCopyError`` where a tensor has no data, or only while something is traced."""
-    kind = type(tensor)
-    if kind not in _PLAIN:
-        if kind.__module__.startswith(("torch._subclasses", "torch.fx")):
-            raise CannotCopyError(f"a {kind.__name__} has no data while a program is traced")
-        if is_lazy(tensor):
-            raise CannotCopyError(f"a {kind.__name__} has no data before the first call")
-    if _transforming() is not None:
-        raise CannotCopyError("nothing is copied within a function transform such as vmap")
-    cuda: Any = torch.cuda
-    if cuda.is_initialized() and cuda.is_current_stream_capturing():
-        raise CannotCopyError("nothing is copied within the capture of a CUDA graph")
+    with DisableTorchFunction():
+        found = _unreadable(tensor)
+    if found is not None:
+        words = f"a {found.detail} has" if found.detail else "nothing is copied"
+        raise CannotCopyError(f"{words} {found.text}")
 
 
-_LOST: Final = "the memory that the array shows is another's, and may be gone"
+_unreadable: Final = unreadable_of(
+    torch,
+    *(Reason.OWN_DATA, Reason.META, Reason.DEVICE, Reason.NESTED, Reason.LAYOUT),
+    *(Reason.QUANTIZED, Reason.JIT_TRACE, Reason.GIVEN_BACK, Reason.GONE),
+)
 
 
 def refuse_lost_memory(value: Any) -> None:
@@ -284,7 +283,7 @@ def refuse_lost_memory(value: Any) -> None:
     numpy = sys.modules.get("numpy")
     is_array = numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic))
     if is_array and not is_there(value, numpy):
-        raise CannotCopyError(_LOST)
+        raise CannotCopyError(ARRAY_GONE)
 
 
 def array_copied(value: Any, numpy: Any) -> Any:
@@ -297,11 +296,6 @@ def is_there(value: Any, numpy: Any) -> bool:
     """Whether an array or a scalar of NumPy's can be read; a record shows the memory of its own."""
     shown = value if isinstance(value, numpy.ndarray) else value.base
     return not isinstance(shown, numpy.ndarray) or may_be_read(shown, numpy.ndarray)
-
-
-_transforming: Any = getattr(
-    getattr(torch._C, "_functorch", None), "peek_interpreter_stack", lambda: None
-)
 
 
 def _to_cpu(tensor: torch.Tensor) -> torch.Tensor:

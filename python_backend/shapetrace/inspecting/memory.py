@@ -26,6 +26,7 @@ from shapetrace._classes import classes_of, is_kind, name_of
 
 GIVEN_BACK: Final = "its memory was given back"
 GONE: Final = "its memory was another's, and is gone"
+ARRAY_GONE: Final = "the memory that the array shows is another's, and may be gone"
 
 
 def owns_memory(array: Any, arrays: Any) -> bool:

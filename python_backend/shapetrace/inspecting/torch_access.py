@@ -12,6 +12,7 @@ from typing import Any
 from shapetrace.inspecting.guards import Guards, WithoutDispatchModes, WithoutFunctions
 from shapetrace.inspecting.memory import lost_memory_of
 from shapetrace.inspecting.profiling import unlisted_of
+from shapetrace.inspecting.readable import has_plain_data, transforming_of
 
 
 class Torch:
@@ -36,6 +37,7 @@ class Torch:
         self.as_is: Any = torch._C.DisableTorchFunction
         """Entered to look at a tensor without any function mode or subclass being asked."""
         self.lost_memory = lost_memory_of(torch)
+        self._transforming = transforming_of(torch)
 
     def unseen(self) -> Guards:
         """Entered to compute something that no mode, subclass, graph or autocast is to notice."""
@@ -60,9 +62,11 @@ class Torch:
 
     def is_transforming(self) -> bool:
         """Whether a function transform such as ``vmap`` is running, whose tensors are its own."""
-        functorch = getattr(self.torch._C, "_functorch", None)
-        peek = getattr(functorch, "peek_interpreter_stack", None)
-        return peek is not None and peek() is not None
+        return self._transforming() is not None
+
+    def has_plain_data(self, tensor: Any) -> bool:
+        """Whether torch's own kernels may have a tensor."""
+        return has_plain_data(type(tensor), self.tensor)
 
 
 @cache

@@ -43,7 +43,6 @@ from shapetrace.panes.reading import (
 )
 from shapetrace.panes.tensors import (
     described,
-    has_plain_data,
     size_text,
     untyped_storage,
 )
@@ -192,7 +191,7 @@ def _parts(tensor: Any, fact: Tensor, torch: Torch) -> Iterator[Entry]:
 
 def _has_items(tensor: Any, fact: Tensor, torch: Torch) -> bool:
     """Whether torch's own kernels make an item of a tensor without doing much."""
-    plain = fact.layout == "strided" and has_plain_data(tensor, torch)
+    plain = fact.layout == "strided" and torch.has_plain_data(tensor)
     return plain and not torch.is_transforming()
 
 

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._exception_table import leaving_surely
+from shapetrace.inspecting.readable import Reason, unreadable_of
 from shapetrace.inspecting.stable_reads import MemoryGoneError, steady_of
 from shapetrace.inspecting.torch_access import Torch
-from shapetrace.panes.tensors import has_plain_data
 from shapetrace.views.summary import SEPARATOR
 
 MOST_BYTES: Final = 64 << 20
@@ -36,30 +36,25 @@ process that was forked."""
 @leaving_surely
 def reason_not_to_read(tensor: Any, torch: Torch) -> str | None:
     """Why what is in a tensor is not read, in a few words; None where it may be."""
+    unreadable = unreadable_of(torch.torch, Reason.NOT_MADE, Reason.JIT_TRACE)
     with torch.as_is():
-        base = torch.base
         try:
-            if not has_plain_data(tensor, torch):
-                return f"not read: {type(tensor).__name__} keeps its data in its own way"
-            device = base.device.__get__(tensor)
-            if device.type == "meta":
-                return "no data on meta"
-            if torch.is_transforming():
-                return "not read within a function transform"
-            if device.type != "cpu":
-                return f"not read: on {device}"
-            layout = str(base.layout.__get__(tensor)).removeprefix("torch.")
-            if layout != "strided" or base.is_nested.__get__(tensor):
-                return f"not read: {'nested' if base.is_nested.__get__(tensor) else layout}"
-            if base.is_quantized.__get__(tensor):
-                return "not read: quantized"
-            if lost := torch.lost_memory(tensor):
-                return f"not read: {lost}"
+            found = unreadable(tensor)
         except Exception as error:
             if is_asynchronous(error):
                 raise
             return f"not read: {type(error).__name__}"
-    return None
+    if found is None:
+        return None
+    template = _IN_OTHER_WORDS.get(found.reason)
+    return f"not read: {found.text}" if template is None else template.format(found.detail)
+
+
+_IN_OTHER_WORDS: Final = {
+    Reason.TRACED: "not read: {} keeps its data in its own way",
+    Reason.TRANSFORM: "not read within a function transform",
+    Reason.META: "no data on meta",
+}
 
 
 def statistics_text(tensor: Any, torch: Torch) -> str:

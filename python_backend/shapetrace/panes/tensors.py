@@ -28,7 +28,7 @@ def described(tensor: Any, torch: Torch) -> Tensor:
     from shapetrace.recorder.describe import describe_tensor
     from shapetrace.recorder.plain_rows import value_row
 
-    if has_plain_data(tensor, torch):
+    if torch.has_plain_data(tensor):
         found = read_value(value_row(describe_tensor(tensor)))
     else:
         with torch.unwatched():
@@ -82,7 +82,7 @@ def _facts(tensor: Any, fact: Tensor, torch: Torch) -> list[str]:
 
 def _stored_text(tensor: Any, torch: Torch) -> str:
     """How many items a sparse tensor stores, which is the size of a tensor in it."""
-    if not has_plain_data(tensor, torch):
+    if not torch.has_plain_data(tensor):
         return ""
     try:
         with torch.unseen():
@@ -104,13 +104,6 @@ def _local_text(tensor: Any, fact: Tensor, torch: Torch) -> str:
         if is_asynchronous(error):
             raise
         return ""
-
-
-def has_plain_data(tensor: Any, torch: Torch) -> bool:
-    """Whether torch's own kernels may have a tensor: no class of the program's is asked then."""
-    handler = getattr(type(tensor), "__torch_dispatch__", None)
-    plain: Any = torch.tensor
-    return handler is plain.__torch_dispatch__
 
 
 @leaving_surely

@@ -46,8 +46,9 @@ SHARED = {
 LAYERS: dict[str, tuple[set[str], ...]] = {
     "inspecting": (
         {"guards", "memory", "profiling"},
-        {"stable_reads", "torch_access"},
-        {"containers", "sampling"},
+        {"readable", "stable_reads"},
+        {"sampling", "torch_access"},
+        {"containers"},
     ),
 }
 """The modules of a package, lowest first: each may import only those of lower layers."""

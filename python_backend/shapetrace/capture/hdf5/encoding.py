@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace.inspecting.memory import lost_memory_of, may_be_read
+from shapetrace.inspecting.memory import ARRAY_GONE, lost_memory_of, may_be_read
 from shapetrace.inspecting.stable_reads import MemoryGoneError, steady_of
 
 Structure: TypeAlias = dict[str, Any]
@@ -178,7 +178,7 @@ class Encoder:
         numpy = self._numpy
         kind = "ndarray" if isinstance(value, numpy.ndarray) else "scalar"
         if kind == "ndarray" and not may_be_read(value, numpy.ndarray):
-            raise UnstorableError("the memory that the array shows is another's, and may be gone")
+            raise UnstorableError(ARRAY_GONE)
         array = numpy.asarray(numpy.ma.getdata(value))
         if isinstance(value, numpy.ma.MaskedArray):
             raise UnstorableError("a masked array cannot be stored")
