@@ -7,7 +7,8 @@ at that lie evenly spaced in it; of one on another device fewer, as they are cop
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+import sys
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from shapetrace._asynchronous import is_asynchronous
@@ -16,9 +17,15 @@ from shapetrace._exception_table import leaving_surely
 from shapetrace.inspecting.memory import may_be_read
 from shapetrace.inspecting.readable import Reason, unreadable_of
 from shapetrace.inspecting.stable_reads import steady_of
+from shapetrace.inspecting.statistics import Statistics as _Found
+from shapetrace.inspecting.statistics import (
+    comparable_array,
+    histogram,
+    histogram_of_tensor,
+    spread,
+)
 from shapetrace.inspecting.torch_access import Torch, array_type, loaded_torch
 from shapetrace.panes import presentation
-from shapetrace.panes.reading import small_parts
 from shapetrace.panes.tensors import described
 from shapetrace.transport.captures import BINS, Statistics
 from shapetrace.views.shapes import value_text
@@ -54,7 +61,7 @@ def summary_of(value: Any) -> Summary:
     if issubclass(kind, torch.tensor):
         return _of_tensor(value, torch)
     if is_kind(kind, array_type()):
-        return _of_array(value, torch)
+        return _of_array(value)
     if kind in (bool, int, float):
         return Summary(kind.__name__, text=_text_of(value), statistics=_of_number(value))
     return Summary(kind.__name__, text=_text_of(value)[:LONGEST_TEXT])
@@ -74,7 +81,7 @@ def _of_tensor(tensor: Any, torch: Torch) -> Summary:
             found = unreadable(tensor)
         if found is None:
             with torch.unseen():
-                statistics = statistics_of(torch.base.detach(tensor), torch.torch)
+                statistics = _statistics_of_tensor(torch.base.detach(tensor), torch.torch)
     except Exception as error:
         if is_asynchronous(error):
             raise
@@ -83,112 +90,52 @@ def _of_tensor(tensor: Any, torch: Torch) -> Summary:
     return Summary(fact.kind, fact.dtype, sizes, fact.device, statistics=statistics)
 
 
-def _of_array(array: Any, torch: Torch) -> Summary:
+def _of_array(array: Any) -> Summary:
     kind: Any = array_type()
     shape, dtype = tuple(kind.shape.__get__(array)), kind.dtype.__get__(array)
     statistics = None
     try:
-        if not may_be_read(array, kind):
-            return Summary("ndarray", dtype.name, shape)
-        with torch.unseen():
-            spaced = kind.reshape(array, -1)[:: max(math.prod(shape) // MOST_NUMBERS, 1)]
-            found = statistics_of(torch.torch.tensor(spaced), torch.torch)
-            statistics = found and replace(found, numbers=math.prod(shape))
+        if dtype.kind in "biuf" and may_be_read(array, kind):
+            statistics = _statistics_of_array(kind.view(array, kind))
     except Exception as error:
         if is_asynchronous(error):
             raise
     return Summary("ndarray", dtype.name, shape, statistics=statistics)
 
 
-def statistics_of(tensor: Any, torch: Any) -> Statistics | None:
-    """The range, the mean and the distribution of the numbers of a tensor."""
-    numbers = tensor.numel()
+def _statistics_of_array(array: Any) -> Statistics:
+    numpy: Any = sys.modules["numpy"]
+    part = comparable_array(spread(array, MOST_NUMBERS))
+    found, bins = _Found(), []
+    with numpy.errstate(all="ignore"):
+        found.add(part, numpy)
+        if found.low < found.high:
+            counted = spread(part, MOST_COUNTED).astype("f8")
+            bins = histogram(counted, found.low, found.high, BINS, numpy)
+    return _told(found, array.size, bins)
+
+
+def _statistics_of_tensor(tensor: Any, torch: Any) -> Statistics | None:
     if tensor.dtype.is_complex:
         return None  # They have no order.
-    if numbers == 0:
-        return Statistics(0, 0, None, None, None)
     if tensor.device.type == "cpu":
-        looked_at = steady_of(torch)(_spaced(tensor, MOST_NUMBERS))
+        part = steady_of(torch)(spread(tensor, MOST_NUMBERS))
     else:
-        looked_at = _spaced(tensor, MOST_FROM_ELSEWHERE).to("cpu")
-    found = _Range(torch)
-    for part in small_parts(looked_at):
-        found.add(_comparable(part, torch))
-    seen = looked_at.numel()
-    if not found.finite:
-        return Statistics(numbers, seen, None, None, None, found.nans, found.infinities)
-    bins = _count(_spaced(looked_at, MOST_COUNTED), found.low, found.high, torch)
-    mean = found.total / found.finite
+        part = spread(tensor, MOST_FROM_ELSEWHERE).to("cpu")
+    found = _Found()
+    found.add_tensor(part, torch)
+    bins: tuple[int, ...] = ()
+    if found.low < found.high:
+        counted = spread(part, MOST_COUNTED)
+        bins = histogram_of_tensor(counted, found.low, found.high, BINS, torch)
+    return _told(found, tensor.numel(), bins)
+
+
+def _told(found: _Found, count: int, bins: Sequence[int]) -> Statistics:
+    low, high = (found.low, found.high) if found.finite else (None, None)
     return Statistics(
-        *(numbers, seen, found.low, found.high, mean if math.isfinite(mean) else None),
-        *(found.nans, found.infinities, bins),
+        *(count, found.seen, low, high, found.mean, found.nan, found.infinite, tuple(bins))
     )
-
-
-class _Range:
-    """What was found in some numbers."""
-
-    def __init__(self, torch: Any) -> None:
-        self.low = math.inf
-        self.high = -math.inf
-        self.total = 0.0
-        self.finite = 0
-        self.nans = 0
-        self.infinities = 0
-        self._torch = torch
-
-    def add(self, part: Any) -> None:
-        """Look at a few of them."""
-        torch = self._torch
-        low, high = (each.item() for each in torch.aminmax(part))
-        if not (math.isfinite(low) and math.isfinite(high)):
-            nans = int(torch.isnan(part).sum().item())
-            kept = part[torch.isfinite(part)]
-            self.nans += nans
-            self.infinities += part.numel() - kept.numel() - nans
-            if not kept.numel():
-                return
-            part = kept
-            low, high = (each.item() for each in torch.aminmax(part))
-        self.low, self.high = min(self.low, low), max(self.high, high)
-        self.total += part.sum(dtype=torch.float64).item()
-        self.finite += part.numel()
-
-
-def _comparable(part: Any, torch: Any) -> Any:
-    """The same numbers in a dtype that torch compares and adds up."""
-    if part.dtype.is_floating_point:
-        return part.to(torch.float32) if part.element_size() < 4 else part
-    if part.dtype is torch.int64:
-        return part
-    return part.to(torch.float64 if part.dtype is torch.uint64 else torch.int64)
-
-
-def _count(tensor: Any, low: float, high: float, torch: Any) -> tuple[int, ...]:
-    """How many of some numbers lie in each part of their range.
-
-    By what torch computes on the thread that asks: its own histograms take others as well.
-    """
-    if low == high:
-        return ()
-    counts = [0] * BINS
-    # Halves, so that the range of two numbers that are far apart is still one.
-    scale = BINS / (high / 2 - low / 2)
-    for part in small_parts(tensor):
-        values = part.to(torch.float64)
-        values = values[torch.isfinite(values)]
-        places = ((values / 2 - low / 2) * scale).clamp(0, BINS - 1).to(torch.int64)
-        for place, count in enumerate(torch.bincount(places, minlength=BINS).tolist()):
-            counts[place] += count
-    return tuple(counts)
-
-
-def _spaced(tensor: Any, most: int) -> Any:
-    """Every second number, or every fourth and so on, along the longest dimensions."""
-    while tensor.numel() > most:
-        longest = max(range(tensor.dim()), key=tensor.shape.__getitem__)
-        tensor = tensor[(slice(None),) * longest + (slice(None, None, 2),)]
-    return tensor
 
 
 def _of_number(value: float) -> Statistics | None:

@@ -21,6 +21,7 @@ from shapetrace.events.captured import (
 )
 from shapetrace.events.model import Container, Dimension, DimensionRange, Other, Tensor, Value
 from shapetrace.inspecting.stable_reads import MemoryGoneError
+from shapetrace.inspecting.statistics import Statistics as Numbers
 
 _BINS: Final = 16
 _NUMBERS_OF_A_VALUE: Final = 256
@@ -122,8 +123,8 @@ class _Leaf:
         self._low: list[int] = []
         self._high: list[int] = []
         self._is_tensor = False
-        self._total = self._seen = self._finite = self._not_numbers = self._infinite = 0
-        self._least, self._most, self._sum = math.inf, -math.inf, 0.0
+        self._total = 0
+        self._numbers = Numbers()
         self._sample: list[float] = []
         self._is_magnitude = False
 
@@ -160,21 +161,11 @@ class _Leaf:
             return
         if numbers.dtype.is_complex:
             numbers, self._is_magnitude = numbers.abs(), True
-        numbers = numbers.to(torch.float64)
-        self._seen += numbers.numel()
-        finite = numbers[torch.isfinite(numbers)]
-        not_numbers = int(torch.isnan(numbers).sum())
-        self._not_numbers += not_numbers
-        self._infinite += numbers.numel() - finite.numel() - not_numbers
-        if finite.numel():
-            self._finite += finite.numel()
-            self._least = min(self._least, float(finite.min()))
-            self._most = max(self._most, float(finite.max()))
-            self._sum += float(finite.sum())
-            step = -(-finite.numel() // _NUMBERS_OF_A_VALUE)
-            self._sample.extend(finite[::step].tolist())
-            if len(self._sample) > _MOST_SAMPLED:
-                self._sample = self._sample[::2]
+        self._numbers.add_tensor(numbers, torch)
+        spaced = numbers[:: -(-numbers.numel() // _NUMBERS_OF_A_VALUE) or 1].to(torch.float64)
+        self._sample.extend(filter(math.isfinite, spaced.tolist()))
+        if len(self._sample) > _MOST_SAMPLED:
+            self._sample = self._sample[::2]
 
     def summary(self) -> CapturedLeaf:
         if not self._is_tensor:
@@ -185,32 +176,30 @@ class _Leaf:
                 low if low == high else DimensionRange(low, high) for low, high in pairs
             )
             value = Tensor(sizes, self._dtype)
-        return CapturedLeaf(self._path, value, self._statistics() if self._seen else None)
+        return CapturedLeaf(self._path, value, self._statistics() if self._numbers.seen else None)
 
     def _statistics(self) -> Statistics:
-        if not self._finite:
-            return Statistics(
-                self._total, self._seen, None, None, None, self._not_numbers, self._infinite
-            )
+        found = self._numbers
         return Statistics(
             total=self._total,
-            looked_at=self._seen,
-            low=self._least,
-            high=self._most,
-            mean=self._sum / self._finite,
-            not_numbers=self._not_numbers,
-            infinite=self._infinite,
+            looked_at=found.seen,
+            low=float(found.low) if found.finite else None,
+            high=float(found.high) if found.finite else None,
+            mean=found.total / found.finite if found.finite else None,
+            not_numbers=found.nan,
+            infinite=found.infinite,
             histogram=self._histogram(),
             is_magnitude=self._is_magnitude,
         )
 
     def _histogram(self) -> Histogram | None:
-        low, high = self._least, self._most
-        if low == high or not math.isfinite(high - low):
+        low, high = float(self._numbers.low), float(self._numbers.high)
+        if not low < high:
             return None
         counts = [0] * _BINS
+        width = (high / 2 - low / 2) / _BINS or 1.0
         for number in self._sample:
-            counts[min(int((number - low) / (high - low) * _BINS), _BINS - 1)] += 1
+            counts[min(int((number / 2 - low / 2) / width), _BINS - 1)] += 1
         return Histogram(low, high, tuple(counts))
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace.inspecting.memory import may_be_read
 from shapetrace.inspecting.stable_reads import steady_of
+from shapetrace.inspecting.statistics import spread
 from shapetrace.panes.reading import reason_not_to_read
 from shapetrace.variables.loaded import Tensors
 
@@ -35,7 +36,7 @@ def numbers_of_tensor(tensor: Any, tensors: Tensors) -> Numbers | None:
             whole = torch.base.detach(tensor)
             if whole.is_complex():
                 whole = torch.torch.view_as_real(whole)
-            part = steady_of(torch.torch)(whole[_steps(tuple(whole.shape))]).reshape(-1)
+            part = steady_of(torch.torch)(spread(whole, MOST_NUMBERS)).reshape(-1)
             return Numbers(part.to(torch.torch.float64, copy=True), True, whole.numel())
     except Exception as error:
         if is_asynchronous(error):
@@ -52,7 +53,7 @@ def numbers_of_array(array: Any) -> Numbers | None:
         whole = numpy.ndarray.view(array, numpy.ndarray)
         if whole.dtype.kind not in "biufc":
             return None
-        part = whole[_steps(whole.shape)].reshape(-1)
+        part = spread(whole, MOST_NUMBERS).reshape(-1)
         if part.dtype.kind == "c":
             part = numpy.concatenate([part.real, part.imag])
         with numpy.errstate(all="ignore"):
@@ -61,21 +62,6 @@ def numbers_of_array(array: Any) -> Numbers | None:
         if is_asynchronous(error):
             raise
         return None
-
-
-def _steps(shape: tuple[int, ...]) -> tuple[slice, ...]:
-    """Slices that leave no more than so many items."""
-    excess = 1
-    for size in shape:
-        excess *= size
-    excess = -(-excess // MOST_NUMBERS)
-    steps = [1] * len(shape)
-    for axis in sorted(range(len(shape)), key=lambda axis: -shape[axis]):
-        if excess <= 1:
-            break
-        steps[axis] = max(min(shape[axis], excess), 1)
-        excess = -(-excess // steps[axis])
-    return tuple(slice(None, None, step) for step in steps)
 
 
 def is_within(before: Numbers | None, after: Numbers | None, tolerance: float) -> bool | None:

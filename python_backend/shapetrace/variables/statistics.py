@@ -16,7 +16,8 @@ from shapetrace.events import followed
 from shapetrace.events.followed import FollowedStatistics, FollowedValue
 from shapetrace.events.model import Tensor
 from shapetrace.inspecting.memory import may_be_read
-from shapetrace.panes.reading import numbers_in
+from shapetrace.inspecting.statistics import Statistics, comparable_array, spread
+from shapetrace.panes.reading import statistics_in
 from shapetrace.variables.loaded import loaded_tensors
 
 MOST_BYTES: Final = 16 << 20
@@ -39,18 +40,19 @@ def _of_tensor(tensor: Any) -> FollowedStatistics | None:
     tensors = loaded_tensors()
     if tensors is None:
         return None
-    found = numbers_in(tensor, tensors.torch)
+    torch = tensors.torch
+    found = statistics_in(tensor, torch)
     if isinstance(found, str):
         return FollowedStatistics(0, 0, reason=found)
     with tensors.as_is():
-        is_bool = tensor.dtype is tensors.torch.torch.bool
-    kept = found.numbers - found.nan
+        is_bool = tensor.dtype is torch.torch.bool
+        count = torch.base.numel(tensor)
     return FollowedStatistics(
-        total=found.total_numbers,
-        seen=found.numbers,
-        low=_finite(found.low),
-        high=_finite(found.high),
-        mean=_finite(found.total / kept) if kept else None,
+        total=count,
+        seen=found.seen,
+        low=_finite(found.lowest),
+        high=_finite(found.highest),
+        mean=None if found.infinite else found.mean,
         not_numbers=found.nan,
         infinite=found.infinite,
         true=int(found.total) if is_bool else None,
@@ -68,47 +70,27 @@ def _of_array(array: Any) -> FollowedStatistics:
             return FollowedStatistics(0, 0, reason=f"not read: {plain.dtype.name}")
         if not plain.size:
             return FollowedStatistics(0, 0, reason="empty")
-        return _of_numbers(_part(plain), plain.size, numpy)
+        return _of_numbers(plain, numpy)
     except Exception as error:
         if is_asynchronous(error):
             raise
         return FollowedStatistics(0, 0, reason="not read: NumPy does not compute with it")
 
 
-def _part(array: Any) -> Any:
-    """All of an array, or items that are spread over it."""
-    excess = array.nbytes // MOST_BYTES
-    sizes = sorted(range(array.ndim), key=lambda axis: -int(array.shape[axis]))
-    steps = [1] * array.ndim
-    for axis in sizes:
-        if excess < 1:
-            break
-        steps[axis] = min(int(array.shape[axis]), excess + 1)
-        excess //= steps[axis]
-    return array[tuple(slice(None, None, step) for step in steps)]
-
-
-def _of_numbers(part: Any, total: int, numpy: Any) -> FollowedStatistics:
-    seen = int(part.size)
-    if part.dtype.kind == "b":
-        true = int(numpy.count_nonzero(part))
-        return FollowedStatistics(
-            total, seen, float(true == seen), float(true > 0), true / seen, true=true
-        )
-    not_numbers = infinite = 0
+def _of_numbers(array: Any, numpy: Any) -> FollowedStatistics:
+    part = spread(array, max(MOST_BYTES // array.itemsize, 1))
+    found = Statistics()
     with numpy.errstate(all="ignore"):
-        if part.dtype.kind == "f":
-            finite = numpy.isfinite(part)
-            if not finite.all():
-                not_numbers = int(numpy.isnan(part).sum())
-                part = part[finite]
-                infinite = seen - not_numbers - int(part.size)
-        if not part.size:
-            return FollowedStatistics(total, seen, not_numbers=not_numbers, infinite=infinite)
-        low, high = float(part.min()), float(part.max())
-        mean = float(part.mean(dtype=numpy.float64))
+        found.add(comparable_array(part), numpy)
     return FollowedStatistics(
-        *(total, seen, _finite(low), _finite(high), _finite(mean), not_numbers, infinite)
+        total=array.size,
+        seen=found.seen,
+        low=_finite(found.low),
+        high=_finite(found.high),
+        mean=found.mean,
+        not_numbers=found.nan,
+        infinite=found.infinite,
+        true=int(found.total) if array.dtype.kind == "b" else None,
     )
 
 

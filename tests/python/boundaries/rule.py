@@ -47,7 +47,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
     "inspecting": (
         {"guards", "memory", "profiling"},
         {"readable", "stable_reads"},
-        {"sampling", "torch_access"},
+        {"sampling", "statistics", "torch_access"},
         {"containers"},
     ),
 }

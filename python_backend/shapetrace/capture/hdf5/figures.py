@@ -10,6 +10,8 @@ from typing import Any, Final
 from shapetrace.capture.hdf5.columns import Column
 from shapetrace.capture.hdf5.encoding import Structure
 from shapetrace.events.captured import Histogram, Statistics
+from shapetrace.inspecting.statistics import Statistics as Numbers
+from shapetrace.inspecting.statistics import comparable_array, histogram
 
 BYTE_BUDGET: Final = 1 << 28
 """How much of a file is looked at."""
@@ -63,69 +65,32 @@ def _figures(column: Sequence[Column], leaf: Structure, looking: Looking) -> Sta
                 looking.on_progress()
                 yield piece
 
-    looked_at = finite = not_numbers = infinite = 0
-    low, high, sum_ = math.inf, -math.inf, 0.0
+    found = Numbers()
     is_magnitude = False
     for piece in pieces():
         is_magnitude = is_magnitude or piece.dtype.kind == "c"
-        numbers, not_number_count, infinite_count = _finite(piece)
-        looked_at += piece.size
-        not_numbers += not_number_count
-        infinite += infinite_count
-        if numbers.size:
-            low = min(low, numbers.min().item())
-            high = max(high, numbers.max().item())
-            sum_ += float(numbers.sum(dtype="f8"))
-            finite += numbers.size
-    total = sum(map(_total, column))
-    if not finite:
-        return Statistics(total, looked_at, None, None, None, not_numbers, infinite)
+        found.add(_real(piece), numpy)
+    low, high = found.low, found.high
     counts = numpy.zeros(looking.bins, "i8")
     if low < high:
-        edges = (float(low), float(high))
         for piece in pieces():
-            numbers, _, _ = _finite(piece)
-            counts += _counts(numbers, edges, looking.bins)
+            counts += histogram(_real(piece).astype("f8"), low, high, looking.bins, numpy)
     return Statistics(
-        total=total,
-        looked_at=looked_at,
-        low=low,
-        high=high,
-        mean=sum_ / finite,
-        not_numbers=not_numbers,
-        infinite=infinite,
+        total=sum(map(_total, column)),
+        looked_at=found.seen,
+        low=low if found.finite else None,
+        high=high if found.finite else None,
+        mean=found.total / found.finite if found.finite else None,
+        not_numbers=found.nan,
+        infinite=found.infinite,
         histogram=Histogram(low, high, tuple(counts.tolist())) if low < high else None,
-        is_magnitude=is_magnitude,
+        is_magnitude=is_magnitude and bool(found.finite),
     )
 
 
-def _counts(numbers: Any, edges: tuple[float, float], bins: int) -> Any:
-    import numpy
-
-    # Not by their difference, which may be more than a float can have.
-    scaled = numbers.astype("f8") / 2 - edges[0] / 2
-    width = edges[1] / 2 - edges[0] / 2
-    places = numpy.clip((scaled / width * bins).astype("i8"), 0, bins - 1)
-    return numpy.bincount(places.reshape(-1), minlength=bins)
-
-
-def _finite(piece: Any) -> tuple[Any, int, int]:
-    """The finite numbers of a piece, and how many are not."""
-    import numpy
-
-    if piece.dtype.kind == "b":
-        return piece.view("u1"), 0, 0
-    if piece.dtype.kind in "iu":
-        return piece, 0, 0
-    if piece.dtype.kind == "c":
-        piece = numpy.abs(piece)
-    if piece.dtype.itemsize < 4:
-        piece = piece.astype("f4")
-    is_finite = numpy.isfinite(piece)
-    if is_finite.all():
-        return piece, 0, 0
-    not_numbers = int(numpy.isnan(piece).sum())
-    return piece[is_finite], not_numbers, int(piece.size - is_finite.sum()) - not_numbers
+def _real(piece: Any) -> Any:
+    """Numbers that can be compared: of complex ones their magnitudes."""
+    return comparable_array(abs(piece) if piece.dtype.kind == "c" else piece)
 
 
 def _total(column: Column) -> int:
