@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 import weakref
 from collections.abc import Callable
@@ -23,6 +22,7 @@ import torch
 from torch._C import DisableTorchFunction
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._classes import is_kind
 from shapetrace._exception_table import leaving_surely
 from shapetrace.capture.copies import (
     ATOMS,
@@ -38,19 +38,20 @@ from shapetrace.capture.copies import (
     unseen,
 )
 from shapetrace.capture.steps import fused_steps_of
+from shapetrace.inspecting import changes
+from shapetrace.inspecting.changes import SeenContainer, SeenObject, SeenPlain, SeenSet, Strong
+from shapetrace.inspecting.containers import contained_by
 
 _base: Final[Any] = torch._C.TensorBase
 _version_of: Final[Callable[[Any], int]] = _base._version.__get__
 _DEEPEST: Final = 16
+_USUAL: Final = frozenset({list, tuple, dict})
 _MOST_COMPARED: Final = 1 << 22
 """So many numbers of a tensor without versions are compared at most."""
 
 
-class Seen(Protocol):
+class Seen(changes.Seen, Protocol):
     """What is remembered of a value."""
-
-    def is_still(self, value: Any) -> bool:
-        """Whether a value is the one that was seen, and as it was."""
 
     def lasting(self) -> Seen | None:
         """What of it may be remembered when the call is over, keeping nothing alive."""
@@ -73,7 +74,7 @@ def seen(value: Any) -> Seen:
         and not value.is_inference()
         and not swaps_tensors()
     ):
-        plain = SeenPlain(value)
+        plain = SeenOrdinary(value)
         plain.version = value._version
         return plain
     return _seen(value, 0)
@@ -85,28 +86,31 @@ def lasting(value: Any) -> Seen | None:
 
 
 def _seen(value: Any, depth: int) -> Seen:
-    if isinstance(value, torch.Tensor):
+    kind = type(value)  # not isinstance, which asks the value for its class
+    if issubclass(kind, torch.Tensor):
         return SeenTensor(value)
-    if isinstance(value, Uncounted):
+    if kind is Uncounted:
         return _SeenUncounted(value, depth)
-    if isinstance(value, ATOMS):
+    if issubclass(kind, ATOMS):
         return SeenAtom(value)
     if depth < _DEEPEST:
-        if isinstance(value, dict):
-            return _SeenDict(value, depth)
-        if isinstance(value, (list, tuple)):
-            return _SeenRow(value, depth)
-        if isinstance(value, (set, frozenset)):
-            return _SeenSet(value)
-        numpy = sys.modules.get("numpy")
-        if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
-            return _SeenArray(value, numpy)
-        if dataclasses.is_dataclass(value) and not isinstance(value, (type, torch.nn.Module)):
-            return _SeenFields(value, depth)
+        if kind not in _USUAL:
+            if is_kind(kind, set) or is_kind(kind, frozenset):
+                return _SeenSet(value)
+            numpy = sys.modules.get("numpy")
+            if numpy is not None and issubclass(kind, (numpy.ndarray, numpy.generic)):
+                return _SeenArray(value, numpy)
+            if is_kind(kind, torch.nn.Module):
+                return _SeenObject(value)
+        inside = contained_by(value, kind)
+        if inside is not None:
+            keys, values = inside
+            parts = [_seen(inner, depth + 1) for inner in values]
+            return _SeenContainer(kind, len(parts), keys, parts)
     return _SeenObject(value)
 
 
-class SeenPlain(weakref.ref[Any]):
+class SeenOrdinary(weakref.ref[Any]):
     """An ordinary tensor: which one it was, and how often it had been changed."""
 
     __slots__ = ("version",)
@@ -254,128 +258,63 @@ class _SeenUncounted:
         return None if self._whole is None else self
 
 
-class SeenAtom:
+class SeenAtom(SeenPlain):
     """A value that never changes."""
 
-    __slots__ = ("_kind", "_value")
-
-    def __init__(self, value: Any) -> None:
-        self._kind, self._value = type(value), value
-
-    def is_still(self, value: Any) -> bool:
-        """Whether it is equal and of the same class."""
-        known = self._value
-        if known is value:
-            return True
-        if type(value) is not self._kind:
-            return False
-        return bool(known == value) or (known != known and value != value)
+    __slots__ = ()
 
     def lasting(self) -> Seen:
         """Itself."""
         return self
 
 
-class _SeenObject:
-    __slots__ = ("_reference", "_strong")
+class _SeenObject(SeenObject):
+    __slots__ = ()
+
+    def lasting(self) -> Seen | None:
+        return None if type(self.reference) is Strong else self
+
+
+class _SeenContainer(SeenContainer):
+    """A list, tuple, dictionary or dataclass."""
+
+    __slots__ = ()
+
+    def is_still(self, value: Any) -> bool:
+        if type(value) is not self.kind:
+            return False
+        inside = contained_by(value, self.kind)
+        if inside is None:
+            return False
+        keys, values = inside
+        return self.holds(len(values), keys, values)
+
+    def lasting(self) -> Seen | None:
+        """Itself, where all of it may be remembered."""
+        for index, part in enumerate(self.parts):
+            lasting = part.lasting()
+            if lasting is None:
+                return None
+            self.parts[index] = lasting
+        return self
+
+
+class _SeenSet(SeenSet):
+    __slots__ = ()
 
     def __init__(self, value: Any) -> None:
-        self._strong: Any = None
-        try:
-            self._reference: Any = weakref.ref(value)
-        except TypeError as error:
-            if is_asynchronous(error):
-                raise
-            self._reference, self._strong = None, value
+        super().__init__(type(value), len(value), _atoms_in(value))
 
     def is_still(self, value: Any) -> bool:
-        reference = self._reference
-        known = self._strong if reference is None else reference()
-        return known is not None and known is value
-
-    def lasting(self) -> Seen | None:
-        return None if self._reference is None else self
-
-
-class _SeenRow:
-    """A list or a tuple."""
-
-    __slots__ = ("_kind", "_parts")
-
-    def __init__(self, value: Any, depth: int) -> None:
-        self._kind = type(value)
-        self._parts = [_seen(inner, depth + 1) for inner in list(value)]
-
-    def is_still(self, value: Any) -> bool:
-        if type(value) is not self._kind or len(value) != len(self._parts):
-            return False
-        return all(map(_is_still, self._parts, list(value)))
-
-    def lasting(self) -> Seen | None:
-        return _with_lasting(self, self._parts)
-
-
-class _SeenDict:
-    __slots__ = ("_keys", "_kind", "_parts")
-
-    def __init__(self, value: dict[Any, Any], depth: int) -> None:
-        self._kind = type(value)
-        pairs = list(dict.items(value))
-        self._keys = [key for key, _ in pairs]
-        self._parts = [_seen(inner, depth + 1) for _, inner in pairs]
-
-    def is_still(self, value: Any) -> bool:
-        if type(value) is not self._kind or len(value) != len(self._keys):
-            return False
-        pairs = list(dict.items(value))
-        if any(
-            key is not other and key != other
-            for key, (other, _) in zip(self._keys, pairs, strict=True)
-        ):
-            return False
-        return all(
-            part.is_still(inner) for part, (_, inner) in zip(self._parts, pairs, strict=True)
-        )
-
-    def lasting(self) -> Seen | None:
-        return _with_lasting(self, self._parts)
-
-
-class _SeenFields:
-    """A dataclass."""
-
-    __slots__ = ("_kind", "_names", "_parts")
-
-    def __init__(self, value: Any, depth: int) -> None:
-        self._kind = type(value)
-        self._names = [field.name for field in dataclasses.fields(value)]
-        self._parts = [_seen(_field(value, name), depth + 1) for name in self._names]
-
-    def is_still(self, value: Any) -> bool:
-        if type(value) is not self._kind:
-            return False
-        return all(
-            part.is_still(_field(value, name))
-            for part, name in zip(self._parts, self._names, strict=True)
-        )
-
-    def lasting(self) -> Seen | None:
-        return _with_lasting(self, self._parts)
-
-
-class _SeenSet:
-    __slots__ = ("_content",)
-
-    def __init__(self, value: Any) -> None:
-        self._content = {inner for inner in list(value) if isinstance(inner, ATOMS)}
-
-    def is_still(self, value: Any) -> bool:
-        if not isinstance(value, (set, frozenset)):
-            return False
-        return self._content == {inner for inner in list(value) if isinstance(inner, ATOMS)}
+        is_like = type(value) is self.kind and len(value) == self.length
+        return is_like and _atoms_in(value) == self.content
 
     def lasting(self) -> Seen:
         return self
+
+
+def _atoms_in(value: Any) -> set[Any]:
+    return {inner for inner in list(value) if isinstance(inner, ATOMS)}
 
 
 class _SeenArray:
@@ -402,23 +341,5 @@ class _SeenArray:
         return self
 
 
-def _is_still(part: Seen, value: Any) -> bool:
-    return part.is_still(value)
-
-
 def _is_same(one: object, other: object) -> bool:
     return one is other
-
-
-def _field(value: Any, name: str) -> Any:
-    return getattr(value, name, None)
-
-
-def _with_lasting(whole: Seen, parts: list[Seen]) -> Seen | None:
-    """What of a container may be remembered: all of it, or nothing."""
-    for index, part in enumerate(parts):
-        lasting = part.lasting()
-        if lasting is None:
-            return None
-        parts[index] = lasting
-    return whole

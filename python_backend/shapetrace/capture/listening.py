@@ -14,7 +14,7 @@ from torch.nn import Module
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._dynamo import regions_begun
-from shapetrace.capture.changes import Seen, SeenPlain, lasting
+from shapetrace.capture.changes import Seen, SeenOrdinary, lasting
 from shapetrace.capture.changes import seen as remembered
 from shapetrace.capture.copies import CannotCopyError, copied_ordinary, function_modes, is_ordinary
 from shapetrace.capture.inside import entries_along, where_it_ends
@@ -230,7 +230,7 @@ class FunctionListener:
         """A variable was assigned, or its value may have changed."""
         if type(value) is Tensor and not function_modes():
             known = state[3].get(name)
-            if type(known) is SeenPlain and value is known() and value._version == known.version:
+            if type(known) is SeenOrdinary and value is known() and value._version == known.version:
                 return
         self._looked_at(state, name, value)
 
@@ -249,7 +249,7 @@ class FunctionListener:
             if is_plain and type(value) is Tensor:
                 known = seen.get(mark[0])
                 if (
-                    type(known) is SeenPlain
+                    type(known) is SeenOrdinary
                     and value is known()
                     and value._version == known.version
                 ):
@@ -283,9 +283,9 @@ class FunctionListener:
             except Exception as error:
                 self._capture.not_saved(error, want.name, iteration)
 
-    def _save_ordinary(self, want: Want, value: Tensor, iteration: Iteration) -> SeenPlain:
+    def _save_ordinary(self, want: Want, value: Tensor, iteration: Iteration) -> SeenOrdinary:
         """Save an ordinary tensor, and remember it."""
-        want.last = now = SeenPlain(value)
+        want.last = now = SeenOrdinary(value)
         now.version = value._version
         try:
             variable = self._variables[want.variable]

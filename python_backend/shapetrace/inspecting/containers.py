@@ -55,6 +55,31 @@ class Held(NamedTuple):
     """Whether these are all there is, and not just some attributes of an object."""
 
 
+def contained_by(value: Any, kind: type) -> tuple[list[Any] | None, list[Any]] | None:
+    """The keys and the values of a list, tuple, dictionary or dataclass: all that are in it.
+
+    There are no keys but those of dictionaries, and names of fields.
+    """
+    # The first two are nearly always what it is, and this is asked of each value that is captured.
+    if kind is list or kind is tuple:
+        return None, [*value]
+    if kind is dict:
+        return [*value], [*value.values()]
+    classes = classes_of(kind)
+    if dict in classes:
+        return [*dict.keys(value)], [*dict.values(value)]
+    if tuple in classes:
+        return None, [*tuple.__iter__(value)]
+    if list in classes:
+        return None, [*list.__iter__(value)]
+    fields = dataclass_fields(classes)
+    if not fields or type in classes:
+        return None
+    attributes = own_attributes(value, classes)
+    present = [each for each in fields if each in attributes]
+    return present, [attributes[each] for each in present]
+
+
 def held_by(value: Any, kind: type, torch: Torch | None = None) -> Held | None:
     """What is inside a value, found without running any code of the program's."""
     name = name_of(kind)

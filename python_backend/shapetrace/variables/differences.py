@@ -9,6 +9,7 @@ from shapetrace._classes import name_of
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue, PartChanged
 from shapetrace.events.model import Container, Tensor
+from shapetrace.inspecting.changes import is_plain
 from shapetrace.variables.memories import (
     ArrayMemory,
     ContainerMemory,
@@ -17,7 +18,6 @@ from shapetrace.variables.memories import (
     ObjectMemory,
     PlainMemory,
     SetMemory,
-    is_plain,
 )
 from shapetrace.variables.numbers import Numbers, is_within
 from shapetrace.variables.tensor_memories import TensorMemory
@@ -141,7 +141,7 @@ def _of_values(before: Memory, after: Memory, tolerance: float | None) -> tuple[
     if isinstance(before, PlainMemory) and isinstance(after, PlainMemory):
         if before.kind is not after.kind:
             return (followed.KIND,)
-        if before.is_same(after.value):
+        if before.is_still(after.value):
             return ()
         numbers = (int, float, complex)
         if tolerance is not None and before.kind in numbers:

@@ -290,7 +290,7 @@ class FunctionListener:
                         self._removed(state, followed, gone, line)
                     continue
                 known = state.memories.get(key)
-                if known is None or not known.is_same(found):
+                if known is None or not known.is_still(found):
                     self._changed(state, key, followed, known, found, line)
             except Exception as error:
                 self._fault(error)

@@ -18,7 +18,6 @@ from __future__ import annotations
 import sys
 import weakref
 from itertools import islice
-from math import copysign
 from typing import Any, Final, Protocol
 
 from shapetrace._asynchronous import is_asynchronous
@@ -27,6 +26,14 @@ from shapetrace._exception_table import leaving_surely
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Container
+from shapetrace.inspecting.changes import (
+    SeenContainer,
+    SeenObject,
+    SeenPlain,
+    SeenSet,
+    is_plain,
+    weakly,
+)
 from shapetrace.inspecting.containers import MOST_ITEMS, PLAIN, Held, own_attributes
 from shapetrace.inspecting.memory import is_held, owns_memory
 from shapetrace.inspecting.sampling import UNCOUNTED, Layout, layout_of, read
@@ -42,7 +49,7 @@ from shapetrace.variables.describing import (
 )
 from shapetrace.variables.loaded import Tensors, loaded_tensors
 from shapetrace.variables.numbers import Numbers, numbers_of_array
-from shapetrace.variables.tensor_memories import Strong, TensorMemory
+from shapetrace.variables.tensor_memories import TensorMemory
 
 
 class Looking:
@@ -64,7 +71,7 @@ class Memory(Protocol):
     described: FollowedValue
     """What it looked like."""
 
-    def is_same(self, value: Any) -> bool:
+    def is_still(self, value: Any) -> bool:
         """Whether it is still that value, and surely as it was."""
 
     def is_of(self, value: Any) -> bool:
@@ -95,7 +102,7 @@ class ArrayMemory:
             )
         return self.reference() is value and value is not None
 
-    def is_same(self, value: Any) -> bool:
+    def is_still(self, value: Any) -> bool:
         """Whether it is the same array, with the same bytes where they are read."""
         return (
             self.is_of(value)
@@ -146,49 +153,39 @@ def _items_of(array: Any, arrays: Any) -> tuple[Layout, bytes]:
     return _ALL if is_all else _SOME, "\n".join(texts).encode("utf-8", "backslashreplace")
 
 
-class PlainMemory:
+class PlainMemory(SeenPlain):
     """A number, a text or None."""
 
-    __slots__ = ("described", "kind", "value")
+    __slots__ = ("described",)
 
     def __init__(self, value: Any) -> None:
-        self.kind, self.value = type(value), value
+        self.kind, self.value = type(value), value  # One call fewer than by the base.
         self.described = describe(value)
 
     def is_of(self, value: Any) -> bool:
         """Numbers have no identity."""
         return False
 
-    def is_same(self, value: Any) -> bool:
-        """Whether it is of the same class and equal; a NaN is equal to itself here."""
-        known = self.value
-        if type(value) is not self.kind:
-            return False
-        if known is value:
-            return True
-        if known == value:
-            return self.kind is not float or bool(known) or copysign(1, known) == copysign(1, value)
-        return bool(known != known and value != value)
 
+class ContainerMemory(SeenContainer):
+    """A list, tuple, dictionary or dataclass."""
 
-class ContainerMemory:
-    """A list, tuple, dictionary, set or dataclass."""
+    __slots__ = ("described", "reference")
 
-    __slots__ = ("described", "keys", "kind", "length", "parts", "reference")
+    parts: list[Memory]
 
     def __init__(self, value: Any, held: Held, depth: int, look: Looking) -> None:
-        self.kind = type(value)
-        self.reference: Any = _weakly(value)
-        self.length = held.length
         values = held.values[: max(look.left, 0)]
         look.left -= len(values)
-        self.keys = None if held.keys is None else [*held.keys[: len(values)]]
-        self.parts: list[Memory] = [_remember(each, depth + 1, look) for each in values]
+        self.reference: Any = weakly(value)
+        keys = None if held.keys is None else [*held.keys[: len(values)]]
+        parts = [_remember(each, depth + 1, look) for each in values]
+        super().__init__(type(value), held.length, keys, parts)
         items = tuple([part.described.value for part in self.parts])
-        keys = None if self.keys is None else tuple(map(key_text, self.keys))
+        names = None if keys is None else tuple(map(key_text, keys))
         length = held.length if held.length > len(items) else None
         self.described = FollowedValue(
-            followed.CONTAINER, Container(held.kind, items, keys, length)
+            followed.CONTAINER, Container(held.kind, items, names, length)
         )
 
     def is_of(self, value: Any) -> bool:
@@ -196,100 +193,50 @@ class ContainerMemory:
         known = self.reference
         return known is not None and known() is value and value is not None
 
-    def is_same(self, value: Any) -> bool:
+    def is_still(self, value: Any) -> bool:
         """Whether it holds the same values, as they were."""
         if type(value) is not self.kind:
             return False
         held = held_container(value, self.kind, loaded_tensors())
-        if held is None or held.length != self.length or len(held.values) < len(self.parts):
-            return False
-        if not self.has_keys(held.keys):
-            return False
-        return all(map(_is_same, self.parts, held.values))
-
-    def has_keys(self, keys: list[Any] | None) -> bool:
-        """Whether these are the same keys, without asking them."""
-        known = self.keys
-        if known is None or keys is None:
-            return known is keys
-        return all(map(_is_same_key, known, keys))
+        return held is not None and self.holds(held.length, held.keys, held.values)
 
 
-def _is_same(part: Memory, value: Any) -> bool:
-    return part.is_same(value)
-
-
-def _is_same_key(one: Any, other: Any) -> bool:
-    if one is other:
-        return True
-    return type(one) is type(other) and is_plain(one) and is_plain(other) and bool(one == other)
-
-
-def is_plain(key: Any) -> bool:
-    """Whether none of the program's code runs where it is compared or written."""
-    if type(key) is tuple:
-        return all(map(is_plain, key))
-    return type(key) in PLAIN
-
-
-class SetMemory:
+class SetMemory(SeenSet):
     """A set: how many there are, and which plain ones."""
 
-    __slots__ = ("content", "described", "kind", "length")
+    __slots__ = ("described",)
 
     def __init__(self, value: Any, held: Held) -> None:
-        self.kind = type(value)
-        self.length = held.length
-        self.content = _plain_of(held)
+        super().__init__(type(value), held.length, set(filter(is_plain, held.values)))
         self.described = describe(value)
 
     def is_of(self, value: Any) -> bool:
         """Sets are known by what is in them."""
         return False
 
-    def is_same(self, value: Any) -> bool:
+    def is_still(self, value: Any) -> bool:
         """Whether the same plain values are in it."""
         if type(value) is not self.kind:
             return False
         held = held_container(value, self.kind, None)
         if held is None or held.length != self.length:
             return False
-        return self.length > len(held.values) or _plain_of(held) == self.content
+        is_cut = held.length > len(held.values)
+        return is_cut or set(filter(is_plain, held.values)) == self.content
 
 
-def _plain_of(held: Held) -> set[Any]:
-    return {each for each in held.values if is_plain(each)}
-
-
-class ObjectMemory:
+class ObjectMemory(SeenObject):
     """Any other object."""
 
-    __slots__ = (
-        "described",
-        "reference",
-    )
+    __slots__ = ("described",)
 
     def __init__(self, value: Any) -> None:
-        self.reference = _weakly(value) or Strong(value)
+        super().__init__(value)
         self.described = describe_object(value)
 
     def is_of(self, value: Any) -> bool:
         """Whether it is the same object."""
-        return self.reference() is value and value is not None
-
-    def is_same(self, value: Any) -> bool:
-        """Whether it is the same object; what it does inside is its own."""
-        return self.is_of(value)
-
-
-def _weakly(value: Any) -> Any:
-    # Not for classes of the program's with a `__weakref__` of their own making.
-    try:
-        return weakref.ref(value)
-    except TypeError as error:
-        if is_asynchronous(error):
-            raise
-        return None
+        return self.is_still(value)
 
 
 @leaving_surely
@@ -342,6 +289,6 @@ class NumberMemory:
         """Numbers have no identity."""
         return False
 
-    def is_same(self, value: Any) -> bool:
+    def is_still(self, value: Any) -> bool:
         """Whether it has the same type and bytes."""
         return type(value) is self.kind and value.tobytes() == self.content

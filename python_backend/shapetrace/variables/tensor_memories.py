@@ -15,6 +15,7 @@ from shapetrace._exception_table import leaving_surely
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Other
+from shapetrace.inspecting.changes import Strong
 from shapetrace.inspecting.sampling import (
     COUNTED,
     UNCOUNTED,
@@ -99,19 +100,6 @@ def look_at(tensor: Any, tensors: Tensors, version: int | None = 0) -> Look | No
     return look
 
 
-class Strong:
-    """A reference to what must not have weak ones."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __call__(self) -> Any:
-        """The object itself."""
-        return self.value
-
-
 class TensorMemory:
     """A tensor."""
 
@@ -192,7 +180,7 @@ class TensorMemory:
         return self.reference() is value and value is not None
 
     @leaving_surely
-    def is_same(self, value: Any) -> bool:
+    def is_still(self, value: Any) -> bool:
         """Whether it is the same tensor, and nothing was written to it."""
         if not self.is_of(value):
             return False

@@ -49,6 +49,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"readable", "stable_reads"},
         {"sampling", "statistics", "torch_access"},
         {"containers"},
+        {"changes"},
     ),
 }
 """The modules of a package, lowest first: each may import only those of lower layers."""
