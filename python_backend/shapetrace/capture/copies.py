@@ -293,9 +293,8 @@ def array_copied(value: Any, numpy: Any) -> Any:
 
 
 def is_there(value: Any, numpy: Any) -> bool:
-    """Whether an array or a scalar of NumPy's can be read; a record shows the memory of its own."""
-    shown = value if isinstance(value, numpy.ndarray) else value.base
-    return not isinstance(shown, numpy.ndarray) or may_be_read(shown, numpy.ndarray)
+    """Whether an array or a scalar of NumPy's can be read."""
+    return may_be_read(value, numpy.ndarray)
 
 
 def _to_cpu(tensor: torch.Tensor) -> torch.Tensor:

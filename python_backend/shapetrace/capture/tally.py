@@ -10,7 +10,7 @@ import torch
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import name_of
-from shapetrace.capture.copies import lost_memory, steady, unseen_among
+from shapetrace.capture.copies import is_there, lost_memory, steady, unseen_among
 from shapetrace.events.captured import (
     CapturedFile,
     CapturedLeaf,
@@ -147,7 +147,7 @@ class _Leaf:
         self._total += tensor.numel()
         try:
             self._count(tensor)
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, TypeError, ValueError) as error:
             if is_asynchronous(error):  # else torch does not compute with it
                 raise
         return tensor.numel() * tensor.element_size()
@@ -262,6 +262,9 @@ def _as_tensor(value: Any) -> torch.Tensor | None:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, numpy.ndarray):
         try:
+            if not is_there(value, numpy):
+                dtype = torch.from_numpy(numpy.empty(0, value.dtype)).dtype
+                return torch.empty(value.shape, dtype=dtype, device="meta")
             return torch.from_numpy(value.copy())
         except TypeError as error:
             if is_asynchronous(error):

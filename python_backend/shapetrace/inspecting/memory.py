@@ -35,11 +35,14 @@ def owns_memory(array: Any, arrays: Any) -> bool:
 
 
 def is_held(array: Any, arrays: Any) -> bool:
-    """Whether nobody can have let go of the memory while the array is there.
+    """Whether nobody can have let go of the memory while the array, or the scalar, is there.
 
     Memory of mapped files does not count, though it may be there: reading would fetch it from a
     disk, and ends the process where the file has been cut.
     """
+    array = _array_shown(array, arrays)
+    if array is None:
+        return True
     while True:
         base = _made_of(array, arrays)
         if base is None:
@@ -59,7 +62,7 @@ def may_be_read(array: Any, arrays: Any) -> bool:
     """The same where somebody has asked for the numbers, however long that takes."""
     if is_held(array, arrays):
         return True
-    base = array
+    array = base = _array_shown(array, arrays)
     while is_kind(type(base), arrays):
         base = _made_of(base, arrays)
     mapping = getattr(sys.modules.get("mmap"), "mmap", None)
@@ -92,6 +95,15 @@ def _made_of(array: Any, arrays: Any) -> Any:
     if is_kind(kind, _record_type()) and base.base is not None:
         return base.base
     return base
+
+
+def _array_shown(value: Any, arrays: Any) -> Any:
+    """The array that a record shows the memory of; None for scalars with numbers of their own."""
+    if is_kind(type(value), arrays):
+        return value
+    record: Any = _record_type()
+    shown = record.base.__get__(value) if is_kind(type(value), record) else None
+    return shown if is_kind(type(shown), arrays) else None
 
 
 def _record_type() -> type | None:

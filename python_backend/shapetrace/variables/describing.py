@@ -15,6 +15,7 @@ from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Container, Other, Tensor
 from shapetrace.inspecting.containers import PLAIN, Held, dataclass_fields, held_by
+from shapetrace.inspecting.memory import is_held
 from shapetrace.inspecting.torch_access import array_type
 from shapetrace.panes.texts import key_text, plain_text
 from shapetrace.variables.loaded import Tensors, loaded_tensors
@@ -193,13 +194,14 @@ def numpy_number_text(value: Any, kind: type) -> str | None:
     numpy_kind: Any = kind
     try:
         dtype = numpy_kind.dtype.__get__(value)
-        number = numpy_kind.item(value)
+        is_there = is_held(value, array_type())
+        number = numpy_kind.item(value) if is_there else None
     except Exception as error:
         if is_asynchronous(error):
             raise
         return None
     name = _short(dtype.name)
-    return f"{plain_text(number)} {name}" if type(number) in PLAIN else name
+    return f"{plain_text(number)} {name}" if is_there and type(number) in PLAIN else name
 
 
 @lru_cache(maxsize=64)

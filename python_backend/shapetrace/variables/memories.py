@@ -279,9 +279,9 @@ class NumberMemory:
 
     def __init__(self, value: Any) -> None:
         self.kind = type(value)
-        self.content = value.tobytes()
+        self.content = _bytes_of(value)
         self.described = describe(value)
-        number = value.item()
+        number = None if self.content is None else value.item()
         self.number: Any = number if type(number) in (int, float, complex) else None
         """The number, to tell how far apart two are."""
 
@@ -291,4 +291,11 @@ class NumberMemory:
 
     def is_still(self, value: Any) -> bool:
         """Whether it has the same type and bytes."""
-        return type(value) is self.kind and value.tobytes() == self.content
+        is_known = type(value) is self.kind and self.content is not None
+        return is_known and _bytes_of(value) == self.content
+
+
+def _bytes_of(number: Any) -> bytes | None:
+    """The bytes of a number of NumPy's; None where it shows an array's memory that may be gone."""
+    arrays: Any = sys.modules["numpy"].ndarray
+    return number.tobytes() if is_held(number, arrays) else None

@@ -177,7 +177,7 @@ class Encoder:
     def _array(self, value: Any, leaves: list[Any]) -> Structure:
         numpy = self._numpy
         kind = "ndarray" if isinstance(value, numpy.ndarray) else "scalar"
-        if kind == "ndarray" and not may_be_read(value, numpy.ndarray):
+        if not may_be_read(value, numpy.ndarray):
             raise UnstorableError(ARRAY_GONE)
         array = numpy.asarray(numpy.ma.getdata(value))
         if isinstance(value, numpy.ma.MaskedArray):

@@ -20,7 +20,13 @@ from typing import Any
 import torch
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace.capture.copies import CannotCopyError, lost_memory, steady, unseen_among
+from shapetrace.capture.copies import (
+    CannotCopyError,
+    lost_memory,
+    refuse_lost_memory,
+    steady,
+    unseen_among,
+)
 from shapetrace.capture.results import ResultEntry, Round
 from shapetrace.inspecting.stable_reads import MemoryGoneError
 
@@ -128,6 +134,7 @@ class _Pickler(pickle.Pickler):
             tensor: torch.Tensor = obj
             data = pickle.PickleBuffer(_bytes_of(tensor))
             return _tensor, (tensor.dtype, tuple(tensor.shape), data)
+        refuse_lost_memory(obj)
         return NotImplemented
 
 

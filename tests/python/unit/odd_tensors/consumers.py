@@ -36,6 +36,7 @@ CONSUMERS: dict[str, Callable[[Any, Then], str]] = {}
 def consumer(function: Callable[[Any, Then], object]) -> None:
     """Add one, by its name."""
     name = function.__name__
+    assert name not in CONSUMERS, name
 
     def consume(value: Any, then: Then) -> str:
         return str(function(value, then))

@@ -346,6 +346,52 @@ TENSORS["forward gradient"] = _with_forward_gradient
 # Arrays.
 
 
+@tensor("array over closed shared memory")
+def _() -> Any:
+    memory = SharedMemory(create=True, size=_MAPPED)
+    value = np.ndarray((_MAPPED,), np.uint8, buffer=memory.buf)
+    memory.close()
+    memory.unlink()
+    return value
+
+
+def _mapped_array(dtype: Any) -> tuple[Any, Any]:
+    mapping = mmap.mmap(-1, _MAPPED)
+    return mapping, np.ndarray((_MAPPED // 8,), dtype, buffer=mapping)
+
+
+@tensor("array over a closed mapping")
+def _() -> Any:
+    mapping, value = _mapped_array(np.float64)
+    mapping.close()
+    return value.reshape(2, -1)[:, ::-1]
+
+
+@tensor("record over a closed mapping")
+def _() -> Any:
+    mapping, value = _mapped_array([("a", "i4"), ("b", "f4")])
+    record = value[3]
+    mapping.close()
+    return record
+
+
+def _array_closed_later(use: Use) -> None:
+    mapping, value = _mapped_array(np.float64)
+    use(value, mapping.close)
+
+
+TENSORS["array over a mapping that is closed later"] = _array_closed_later
+
+
+@tensor("array over a file that was cut")
+def _() -> Any:
+    with open("cut array", "wb") as file:
+        file.truncate(1 << 20)
+    value = np.memmap("cut array", np.float32, "r")
+    os.truncate("cut array", 4096)
+    return value
+
+
 tensor("array that goes backwards")(lambda: np.arange(12.0).reshape(3, 4)[::-1, ::-2])
 tensor("array of objects")(lambda: np.array([{}, None], dtype=object))
 tensor("array without items")(lambda: np.ones((2, 0)))
@@ -357,7 +403,8 @@ def _of_dtype(dtype: torch.dtype) -> Callable[[], Tensor]:
 
 
 for _name in (
-    *("bfloat16", "bits1x8", "bits16", "float4_e2m1fn_x2", "float8_e4m3fn", "float8_e8m0fnu"),
+    *("bfloat16", "bits1x8", "bits16", "float4_e2m1fn_x2"),
+    *("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),
     *("int1", "int4", "uint1", "uint4", "uint16", "uint64"),
 ):
     if hasattr(torch, _name):

@@ -8,13 +8,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
+from types import FrameType
 from typing import Any, TypeAlias
 
+import numpy as np
 import pytest
+import torch
 
+from tests.python.boundaries.rule import BACKEND, imports_of
 from tests.python.unit.odd_tensors.consumers import CONSUMERS
-from tests.python.unit.odd_tensors.tensors import LOST, TENSORS
+from tests.python.unit.odd_tensors.tensors import LOST, TENSORS, nothing
 
 pytestmark = pytest.mark.slow
 
@@ -57,6 +62,40 @@ def test_what_is_gone_is_told_of_and_not_read(outcomes: Outcomes, name: str) -> 
 
 def test_no_number_is_counted_where_there_are_none(outcomes: Outcomes) -> None:
     assert outcomes["meta"]["counting"] == "False"
+
+
+READS = {
+    f"shapetrace.inspecting.{name}" for name in ("memory", "readable", "stable_reads", "sampling")
+}
+"""What somebody imports who reads numbers."""
+
+
+def test_whoever_reads_numbers_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = BACKEND / "shapetrace"
+    readers = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if path.parent.name != "inspecting"
+        and any(each.startswith(read) for each in imports_of(path, root) for read in READS)
+    }
+    ran: set[str] = set()
+
+    def hear(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name != "<module>":
+            ran.add(frame.f_code.co_filename)
+
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for consume in CONSUMERS.values():
+            sys.setprofile(hear)
+            try:
+                consume(torch.ones(2, 3), nothing)
+                consume(np.ones((2, 3)), nothing)
+            finally:
+                sys.setprofile(None)
+    assert readers
+    assert {each for each in readers if str(root / each) not in ran} == set()
 
 
 @pytest.mark.timeout(900)
