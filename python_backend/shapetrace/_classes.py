@@ -28,6 +28,14 @@ def classes_of(kind: type) -> tuple[type, ...]:
     return classes
 
 
+def in_classes(classes: tuple[type, ...], name: str) -> Any:
+    """What the first of some classes that has something by a name has; None for nothing."""
+    for each in classes:
+        if name in each.__dict__:
+            return each.__dict__[name]
+    return None
+
+
 def is_kind(kind: type, of: type | None) -> bool:
     """Whether a class is another one or derived from it."""
     return of is not None and of in _mro_of(kind)

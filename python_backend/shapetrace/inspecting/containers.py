@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import OrderedDict, UserDict, UserList, deque
 from collections.abc import Callable, Iterable
 from functools import partial
 from gc import get_referents
 from itertools import islice
 from types import (
-    GetSetDescriptorType,
     MappingProxyType,
-    MemberDescriptorType,
-    ModuleType,
     SimpleNamespace,
 )
 from typing import Any, Final, NamedTuple
 
 from shapetrace._classes import classes_of, is_kind, name_of
+from shapetrace.inspecting.attributes import dataclass_fields, own_attributes, tuple_fields
 from shapetrace.inspecting.torch_access import Torch
 
 MOST_ITEMS: Final = 64
@@ -27,8 +24,6 @@ PLAIN: Final = frozenset(
     {int, float, complex, bool, str, bytes, bytearray, type(None), type(Ellipsis), range}
 )
 """Classes of values that hold nothing."""
-_DESCRIPTORS: Final = (GetSetDescriptorType, MemberDescriptorType)
-"""How Python itself gives out the attributes of an object."""
 _LISTED: Final = (list, set, frozenset, deque)
 _ORDERED: Final[OrderedDict[Any, Any]] = OrderedDict()
 _VIEWS: Final[dict[type, Callable[[dict[Any, Any]], Iterable[Any]]]] = {
@@ -55,28 +50,30 @@ class Held(NamedTuple):
     """Whether these are all there is, and not just some attributes of an object."""
 
 
-def contained_by(value: Any, kind: type) -> tuple[list[Any] | None, list[Any]] | None:
-    """The keys and the values of a list, tuple, dictionary or dataclass: all that are in it.
+def contained_by(
+    value: Any, kind: type, most: int | None = None
+) -> tuple[list[Any] | None, list[Any]] | None:
+    """The keys and the values of a list, tuple, dictionary or dataclass, so many at most.
 
     There are no keys but those of dictionaries, and names of fields.
     """
     # The first two are nearly always what it is, and this is asked of each value that is captured.
     if kind is list or kind is tuple:
-        return None, [*value]
+        return None, [*islice(value, most)]
     if kind is dict:
-        return [*value], [*value.values()]
+        return [*islice(value, most)], [*islice(value.values(), most)]
     classes = classes_of(kind)
     if dict in classes:
-        return [*dict.keys(value)], [*dict.values(value)]
+        return [*islice(dict.keys(value), most)], [*islice(dict.values(value), most)]
     if tuple in classes:
-        return None, [*tuple.__iter__(value)]
+        return None, [*islice(tuple.__iter__(value), most)]
     if list in classes:
-        return None, [*list.__iter__(value)]
+        return None, [*islice(list.__iter__(value), most)]
     fields = dataclass_fields(classes)
     if not fields or type in classes:
         return None
     attributes = own_attributes(value, classes)
-    present = [each for each in fields if each in attributes]
+    present = [each for each in fields if each in attributes][:most]
     return present, [attributes[each] for each in present]
 
 
@@ -184,48 +181,3 @@ def _of_optimizer(value: Any, name: str) -> Held | None:
         if type(group) is dict:
             shown.append({key: item for key, item in group.items() if key != "params"})
     return Held(name, ["param_groups"], [shown], 1)
-
-
-def dataclass_fields(classes: tuple[type, ...]) -> list[str]:
-    """The names of a dataclass's fields, in order; none of another class."""
-    fields = _in_classes(classes, "__dataclass_fields__")
-    if type(fields) is not dict:
-        return []
-    return [each.name for each in fields.values() if isinstance(each, dataclasses.Field)]
-
-
-def tuple_fields(kind: type) -> tuple[str, ...] | None:
-    """The names of a named tuple's items."""
-    classes = classes_of(kind)
-    fields = _in_classes(classes, "_fields") if tuple in classes else None
-    if type(fields) is not tuple or not all(type(each) is str for each in fields):
-        return None
-    return fields
-
-
-def own_attributes(value: Any, classes: tuple[type, ...]) -> dict[str, Any]:
-    """The attributes that an object has by itself, not by its own lookup or properties."""
-    attributes: dict[str, Any] = {}
-    for each in classes:
-        slots = each.__dict__.get("__slots__")
-        if slots is None:
-            continue
-        for name in (slots,) if type(slots) is str else islice(slots, MOST_ITEMS):
-            slot = each.__dict__.get(name)
-            if type(slot) is MemberDescriptorType:
-                try:
-                    attributes[name] = slot.__get__(value)
-                except AttributeError:
-                    continue  # not set
-    descriptor = _in_classes(classes, "__dict__")
-    if type(descriptor) in _DESCRIPTORS and ModuleType not in classes:
-        held: dict[str, Any] = descriptor.__get__(value)
-        return {**attributes, **held} if attributes else held
-    return attributes
-
-
-def _in_classes(classes: tuple[type, ...], name: str) -> Any:
-    for each in classes:
-        if name in each.__dict__:
-            return each.__dict__[name]
-    return None

@@ -18,11 +18,11 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from operator import mul
-from types import MemberDescriptorType
 from typing import Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import classes_of, is_kind, name_of
+from shapetrace.inspecting.attributes import own_attributes
 
 GIVEN_BACK: Final = "its memory was given back"
 GONE: Final = "its memory was another's, and is gone"
@@ -261,16 +261,7 @@ def _parts_of(tensor: Any, torch: Any) -> Iterator[Any]:
 
 def _tensors_held_by(tensor: Any, plain: type) -> Iterator[Any]:
     """What a tensor of a class with code of its own computes with: the tensors that it holds."""
-    held = [*object.__getattribute__(tensor, "__dict__").values()]
-    for kind in classes_of(type(tensor)):
-        slots = vars(kind).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            slot = vars(kind).get(name)
-            if type(slot) is MemberDescriptorType:
-                try:
-                    held.append(slot.__get__(tensor))
-                except AttributeError:
-                    continue  # not set
+    held = [*own_attributes(tensor, classes_of(type(tensor))).values()]
     for value in held:
         if is_kind(type(value), plain) and value is not tensor:
             yield value

@@ -28,7 +28,7 @@ from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import classes_of, is_kind
 from shapetrace._exception_table import leaving_surely
 from shapetrace.events.model import Tensor
-from shapetrace.inspecting.containers import own_attributes
+from shapetrace.inspecting.attributes import own_attributes
 from shapetrace.inspecting.torch_access import Torch, array_type, loaded_torch
 from shapetrace.panes.entries import MOST_ENTRIES, Entry, Group, Text, Usual, attribute, cut_entries
 from shapetrace.panes.fields import held_entries, may_have_fields, raw_view

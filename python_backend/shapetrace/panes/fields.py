@@ -19,7 +19,8 @@ from typing import Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import classes_of
-from shapetrace.inspecting.containers import PLAIN, dataclass_fields, own_attributes, tuple_fields
+from shapetrace.inspecting.attributes import dataclass_fields, own_attributes, tuple_fields
+from shapetrace.inspecting.containers import PLAIN
 from shapetrace.panes.entries import Entry, Group, Text, Usual, attribute, cut_entries
 
 RAW: Final = "raw view"

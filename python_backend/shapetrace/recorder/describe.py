@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace._classes import name_of
+from shapetrace._classes import classes_of, in_classes, name_of
 from shapetrace._exception_table import leaving_surely
 from shapetrace.recorder.targets import Path
 
@@ -192,10 +192,11 @@ def _describe_attributes(value: Any, kind: Any, depth: int) -> Raw:
     """The fields of a dataclass, not by its own lookup or properties: those are program code."""
     present: list[str] = []
     values: list[Any] = []
-    attributes = in_class(kind, "__dict__")
+    classes = classes_of(kind)
+    attributes = in_classes(classes, "__dict__")
     held = {} if attributes is None else attributes.__get__(value)
     for field in dataclasses.fields(kind):
-        slot = in_class(kind, field.name)
+        slot = in_classes(classes, field.name)
         try:
             values.append(
                 slot.__get__(value) if type(slot) is MemberDescriptorType else held[field.name]
@@ -206,14 +207,6 @@ def _describe_attributes(value: Any, kind: Any, depth: int) -> Raw:
             continue  # not set
         present.append(field.name)
     return _describe_items(name_of(kind), tuple(present), values, len(values), depth)
-
-
-def in_class(kind: Any, name: str) -> Any:
-    """What a class itself has by a name, or one that it is derived from; None for nothing."""
-    for each in kind.__mro__:
-        if name in each.__dict__:
-            return each.__dict__[name]
-    return None
 
 
 def _public_name(kind: type) -> str:

@@ -14,7 +14,8 @@ from shapetrace._exception_table import leaving_surely
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Container, Other, Tensor
-from shapetrace.inspecting.containers import PLAIN, Held, dataclass_fields, held_by
+from shapetrace.inspecting.attributes import dataclass_fields
+from shapetrace.inspecting.containers import PLAIN, Held, held_by
 from shapetrace.inspecting.memory import is_held
 from shapetrace.inspecting.torch_access import array_type
 from shapetrace.panes.texts import key_text, plain_text

@@ -26,6 +26,7 @@ from shapetrace._exception_table import leaving_surely
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Container
+from shapetrace.inspecting.attributes import own_attributes
 from shapetrace.inspecting.changes import (
     SeenContainer,
     SeenObject,
@@ -34,7 +35,7 @@ from shapetrace.inspecting.changes import (
     is_plain,
     weakly,
 )
-from shapetrace.inspecting.containers import MOST_ITEMS, PLAIN, Held, own_attributes
+from shapetrace.inspecting.containers import MOST_ITEMS, PLAIN, Held
 from shapetrace.inspecting.memory import is_held, owns_memory
 from shapetrace.inspecting.sampling import UNCOUNTED, Layout, layout_of, read
 from shapetrace.inspecting.torch_access import array_type

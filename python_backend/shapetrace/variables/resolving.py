@@ -14,7 +14,7 @@ from typing import Any, Final
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import classes_of
 from shapetrace._exception_table import leaving_surely
-from shapetrace.inspecting.containers import own_attributes, tuple_fields
+from shapetrace.inspecting.attributes import own_attributes, tuple_fields
 from shapetrace.variables.loaded import Tensors, loaded_tensors
 from shapetrace.variables.names import Step
 

@@ -45,7 +45,8 @@ SHARED = {
 
 LAYERS: dict[str, tuple[set[str], ...]] = {
     "inspecting": (
-        {"guards", "memory", "profiling"},
+        {"attributes", "guards", "profiling"},
+        {"memory"},
         {"readable", "stable_reads"},
         {"sampling", "statistics", "torch_access"},
         {"containers"},

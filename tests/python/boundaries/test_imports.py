@@ -87,9 +87,9 @@ def test_importing_shapetrace_loads_no_heavy_library() -> None:
         ("inspecting/memory", "import shapetrace.events", ["must not import shapetrace.events"]),
         ("inspecting/memory", "import torch", ["inspecting.memory: must not import torch"]),
         (
-            "inspecting/memory",
+            "inspecting/profiling",
             "from shapetrace.inspecting import guards",
-            ["inspecting.memory: must not import shapetrace.inspecting.guards"],
+            ["inspecting.profiling: must not import shapetrace.inspecting.guards"],
         ),
         (
             "inspecting/later",

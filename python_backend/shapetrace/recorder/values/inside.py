@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable
 from itertools import islice
-from types import MemberDescriptorType
 from typing import Any, Final
 
 from torch import Tensor
 
-from shapetrace._asynchronous import is_asynchronous
-from shapetrace.recorder.describe import MOST_DEPTH, MOST_ITEMS, in_class
+from shapetrace.inspecting.containers import contained_by
+from shapetrace.recorder.describe import MOST_DEPTH, MOST_ITEMS
 
 _NO_ITEMS: Final = frozenset({int, float, bool, str, type(None), complex, bytes})
 
@@ -35,23 +33,14 @@ def _collect(value: Any, found: list[Any], depth: int) -> None:
 
 
 def _items(value: Any, kind: type) -> Iterable[Any]:
+    # Without lists of them, for the usual ones: this is asked of each result.
     if issubclass(kind, tuple):
         return tuple.__iter__(value)
     if issubclass(kind, dict):
         return dict.values(value)
     if issubclass(kind, list):
         return list.__iter__(value)
-    return _fields(value, kind) if hasattr(kind, "__dataclass_fields__") else ()
-
-
-def _fields(value: Any, kind: Any) -> Iterable[Any]:
-    attributes = in_class(kind, "__dict__")
-    held = {} if attributes is None else attributes.__get__(value)
-    for field in dataclasses.fields(kind):
-        slot = in_class(kind, field.name)
-        try:
-            yield slot.__get__(value) if type(slot) is MemberDescriptorType else held[field.name]
-        except (AttributeError, KeyError) as error:
-            if is_asynchronous(error):
-                raise
-            continue  # not set
+    if not hasattr(kind, "__dataclass_fields__"):
+        return ()
+    inside = contained_by(value, kind, MOST_ITEMS)
+    return () if inside is None else inside[1]
