@@ -10,8 +10,7 @@ import dataclasses
 import enum
 import sys
 import types
-from collections.abc import Iterable, Iterator
-from itertools import repeat, starmap
+from collections.abc import Iterable
 from typing import Any, Final
 
 import torch
@@ -21,11 +20,12 @@ from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import name_of, qualified_name_of
 from shapetrace._exception_table import leaving_surely
 from shapetrace.capture import dtensors
-from shapetrace.inspecting.guards import Guards, WithoutDispatchModes, WithoutFunctions
+from shapetrace.inspecting.guards import Guards
 from shapetrace.inspecting.memory import ARRAY_GONE, lost_memory_of, may_be_read
 from shapetrace.inspecting.profiling import unlisted_of
 from shapetrace.inspecting.readable import Reason, transforming_of, unreadable_of
 from shapetrace.inspecting.stable_reads import MemoryGoneError, steady_of
+from shapetrace.inspecting.unnoticed import unnoticed_of
 
 _PLAIN: Final = frozenset({torch.Tensor, torch.nn.Parameter})
 """Classes of tensors that torch itself computes with, and no code in Python."""
@@ -259,7 +259,6 @@ _internals: Any = torch._C
 tracing_state: Any = _internals._get_tracing_state
 """What torch.jit.trace writes down, sizes that somebody asks for among it; None otherwise."""
 _transforming: Final = transforming_of(torch)
-_without_transforms: Any = getattr(torch._C, "_DisableFuncTorch", None)
 
 
 def refuse_unreadable(tensor: torch.Tensor) -> None:
@@ -307,36 +306,16 @@ def _to_cpu(tensor: torch.Tensor) -> torch.Tensor:
         return _copied_as_bits(tensor, error)
 
 
-def unseen() -> Guards:
-    """Entered to compute with plain tensors so that no mode, graph or autocast notices."""
-    return Guards(_enter_unseen)
-
-
-def _enter_unseen(guards: Guards) -> None:
-    guards.enter(WithoutFunctions, DisableTorchFunction)
-    guards.enter(torch._C._DisableTorchDispatch)
-    if torch.is_inference_mode_enabled():
-        guards.enter(torch._C._InferenceMode, False)
-    guards.enter(torch._C._AutoDispatchBelowAutograd)
-    guards.enter(torch._C._DisableAutocast)
-    guards.enter(_unlisted)
-    _outside_of_functions(guards)
+_unnoticed: Final = unnoticed_of(torch)
+unseen: Final = _unnoticed.unseen
+without_modes: Final = _unnoticed.without_modes
 
 
 def unseen_among(values: Iterable[Any]) -> Guards:
     """As ``unseen``, to compute with all that is in these; classes of their own are asked."""
     # Without the modes in Python, others than plain tensors do not know what to do.
     is_plain = all(map(_has_only_plain, values))
-    return Guards(_enter_unseen if is_plain else _enter_unseen_but_by_their_classes)
-
-
-def _enter_unseen_but_by_their_classes(guards: Guards) -> None:
-    guards.enter(WithoutFunctions, DisableTorchFunction)
-    _without_dispatch_modes(guards)
-    guards.enter(_WithoutGradients)
-    guards.enter(torch._C._DisableAutocast)
-    guards.enter(_unlisted)
-    _outside_of_functions(guards)
+    return unseen() if is_plain else _unnoticed.unseen_but_by_classes()
 
 
 def _has_only_plain(value: Any, depth: int = 0) -> bool:
@@ -352,78 +331,3 @@ def _has_only_plain(value: Any, depth: int = 0) -> bool:
         numpy = sys.modules.get("numpy")
         return numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic))
     return depth < _DEEPEST and all(_has_only_plain(inner, depth + 1) for inner in inside)
-
-
-def _without_dispatch_modes(guards: Guards) -> None:
-    if dispatch_modes():
-        guards.enter(WithoutDispatchModes)
-    if torch.is_inference_mode_enabled():
-        guards.enter(torch._C._InferenceMode, False)
-
-
-def _outside_of_functions(guards: Guards) -> None:
-    """Leave the functions that torch.jit.trace, vmap and the like work on."""
-    if tracing_state() is not None:
-        guards.enter(_WithoutTracing)
-    if _without_transforms is not None and _transforming() is not None:
-        guards.enter(_without_transforms)
-
-
-class _WithoutTracing:
-    """torch.jit.trace writes nothing down, and warns of nothing."""
-
-    def __init__(self) -> None:
-        self._state = tracing_state()
-
-    def __enter__(self) -> None:
-        _internals._set_tracing_state(None)
-
-    def __exit__(self, *_: object) -> None:
-        _internals._set_tracing_state(self._state)
-
-
-def without_modes() -> Guards:
-    """Entered to compute with any tensors, also those with code of their own."""
-    return Guards(_enter_without_modes)
-
-
-def _enter_without_modes(guards: Guards) -> None:
-    _without_dispatch_modes(guards)
-    guards.enter(_WithoutFunctionModes)
-    guards.enter(_WithoutGradients)
-    guards.enter(torch._C._DisableAutocast)
-    guards.enter(_unlisted)
-
-
-class _WithoutGradients:
-    """``torch.no_grad``, which cannot be left before it is entered."""
-
-    def __init__(self) -> None:
-        self._was_enabled = torch.is_grad_enabled()
-
-    def __enter__(self) -> None:
-        torch._C._set_grad_enabled(False)
-
-    def __exit__(self, *_: object) -> None:
-        torch._C._set_grad_enabled(self._was_enabled)
-
-
-def _taken_out(modes: list[Any]) -> Iterator[Any]:
-    return starmap(modes.pop, repeat((), len(modes)))
-
-
-class _WithoutFunctionModes:
-    """Function modes are off, and what tensors' own classes have to say is not."""
-
-    # Each mode is moved in one call, in which no exception of the program's comes.
-
-    def __init__(self) -> None:
-        self._modes: list[Any] = []
-
-    def __enter__(self) -> None:
-        count = torch._C._len_torch_function_stack()
-        self._modes.extend(starmap(torch._C._pop_torch_function_stack, repeat((), count)))
-
-    def __exit__(self, *_: object) -> None:
-        for _each in map(torch._C._push_on_torch_function_stack, _taken_out(self._modes)):
-            pass

@@ -9,10 +9,10 @@ import sys
 from functools import cache
 from typing import Any
 
-from shapetrace.inspecting.guards import Guards, WithoutDispatchModes, WithoutFunctions
+from shapetrace.inspecting.guards import Guards, WithoutDispatchModes
 from shapetrace.inspecting.memory import lost_memory_of
-from shapetrace.inspecting.profiling import unlisted_of
 from shapetrace.inspecting.readable import has_plain_data, transforming_of
+from shapetrace.inspecting.unnoticed import unnoticed_of
 
 
 class Torch:
@@ -37,20 +37,9 @@ class Torch:
         self.as_is: Any = torch._C.DisableTorchFunction
         """Entered to look at a tensor without any function mode or subclass being asked."""
         self.lost_memory = lost_memory_of(torch)
+        self.unseen = unnoticed_of(torch).unseen
+        """Entered to compute something that nothing of the program's is to notice."""
         self._transforming = transforming_of(torch)
-
-    def unseen(self) -> Guards:
-        """Entered to compute something that no mode, subclass, graph or autocast is to notice."""
-        return Guards(self._enter_unseen)
-
-    def _enter_unseen(self, guards: Guards) -> None:
-        internals = self.torch._C
-        guards.enter(WithoutFunctions, internals.DisableTorchFunction)
-        for name in ("_DisableTorchDispatch", "_AutoDispatchBelowAutograd", "_DisableAutocast"):
-            guard = getattr(internals, name, None)
-            if guard is not None:
-                guards.enter(guard)
-        guards.enter(unlisted_of(self.torch))
 
     def unwatched(self) -> Guards:
         """Entered to ask a class of torch's for what it computes, without any mode being asked."""
