@@ -34,7 +34,7 @@ _VIEWS: Final[dict[type, Callable[[dict[Any, Any]], Iterable[Any]]]] = {
     type({}.keys()): dict.keys,
     type(_ORDERED.keys()): dict.keys,
 }
-"""How that is looked at which a view of a dictionary shows."""
+"""How to iterate what a view of a dictionary shows."""
 
 
 class Held(NamedTuple):

@@ -59,7 +59,10 @@ def is_held(array: Any, arrays: Any) -> bool:
 
 
 def may_be_read(array: Any, arrays: Any) -> bool:
-    """The same where somebody has asked for the numbers, however long that takes."""
+    """Whether the numbers can be read now, of mapped memory as well.
+
+    For readers whom somebody has asked for the numbers: the kernel is asked, which takes a while.
+    """
     if is_held(array, arrays):
         return True
     array = base = _array_shown(array, arrays)
@@ -260,7 +263,7 @@ def _parts_of(tensor: Any, torch: Any) -> Iterator[Any]:
 
 
 def _tensors_held_by(tensor: Any, plain: type) -> Iterator[Any]:
-    """What a tensor of a class with code of its own computes with: the tensors that it holds."""
+    """The tensors among the attributes of one whose class has code of its own, as of wrappers."""
     held = [*own_attributes(tensor, classes_of(type(tensor))).values()]
     for value in held:
         if is_kind(type(value), plain) and value is not tensor:

@@ -14,12 +14,12 @@ from shapetrace._exception_table import catching_everywhere
 
 @cache
 def unlisted_of(torch: Any) -> Unlisted:
-    """What is entered to compute something that no profiler is to list."""
+    """Return the context in which nothing is listed by a profiler."""
     return Unlisted(torch)
 
 
 class Unlisted:
-    """Has this thread tell profilers of no operators, while there is a profiler."""
+    """Keeps this thread's operators out of what profilers list."""
 
     def __init__(self, torch: Any) -> None:
         self._enable: Final[Any] = getattr(torch._C._autograd, "_enable_record_function", None)

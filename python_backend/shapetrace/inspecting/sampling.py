@@ -38,7 +38,7 @@ def read(address: int, layout: Layout) -> bytes:
 
 
 def read_steadily(address: int, layout: Layout) -> bytes | None:
-    """The same where another thread may free the memory meanwhile; None where it did."""
+    """Read as ``read`` does where another thread may free the memory; None if it has."""
     parts = [(address + at, ctypes.sizeof(kind)) for at, kind in layout.blocks]
     content = ctypes.create_string_buffer(sum(size for _, size in parts))
     return content.raw if read_memory(parts, ctypes.addressof(content)) else None
@@ -87,7 +87,7 @@ def _rows(
 ) -> tuple[list[tuple[int, int]], int]:
     """Sizes and strides of rows, and the length of each, which lies in one piece.
 
-    What is repeated is there once.
+    Axes with a stride of 0 are left out: they show the same memory again.
     """
     axes = [(size, step) for size, step in zip(shape, strides, strict=True) if size > 1 and step]
     axes.sort(key=lambda axis: -abs(axis[1]))
@@ -125,7 +125,7 @@ def _of_rows(
 
 
 def _offset(rows: list[tuple[int, int]], number: int) -> int:
-    """Where the so-manieth row begins."""
+    """Return where a row begins, by its number."""
     offset = 0
     for size, step in reversed(rows):
         number, at = divmod(number, size)

@@ -88,7 +88,7 @@ class Statistics:
         self.finite += math.prod(numbers.shape)
 
     def add_tensor(self, tensor: Any, torch: Any) -> None:
-        """Add the numbers of a tensor of any type, on the thread that asks alone."""
+        """Add the numbers of a tensor of any type, on the calling thread alone."""
         for part in small_parts(tensor):
             self.add(comparable(part, torch), torch)
 
@@ -135,7 +135,7 @@ def histogram(numbers: Any, low: float, high: float, bins: int, library: Any) ->
 def histogram_of_tensor(
     tensor: Any, low: float, high: float, bins: int, torch: Any
 ) -> tuple[int, ...]:
-    """The same of a tensor of any type, on the thread that asks alone; empty for no range."""
+    """The histogram of a tensor of any type, made on the calling thread; empty for no range."""
     if low == high:
         return ()
     found = [

@@ -75,6 +75,20 @@ def test_a_large_tensor_is_read_in_part(monkeypatch: pytest.MonkeyPatch) -> None
     assert abs(mean / (1 << 21) - 1) < 0.1, "what was read is not spread over the tensor"
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_tensor_is_read_while_torch_jit_traces() -> None:
+    texts: list[str | None] = []
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        texts.extend((reading.statistics_text(x, TORCH), reading.values_text(x, TORCH)))
+        return x + 1
+
+    traced: Any = torch.jit.trace(function, torch.tensor([1.0, 3.0]), check_trace=False)
+    assert texts == ["min 1 · max 3 · mean 2 · no nan", "1, 3"]
+    assert [each.kind() for each in traced.graph.nodes()][-1] == "aten::add"
+    assert len(list(traced.graph.nodes())) == 3
+
+
 def test_reading_ends_when_it_has_taken_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MOST_SECONDS", -1.0)
     assert statistics(torch.ones(1 << 16)).endswith(" of 65,536")
