@@ -21,9 +21,11 @@ process that was forked."""
 class Statistics:
     """What is known of the numbers that were added."""
 
-    __slots__ = ("finite", "high", "low", "nan", "negative", "positive", "total")
+    __slots__ = ("count", "finite", "high", "low", "nan", "negative", "positive", "total")
 
-    def __init__(self) -> None:
+    def __init__(self, count: int = 0) -> None:
+        self.count = count
+        """How many numbers there are, where only some may be added."""
         self.finite = 0
         """How many are finite. Range and sum are of these."""
         self.low = math.inf
@@ -153,11 +155,11 @@ def statistics_within(
     """
     if tensor.dtype.is_complex:
         return None
+    found, steady = Statistics(tensor.numel()), steady_of(torch)
     for dimension, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
         if stride == 0 and size > 1:
             # The same numbers again and again.
             tensor = tensor.narrow(dimension, 0, 1)
-    found, steady = Statistics(), steady_of(torch)
     deadline = time.monotonic() + most_seconds
     for piece in _spread_parts(tensor, max(most_bytes // tensor.element_size(), 1)):
         found.add(comparable(steady(piece), torch), torch)

@@ -58,10 +58,10 @@ def statistics_text(tensor: Any, torch: Torch) -> str:
     if isinstance(found, str):
         return found
     with torch.as_is():
-        dtype, count = torch.base.dtype.__get__(tensor), torch.base.numel(tensor)
+        dtype = torch.base.dtype.__get__(tensor)
     facts = _facts(found, dtype, torch.torch)
-    if found.seen < count:
-        facts.append(f"seen {found.seen:,} of {count:,}")
+    if found.seen < found.count:
+        facts.append(f"seen {found.seen:,} of {found.count:,}")
     return SEPARATOR.join(facts)
 
 

@@ -46,9 +46,8 @@ def _of_tensor(tensor: Any) -> FollowedStatistics | None:
         return FollowedStatistics(0, 0, reason=found)
     with tensors.as_is():
         is_bool = tensor.dtype is torch.torch.bool
-        count = torch.base.numel(tensor)
     return FollowedStatistics(
-        total=count,
+        total=found.count,
         seen=found.seen,
         low=_finite(found.lowest),
         high=_finite(found.highest),
