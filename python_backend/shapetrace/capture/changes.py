@@ -303,18 +303,21 @@ class _SeenSet(SeenSet):
     __slots__ = ()
 
     def __init__(self, value: Any) -> None:
-        super().__init__(type(value), len(value), _atoms_in(value))
+        length, atoms = _in_set(value)
+        super().__init__(type(value), length, atoms)
 
     def is_still(self, value: Any) -> bool:
-        is_like = type(value) is self.kind and len(value) == self.length
-        return is_like and _atoms_in(value) == self.content
+        return type(value) is self.kind and _in_set(value) == (self.length, self.content)
 
     def lasting(self) -> Seen:
         return self
 
 
-def _atoms_in(value: Any) -> set[Any]:
-    return {inner for inner in list(value) if isinstance(inner, ATOMS)}
+def _in_set(value: Any) -> tuple[int, set[Any]]:
+    """How many values are in a set, and those that never change."""
+    of: Any = set if is_kind(type(value), set) else frozenset
+    inside = [*of.__iter__(value)]
+    return len(inside), {inner for inner in inside if issubclass(type(inner), ATOMS)}
 
 
 class _SeenArray:

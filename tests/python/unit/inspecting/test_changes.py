@@ -35,6 +35,16 @@ class LoudList(list):
         return super().__iter__()
 
 
+class LoudSet(set):
+    def __iter__(self):
+        ran.append("iter")
+        return super().__iter__()
+
+    def __len__(self):
+        ran.append("len")
+        return super().__len__()
+
+
 class LoudDict(dict):
     def items(self):
         ran.append("items")
@@ -87,7 +97,7 @@ def test_a_change(look: Callable[[Any], Any], before: Any, after: Any, is_still:
 
 @pytest.mark.parametrize(
     "value",
-    [{Loud(): 1}, LoudList([1, 2]), LoudDict(a=1), Fields(1), [Loud()]],
+    [{Loud(): 1}, LoudList([1, 2]), LoudSet([1]), LoudDict(a=1), Fields(1), [Loud()]],
     ids=lambda v: type(v).__name__,
 )
 def test_none_of_the_values_own_code_runs(look: Callable[[Any], Any], value: Any) -> None:
