@@ -261,6 +261,7 @@ tracing_state: Any = _internals._get_tracing_state
 _transforming: Final = transforming_of(torch)
 
 
+@leaving_surely
 def refuse_unreadable(tensor: torch.Tensor) -> None:
     """Raise ``CannotCopyError`` where a tensor has no data, or only while something is traced."""
     with DisableTorchFunction():

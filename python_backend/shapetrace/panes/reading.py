@@ -52,6 +52,7 @@ _IN_OTHER_WORDS: Final = {
 }
 
 
+@leaving_surely
 def statistics_text(tensor: Any, torch: Torch) -> str:
     """The smallest, the largest and the mean number of a tensor, or why they are not known."""
     found = statistics_in(tensor, torch)
