@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.support.interrupting import import_lock_let_go
 
 # No test fails for being slow: the machine may be busy with others.
 settings.register_profile(
     "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("patient")
+
+
+@pytest.fixture(autouse=True)
+def import_lock_is_free() -> Iterator[None]:
+    """Fail a test after which no other thread could import."""
+    yield
+    assert not import_lock_let_go(), "the test has kept the import system's lock"

@@ -7,6 +7,7 @@ it does for a signal that had come by itself.
 
 from __future__ import annotations
 
+import _imp
 import _thread
 import ctypes
 import signal
@@ -21,6 +22,22 @@ from types import CodeType, FrameType
 from typing import Any
 
 SIGNAL = signal.SIGUSR1
+
+
+def import_lock_let_go() -> bool:
+    """Let go of the import system's lock, and return whether this thread had kept it.
+
+    Python itself keeps it where an exception comes as it is about to let go of it. All other
+    threads wait for ever then when they import.
+    """
+    kept = False
+    while _imp.lock_held():
+        try:
+            _imp.release_lock()
+        except RuntimeError:
+            break  # It is another thread's, which is importing.
+        kept = True
+    return kept
 
 
 class _Holder:
@@ -107,3 +124,4 @@ class Interrupter:
             return function()
         finally:
             sys.settrace(before)
+            import_lock_let_go()
