@@ -16,6 +16,13 @@ settings.register_profile(
 settings.load_profile("patient")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse names with addresses, by which processes that share the tests disagree on them."""
+    for item in items:
+        if " at 0x" in item.name:
+            raise pytest.UsageError(f"{item.nodeid} has another name in each process")
+
+
 @pytest.fixture(autouse=True)
 def import_lock_is_free() -> Iterator[None]:
     """Fail a test after which no other thread could import."""

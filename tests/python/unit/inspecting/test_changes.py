@@ -87,7 +87,7 @@ def look(request: pytest.FixtureRequest) -> Callable[[Any], Any]:
         ({1}, frozenset({1}), False),
         ({"a": Loud()}, {"a": Loud()}, False),
     ],
-    ids=str,
+    ids=lambda value: str(value).partition(" object at ")[0],
 )
 def test_a_change(look: Callable[[Any], Any], before: Any, after: Any, is_still: bool) -> None:
     known = look(before)
