@@ -7,6 +7,39 @@
     print(trace)
 
 Importing this package imports neither torch nor anything else that is large.
+
+Inside, for those who change it (ARCHITECTURE.md says how the parts work together):
+
+- ``__main__``: ``python -m shapetrace``
+- ``recording``: the public ``trace(...)`` and ``load(...)``
+- ``live``: prints each new call at once, for ``live=True`` and ``--live``
+- ``_errors``: the errors that Shapetrace raises on purpose
+- ``_asynchronous``: tells exceptions that come from outside (signals, other threads) from faults
+  of ours
+- ``_pending_exceptions``: raises an exception a moment later where Python would drop it now
+- ``_exception_table``: functions that catch an exception at any of their instructions
+- ``_locks``: locks that are released whatever is raised, and after a fork
+- ``_dynamo``: hides our frames, replacements and hooks from TorchDynamo
+- ``_classes``: what a class is and is called, without running its metaclass
+- ``_syntax``: parses and compiles source without emitting warnings
+- ``_files``: writes a file whole or not at all, and never through a foreign link
+- ``events``: recorded calls as plain values, and their stored form
+- ``inspecting``: looks at values without being noticed
+- ``recorder``: records torch calls
+- ``instrument``: reports the calls and assignments of a function
+- ``variables``: follows named variables in decorated functions
+- ``watch``: follows named variables in a whole program
+- ``capture``: keeps values of a model
+- ``comparing``: compares two traces
+- ``views``: renders a trace as text
+- ``sinks``: writes traces to files
+- ``process``: signals, forks and the end of the program's process
+- ``panes``: values as the debugger shows them
+- ``agent``: the part in the debugged program
+- ``transport``: the connection between agent and language server
+- ``server``: the language server
+- ``cli``: the command line
+- ``compat``: the public names of other tools
 """
 
 from __future__ import annotations

@@ -1,4 +1,24 @@
-"""What runs in the user's process in a debug session: standard library and torch only.
+"""The agent: the part of Shapetrace in the debugged program. Standard library and torch only.
 
-Entered by debugpy's plugin folder (``pydevd_plugins``), before the program and before torch.
+Debugpy's plugin folder (``pydevd_plugins``) starts it, before the program and before torch.
+
+Modules:
+
+- ``bootstrap``: starts the agent: with the program, on attaching, after a fork
+- ``agent``: the agent: runs the recorder, and sends what is new from a hidden thread
+- ``program``: reads facts about the program without importing anything
+- ``debugger``: asks pydevd about breakpoints, and whether the program is stopped
+- ``hiding``: keeps our files out of the debugger's steps and stacks
+- ``hooks``: keeps the hooks of followed functions out of the debugger's steps
+- ``here``: answers at a stop which recorded call a stack frame belongs to
+- ``lookups``: whether a hovered expression can be evaluated without side effects
+- ``in_place``: runs and records an expression in a stopped frame
+- ``providers``: answers pydevd's questions about values
+- ``panes``: registers these answers with pydevd, and removes them
+- ``asked``: the requested captures and watches of this process
+- ``captures``: captures values of the program's models for the server
+- ``capturing``: a tracer that reports values and keeps none
+- ``summaries``: shape, statistics and histogram of a captured value
+- ``watches``: watches variables for the server
+- ``feeds``: items that wait to be sent, and what the server already knows
 """

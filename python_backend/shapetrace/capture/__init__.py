@@ -1,1 +1,29 @@
-"""Capturing values: which, when they changed, from which ranks, and where they are kept."""
+"""Captures values of a model while it runs: outputs, arguments and variables, chosen by path.
+
+Modules:
+
+- ``paths``: the grammar of paths (``layers.*.attn.forward.scores``), matching, and nearest names
+- ``structure``: a model as names: modules, their functions and variables
+- ``scripted``: modules that TorchScript runs: only inputs and outputs can be captured
+- ``plan``: which functions of which modules a path refers to
+- ``watching``: has the functions of a plan followed, for as long as needed
+- ``replacing``: replaces methods of classes that can only be followed from outside
+- ``watch_importlib_bootstrap``: our frames on the program's stack while the model runs
+- ``iterations``: which iteration of the model runs, by thread and generator
+- ``listening``: handles the begin, the assignments and the return of a followed call
+- ``changes``: whether a value differs from what was last seen
+- ``steps``: parameter changes by fused optimizers, which do not count them
+- ``copies``: copies values unnoticed
+- ``inside``: the named parts of a value: keys, indices, fields, attributes
+- ``dtensors``: distributed tensors by their local shard
+- ``saving``: ``Variable``: from a changed value to its results
+- ``tracer``: ``ModelTracer``
+- ``results``: captured values with iteration and rank, and rounds of them
+- ``callbacks``: calls users' callbacks, and the two built-in ones
+- ``problems``: what could not be captured, as values; what could not be saved
+- ``outcome``: explains why a path captured nothing
+- ``finding``: finds the program's model for the command line: the outermost called module
+- ``tally``: a callback that keeps figures instead of values
+- ``ranks``: brings the values of all ranks to rank 0
+- ``hdf5``: saves values to HDF5 files
+"""

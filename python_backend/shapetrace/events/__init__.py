@@ -1,1 +1,19 @@
-"""What happened, as plain values: the model, its stored form, and its nesting."""
+"""Recorded calls as plain values: the model, its stored form, and its nesting.
+
+Modules:
+
+- ``model``: a trace: calls, values, variables and coverage, as frozen values
+- ``fingerprint``: the fingerprint of a tensor: a few numbers that tell two runs apart
+- ``followed``: what following functions and variables reports
+- ``captured``: the contents of a file of captured values
+- ``schema``: how event classes map to JSON, derived from the classes
+- ``codec``: reads and writes trace files: JSON, one event on a line
+- ``loading``: reads large trace files line by line
+- ``source``: decodes source text as Python does
+- ``tree``: the nesting of a trace: module calls, and the ops in each
+- ``columns``: the columns of each kind of row, and their types
+- ``rows``: reads the rows of a recorder that is still running
+- ``value_rows``: values as rows
+- ``checks``: refuses rows with wrong types or unknown numbers
+- ``update``: what is new in a running recording, as events
+"""

@@ -7,6 +7,19 @@
 ``presentation`` and ``children`` are plain functions that know no debugger; ``agent.panes`` hands
 them to debugpy's. The standard library is all they need: what torch and NumPy brought along is
 looked up in ``sys.modules``.
+
+Modules:
+
+- ``presentation``: the text of a value, or None where the debugger's own is right
+- ``tensors``: tensors, storages and arrays in a few characters
+- ``modules``: modules in a few characters
+- ``texts``: numbers, strings and keys in a few characters
+- ``holders``: containers and objects, by the tensors in them
+- ``contents``: the children of an opened value
+- ``entries``: one child: its name, value and expression
+- ``fields``: the children of dataclasses, named tuples and dictionaries
+- ``reading``: statistics and first values of an opened tensor
+- ``origin``: where a variable's tensor was assigned, by the bytecode
 """
 
 from __future__ import annotations

@@ -1,1 +1,63 @@
-"""Records what a program does with torch. The only part of Shapetrace that imports torch."""
+"""Records what a program does with torch. No other package touches a tensor that was recorded.
+
+Modules:
+
+- ``session``: ``Recorder``: one recording, from start to stop
+- ``options``: what a recording looks at
+- ``arrival``: calls back when torch has been imported
+- ``patches``: replaces functions of torch and threading, and restores them
+- ``stand_ins``: the replacements themselves
+- ``watch_importlib_bootstrap``: our frames on the stack at each op: function mode, dispatch mode
+- ``watch_modules_importlib_bootstrap``: our frames around module calls
+- ``watch_threads_importlib_bootstrap``: our frames at the bottom of threads and backward passes
+- ``stacks``: enters and leaves torch's mode stacks in mid-run
+- ``watched_threads``: in which threads the modes are on
+- ``kinds``: which torch calls are recorded
+- ``call_finder``: finds the activation of a running frame
+- ``callsite``: the calling-context trie: activations and sites
+- ``thread_state``: one thread's part: the running module calls and their variants
+- ``describe``: tensors and results as plain tuples that hold nothing alive
+- ``arguments``: the arguments of a call: its tensors, and the text around them
+- ``records``: variants, and how they widen to ranges
+- ``modules``: path, class and details of a module
+- ``fused``: torch's fused paths, which any function mode would switch off
+- ``compiled``: steps around compiled and traced regions
+- ``asides``: suspends recording in compiled regions
+- ``rest``: stops looking when nothing new is seen, and samples from then on
+- ``ranks``: the rank of this process
+- ``joining``: begins in a running program: attached to, or forked
+- ``debuggers``: tells a debugger's frames from the program's
+- ``frames``: reads frames on the stack without leaving references to them
+- ``names``: names of tensors, by locals and parameters
+- ``variables``: what locals hold, and which stores put it there
+- ``told``: which stores a recorded call already covers
+- ``once``: whether a function runs only once during a module call
+- ``steps``: bytecode as steps that move values, alike on all versions of Python
+- ``flow``: where control can flow from one instruction to another
+- ``assignments``: which store gave a local its value
+- ``patterns``: sequences of steps: copying, returning or testing a local
+- ``targets``: which names a call's result is stored to
+- ``openings``: whether a local's container may have been changed since it was stored
+- ``callees``: whether an expression's value is what one torch call returned
+- ``worth``: which recorded calls give an expression's value
+- ``marks``: counts at the begin of a module call, to tell what this call has done
+- ``order``: which sites of a function come before which
+- ``turns``: which sites ran in the current loop iteration
+- ``standing``: the state of a stopped frame: its module call and what that has done
+- ``held``: what the variables of stopped functions hold
+- ``origins``: which stores can have put it there
+- ``evaluation``: runs an expression in a stopped frame
+- ``randomness``: restores the random numbers that such a run used up
+- ``tracebacks``: removes our frames from tracebacks
+- ``trampolines``: functions that make torch's warnings name the program's line
+- ``turn``: a lock that no exception leaves locked
+- ``rows``: what is new, as rows
+- ``plain_rows``: values as rows
+- ``places``: frames, stacks and files as rows
+- ``positions``: the source range and the operator of an instruction
+- ``bindings``: source ranges that the bytecode does not give
+- ``naming``: the name and text of a recorded function
+- ``snapshot``: all records as one trace
+- ``news``: what is new, as events
+- ``values``: fingerprints of returned tensors
+"""

@@ -2,6 +2,45 @@
 
 Views return styled text; ``render`` turns it into a string, with or without colours. What is named
 here is loaded at first use: the agent takes ``views.shapes`` into the user's program, and no more.
+
+Modules:
+
+- ``registry``: all views by name, and ``render``
+- ``options``: options that every view accepts
+- ``styled``: text with named styles
+- ``terminal``: styled text with colours; the only importer of rich
+- ``shapes``: how a tensor is written: the one place for all views
+- ``labels``: several named values on one short line
+- ``places``: ``model.py:41``
+- ``source``: reads source files
+- ``statements``: the statement around a place, as text
+- ``summary``: header and footer of a view
+- ``remedies``: what to do about calls that were not seen
+- ``treeview``: the tree view
+- ``folding``: which ops of library code are folded
+- ``outline``: one row of an expandable tree
+- ``table``: the table view
+- ``module_rows``: the rows of table and report
+- ``listing``: the listing view
+- ``markdown``: the report view
+- ``markdown_text``: escapes text for Markdown
+- ``json_view``: the JSON view
+- ``live``: the lines of ``--live``
+- ``calls``: one op as text: what it was called with and returned
+- ``values``: fingerprints as text
+- ``owners``: in which modules and processes something happened
+- ``stories``: tooltips: all that is known of an expression or name
+- ``summaries``: module calls in a few words, for code lenses
+- ``histograms``: a histogram as bars of characters
+- ``captured``: files of captured values
+- ``changes``: a change of a watched variable, on one line
+- ``followed``: followed calls as a tree
+- ``comparisons``: all views of a comparison by name
+- ``differing``: the words for one difference
+- ``differences``: a comparison for a terminal
+- ``differences_markdown``: a comparison as Markdown
+- ``differences_json``: a comparison as JSON
+- ``side_by_side``: two runs as two texts for a diff editor
 """
 
 from __future__ import annotations

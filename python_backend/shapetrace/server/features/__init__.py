@@ -1,1 +1,17 @@
-"""What the editor can ask for, one feature a file."""
+"""Answers for the editor, one feature a file.
+
+Modules:
+
+- ``inlay_hints``: shapes beside lines
+- ``inline_values``: what the focused function has reached, while stopped
+- ``hover``: details of the expression under the mouse
+- ``code_lens``: how often a function ran, above it
+- ``tree``: the trace tree
+- ``tree_search``: filters the trace tree
+- ``pins``: labels of calls that can be pinned
+- ``captured_tree``: captured values in the trace tree
+- ``captured_text``: captured values as text and tables
+- ``capture_paths``: the paths that capture a value at a source position
+- ``watched_tree``: watched variables in the trace tree
+- ``watched_hints``: changes of watched variables beside lines
+"""

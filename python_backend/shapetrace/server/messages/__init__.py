@@ -1,1 +1,17 @@
-"""The messages between the extension and the language server, beside those of the protocol."""
+"""The messages between extension and language server beyond those of LSP.
+
+Modules:
+
+- ``declarations``: how a message is declared
+- ``registry``: the list of all messages
+- ``codec``: messages to and from JSON
+- ``places``: positions in documents
+- ``settings``: settings and start-up options
+- ``sessions``: debug sessions and their processes
+- ``focus``: the focused stack frame
+- ``calls``: the calls of a line, and pins
+- ``tree``: the trace tree
+- ``captures``: captured values
+- ``watches``: watched variables
+- ``comparison``: comparing traces
+"""
