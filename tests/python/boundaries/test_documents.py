@@ -1,18 +1,30 @@
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.python.boundaries.rule import BACKEND
 
 ROOT = BACKEND.parent
-LONGEST_README = 8 * 1024
+LONGEST = {"README.md": 8 * 1024, "ARCHITECTURE.md": 15 * 1024}
+"""Bytes that a document may have."""
+
+SOURCES = (ROOT, BACKEND, BACKEND / "shapetrace", ROOT / "extension" / "src")
+"""The folders from which documents for contributors name files and folders."""
+
+BUILT = "build/"
+"""The folder that commands write to."""
 
 CODE = re.compile(r"^( *)(`{3,}|~{3,}).*?^ *\2`*$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+PATH = re.compile(r"`((?:[\w.-]+/)+[\w.-]*)`")
+LISTED = re.compile(r"^- ``(\w+)``: ", re.MULTILINE)
 HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 
 
@@ -47,8 +59,68 @@ def broken_links(document: Path) -> list[str]:
     return broken
 
 
-def test_the_readme_is_short() -> None:
-    assert (ROOT / "README.md").stat().st_size <= LONGEST_README
+def wrong_paths(document: Path) -> list[str]:
+    """The paths in a document of which there is no file, folder, or name in a module."""
+    paths = dict.fromkeys(PATH.findall(document.read_text("utf-8")))
+    return [
+        f"{document.name}: there is no {path}"
+        for path in paths
+        if not path.startswith(BUILT) and not any(is_there(folder, path) for folder in SOURCES)
+    ]
+
+
+def is_there(folder: Path, path: str) -> bool:
+    """Whether a file, with or without its suffix, a folder, or a name in a module is there."""
+    module, _, name = path.rpartition(".")
+    module_file = folder / f"{module}.py"
+    return any((folder / f"{path}{suffix}").exists() for suffix in ("", ".py", ".ts")) or (
+        module_file.exists()
+        and re.search(rf"\b{name}\b", module_file.read_text("utf-8")) is not None
+    )
+
+
+def packages(root: Path) -> list[str]:
+    """The packages below a package, as paths from there."""
+    folders = (file.parent.relative_to(root) for file in sorted(root.rglob("__init__.py")))
+    return [folder.as_posix() for folder in folders if folder.parts]
+
+
+def wrong_lists(root: Path) -> list[str]:
+    """Modules that the docstring of their package does not list, and lists of what is not there."""
+    wrong = []
+    for package in ["", *packages(root)]:
+        folder = root / package
+        docstring = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
+        listed = Counter(LISTED.findall(docstring))
+        there = {file.stem for file in folder.glob("*.py")} - {"__init__"}
+        there |= {file.parent.name for file in folder.glob("*/__init__.py")}
+        name = package or root.name
+        wrong += [f"{name}: {module} is not listed" for module in sorted(there - set(listed))]
+        wrong += [f"{name}: there is no {module}" for module in sorted(set(listed) - there)]
+        wrong += [f"{name}: {module} is listed twice" for module in listed if listed[module] > 1]
+    return wrong
+
+
+@pytest.mark.parametrize("name", LONGEST)
+def test_documents_to_begin_with_are_short(name: str) -> None:
+    assert (ROOT / name).stat().st_size <= LONGEST[name]
+
+
+def test_architecture_names_every_package() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    all_of_them = packages(BACKEND / "shapetrace")
+    assert len(all_of_them) > 20
+    assert [package for package in all_of_them if f"`{package}/`" not in text] == []
+
+
+def test_paths_in_documents_for_contributors_exist() -> None:
+    internals = sorted((ROOT / "docs" / "internals").glob("*.md"))
+    for_contributors = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *internals]
+    assert [path for document in for_contributors for path in wrong_paths(document)] == []
+
+
+def test_each_package_lists_its_modules() -> None:
+    assert wrong_lists(BACKEND / "shapetrace") == []
 
 
 def test_links_and_pictures_of_documents_exist() -> None:
@@ -107,4 +179,36 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
         "document.md: there is no c.png",
         "document.md: there is no heading for other.md#part-2",
         "document.md: there is no heading for #no-heading",
+    ]
+
+
+def test_wrong_paths_are_found(tmp_path: Path) -> None:
+    document = tmp_path / "document.md"
+    document.write_text(
+        "`events/rows` `events/` `extension/src/extension.ts` `views/stoppedEditor` `build/e2e` "
+        "`events/rows.RowReader` `x / y` `a/<name>` `recorder/values/` "
+        "`events/rose` `events/rows.RowWriter` `tests/nothing/` `extension.js/x`"
+    )
+    assert wrong_paths(document) == [
+        "document.md: there is no events/rose",
+        "document.md: there is no events/rows.RowWriter",
+        "document.md: there is no tests/nothing/",
+        "document.md: there is no extension.js/x",
+    ]
+
+
+def test_wrong_lists_of_modules_are_found(tmp_path: Path) -> None:
+    root = tmp_path / "ours"
+    (root / "inner").mkdir(parents=True)
+    for name in ("one", "two", "inner/deep"):
+        (root / f"{name}.py").touch()
+    lines = '"""Text about ``two``.\n\n- ``one``: a\n- ``one``: b\n- ``three``: c\n"""\n'
+    (root / "__init__.py").write_text(lines)
+    (root / "inner" / "__init__.py").write_text('"""No list."""\n')
+    assert wrong_lists(root) == [
+        "ours: inner is not listed",
+        "ours: two is not listed",
+        "ours: there is no three",
+        "ours: one is listed twice",
+        "inner: deep is not listed",
     ]
