@@ -103,11 +103,12 @@ def _of_array(array: Any) -> Summary:
     return Summary("ndarray", dtype.name, shape, statistics=statistics)
 
 
+@leaving_surely
 def _statistics_of_array(array: Any) -> Statistics:
     numpy: Any = sys.modules["numpy"]
-    part = comparable_array(spread(array, MOST_NUMBERS))
     found, bins = _Found(), []
     with numpy.errstate(all="ignore"):
+        part = comparable_array(spread(array, MOST_NUMBERS))
         found.add(part, numpy)
         if found.low < found.high:
             counted = spread(part, MOST_COUNTED).astype("f8")

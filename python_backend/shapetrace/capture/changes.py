@@ -22,7 +22,7 @@ import torch
 from torch._C import DisableTorchFunction
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace._classes import is_kind
+from shapetrace._classes import classes_of, is_kind
 from shapetrace._exception_table import leaving_surely
 from shapetrace.capture.copies import (
     ATOMS,
@@ -39,6 +39,7 @@ from shapetrace.capture.copies import (
 )
 from shapetrace.capture.steps import fused_steps_of
 from shapetrace.inspecting import changes
+from shapetrace.inspecting.attributes import dataclass_fields
 from shapetrace.inspecting.changes import SeenContainer, SeenObject, SeenPlain, SeenSet, Strong
 from shapetrace.inspecting.containers import contained_by
 
@@ -102,12 +103,26 @@ def _seen(value: Any, depth: int) -> Seen:
                 return _SeenArray(value, numpy)
             if is_kind(kind, torch.nn.Module):
                 return _SeenObject(value)
-        inside = contained_by(value, kind)
+        inside = _inside(value, kind)
         if inside is not None:
             keys, values = inside
             parts = [_seen(inner, depth + 1) for inner in values]
             return _SeenContainer(kind, len(parts), keys, parts)
     return _SeenObject(value)
+
+
+def _inside(value: Any, kind: type) -> tuple[list[Any] | None, list[Any]] | None:
+    """What is in a container or dataclass: fields that no attribute keeps, too."""
+    inside = contained_by(value, kind)
+    if inside is None or inside[0] is None or kind is dict:
+        return inside
+    fields = dataclass_fields(classes_of(kind))
+    if len(inside[0]) >= len(fields) or is_kind(kind, dict):
+        return inside
+    # A property or `__getattr__` brings them: the only way to see whether they have changed.
+    missing = [name for name in fields if name not in inside[0]]
+    values = [getattr(value, name, None) for name in missing]
+    return [*inside[0], *missing], [*inside[1], *values]
 
 
 class SeenOrdinary(weakref.ref[Any]):
@@ -283,7 +298,7 @@ class _SeenContainer(SeenContainer):
     def is_still(self, value: Any) -> bool:
         if type(value) is not self.kind:
             return False
-        inside = contained_by(value, self.kind)
+        inside = _inside(value, self.kind)
         if inside is None:
             return False
         keys, values = inside

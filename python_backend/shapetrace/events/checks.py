@@ -153,12 +153,6 @@ def read_each(
     return found
 
 
-def text_in(row: Any) -> str:
-    """A row that is one text."""
-    check_type("it", TEXT, row)
-    return str(row)
-
-
 def pair_in(row: Any) -> tuple[str, str]:
     """A row of two texts."""
     _PAIR.check_closely(row)

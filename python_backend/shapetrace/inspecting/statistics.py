@@ -155,11 +155,12 @@ def statistics_within(
     """
     if tensor.dtype.is_complex:
         return None
-    found, steady = Statistics(tensor.numel()), steady_of(torch)
+    steady = steady_of(torch)
     for dimension, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
         if stride == 0 and size > 1:
             # The same numbers again and again.
             tensor = tensor.narrow(dimension, 0, 1)
+    found = Statistics(tensor.numel())
     deadline = time.monotonic() + most_seconds
     for piece in _spread_parts(tensor, max(most_bytes // tensor.element_size(), 1)):
         found.add(comparable(steady(piece), torch), torch)

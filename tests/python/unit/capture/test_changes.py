@@ -6,7 +6,7 @@ import gc
 import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from typing import Any
 
 import numpy as np
@@ -186,3 +186,40 @@ def test_nor_is_it_in_inference_mode() -> None:
         known = seen(value)
         value = None
         assert not known.is_still(value)
+
+
+def test_fields_that_no_attribute_keeps() -> None:
+    @dataclass(init=False)
+    class Shown:
+        value: int
+
+        def __init__(self, value: int) -> None:
+            self.kept = value
+
+        @property  # type: ignore[no-redef]
+        def value(self) -> int:
+            return self.kept
+
+    @dataclass(init=False)
+    class Served:
+        value: int
+
+        def __init__(self, value: int) -> None:
+            self.kept = value
+
+        def __getattr__(self, name: str) -> int:
+            if name == "value":
+                return self.kept
+            raise AttributeError(name)
+
+    many = make_dataclass("Many", [f"field_{number}" for number in range(70)], slots=True)
+    for value in (Shown(1), Served(1)):
+        known = seen(value)
+        assert known.is_still(value)
+        value.kept = 2
+        assert not known.is_still(value)
+    value = many(*range(70))
+    known = seen(value)
+    assert known.is_still(value)
+    value.field_69 = 0
+    assert not known.is_still(value)
