@@ -7,7 +7,7 @@ import { elementOf } from "./calls";
 
 /** Shows the line that made a call of the trace tree, and selects the call. */
 export async function goToCall({ server, tree }: Context, argument?: unknown): Promise<void> {
-  const element = elementOf(argument);
+  const element = elementOf(argument ?? (await tree.clicked()));
   if (element === undefined) {
     return;
   }

@@ -1,4 +1,6 @@
 /** The trace tree in the Run and Debug side bar. */
+import { setTimeout as passed } from "node:timers/promises";
+
 import {
   type CancellationToken,
   type Disposable,
@@ -37,6 +39,8 @@ const FIRST_LIMIT = 100;
 
 /** What VS Code no longer shows as selected so soon after a change was not let go of by hand. */
 const RELOAD_MILLISECONDS = 1_000;
+
+const RELOAD_POLL_MILLISECONDS = 20;
 
 /** How often a node is selected that does not stay so. */
 const MOST_SELECTIONS = 3;
@@ -163,6 +167,20 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
     this.#stay = { uri, line };
   }
 
+  /**
+   * The node that is clicked: VS Code selects it before it runs the node's command.
+   *
+   * The command has no arguments, as VS Code forgets those when the tree is loaded anew, and with them
+   * a click that was on its way. What is selected is known again once the node is there.
+   */
+  async clicked(): Promise<TraceElement | undefined> {
+    const deadline = Date.now() + RELOAD_MILLISECONDS;
+    while (this.#view.selection.length === 0 && Date.now() < deadline) {
+      await passed(RELOAD_POLL_MILLISECONDS);
+    }
+    return this.#view.selection[0];
+  }
+
   /** Selects the call that was made at a place, of several the one nearest to the selected one. */
   async revealCallAt(uri: string, line: number, character: number): Promise<void> {
     await this.#reveals.newest((isNewest) =>
@@ -226,7 +244,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
 
   getTreeItem(element: TraceElement): TreeItem {
     if (element.kind === "more") {
-      return moreItem(element);
+      return moreItem();
     }
     const item = itemOf(element, this.asked);
     const id = this.#idOf(element);
@@ -284,8 +302,9 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
       this.#isSelectionLost = false;
       // VS Code has to have it first.
       setTimeout(() => {
-        // Another one may have been selected meanwhile.
-        const isWanted = () => this.#selected === this.#idOf(found);
+        // Another one may have been selected meanwhile, which VS Code may not have told of yet.
+        const isWanted = () =>
+          this.#selected === this.#idOf(found) && this.#view.selection.length === 0;
         void this.#reveals.next(() => this.#select(found, isWanted));
       });
     }
@@ -331,7 +350,7 @@ function itemOf(element: Loaded<TreeNode>, asked: Asked): TreeItem {
   item.contextValue = isPinned ? `${kind}.pinned` : isWanted ? `${kind}.wanted` : kind;
   item.iconPath = iconOf(element.item);
   if (kind !== "process" && kind !== "captures" && kind !== "watches") {
-    item.command = { command: Command.goToCall, title: "Go to Call", arguments: [element] };
+    item.command = { command: Command.goToCall, title: "Go to Call" };
   }
   return item;
 }
@@ -378,9 +397,9 @@ function pictureOf({ histogram }: TreeNode): string {
   return `\n\n![${low} to ${high}](${histogramAddress(heights, PICTURE)})`;
 }
 
-function moreItem(element: TraceElement): TreeItem {
+function moreItem(): TreeItem {
   const item = new TreeItem("More...");
   item.iconPath = new ThemeIcon("ellipsis");
-  item.command = { command: Command.showMoreCalls, title: "More", arguments: [element] };
+  item.command = { command: Command.showMoreCalls, title: "More" };
   return item;
 }
