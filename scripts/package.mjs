@@ -50,12 +50,28 @@ const STAGED = [
  */
 export async function packageExtension() {
   const esbuild = await import("esbuild");
-  mkdirSync(BUILD, { recursive: true });
-  return locked(join(BUILD, "package.lock"), tellWaiting, () => {
-    fetchLibraries();
+  return alone(() => {
+    fillLibraries();
     bundle(esbuild);
     return pack();
   });
+}
+
+/** Fills python_libraries, unless it holds what the requirements ask for already. */
+export function fetchLibraries() {
+  alone(fillLibraries);
+}
+
+/**
+ * Does the work while no other script packs.
+ *
+ * @template Result
+ * @param {() => Result} work
+ * @returns {Result}
+ */
+function alone(work) {
+  mkdirSync(BUILD, { recursive: true });
+  return locked(join(BUILD, "package.lock"), tellWaiting, work);
 }
 
 /** @param {number | undefined} owner */
@@ -63,8 +79,7 @@ function tellWaiting(owner) {
   console.log(`package: waiting for the VSIX that process ${owner ?? "?"} is making`);
 }
 
-/** Fills python_libraries, unless it holds what the requirements ask for already. */
-export function fetchLibraries() {
+function fillLibraries() {
   for (const [folder, requirements] of Object.entries(LIBRARY_FOLDERS)) {
     const target = join(LIBRARIES, folder);
     const mark = join(LIBRARIES, `.${folder}`);

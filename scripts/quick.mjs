@@ -19,7 +19,9 @@ main(async () => {
   const pretty = changed().filter((file) => /\.(ts|mjs|json|md|ya?ml)$/.test(file));
   const results = await Promise.all([
     // The longest on a processor of its own, all others one after the other beside it.
-    inTurn([python("pytest", "-n", "2", "-m", "not slow", "tests/python/unit", "tests/python/boundaries")]),
+    inTurn([
+      python("pytest", "-n", "2", "-m", "not slow", "tests/python/unit", "tests/python/boundaries"),
+    ]),
     inTurn([
       python("ruff", "check", "."),
       python("ruff", "format", "--check", "."),
