@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from typing import Any, Final
 
@@ -161,9 +160,17 @@ class _Leaf:
             return
         if numbers.dtype.is_complex:
             numbers, self._is_magnitude = numbers.abs(), True
+        before = self._numbers.finite
         self._numbers.add_tensor(numbers, torch)
-        spaced = numbers[:: -(-numbers.numel() // _NUMBERS_OF_A_VALUE) or 1].to(torch.float64)
-        self._sample.extend(filter(math.isfinite, spaced.tolist()))
+        finite = self._numbers.finite - before
+        if not finite:
+            return
+        if finite < numbers.numel():
+            # A mask of infinities is as regular as steps are: these would meet few of its columns.
+            numbers = numbers.to(torch.float64)
+            numbers = numbers[torch.isfinite(numbers)]
+        step = -(-finite // _NUMBERS_OF_A_VALUE)
+        self._sample.extend(numbers[::step].to(torch.float64).tolist())
         if len(self._sample) > _MOST_SAMPLED:
             self._sample = self._sample[::2]
 
