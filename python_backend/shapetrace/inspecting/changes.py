@@ -1,4 +1,7 @@
-"""Whether a value is still as it was when it was seen, without running any of its own code.
+"""Whether a value is still as it was when it was seen.
+
+None of the value's own code runs here. ``capture`` adds two exceptions, which
+``docs/internals/memory.md`` names.
 
 - Numbers, texts and None: by class and value; a NaN is as it was.
 - Lists, tuples, dictionaries, dataclasses: by what is in them, in turn.
@@ -7,8 +10,8 @@
   ``id`` is given again to the next object.
 
 What is kept of tensors and arrays, and how much of a container is looked at, differs: ``capture``
-must not miss a change, and ``variables`` looks at many more values. Each
-derives its own classes from these.
+must not miss a change, and ``variables`` looks at many more values. Each derives its own classes
+from these.
 """
 
 from __future__ import annotations
