@@ -32,7 +32,7 @@ from shapetrace.transport.handshake import (
     read_proof,
 )
 from shapetrace.transport.messages import Challenge, Hello, Refusal, Stop, Welcome, write
-from shapetrace.transport.proof import Exchange, new_nonce
+from shapetrace.transport.proof import PROTOCOL, Exchange, new_nonce
 from shapetrace.transport.session import LONGEST_NAME
 
 MOST_WAITING = 256
@@ -305,7 +305,7 @@ class Listener:
             connect.nonce,
             new_nonce(),
         )
-        challenge = Challenge(exchange.server_nonce, exchange.proof("server"))
+        challenge = Challenge(exchange.server_nonce, exchange.proof("server"), PROTOCOL)
         writer.write(encode(write(challenge)))
         answer = await _next_message(reader, decoder)
         is_right = exchange.is_proof("agent", read_proof(answer))

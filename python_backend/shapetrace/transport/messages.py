@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, TypeAlias, TypeGuard, TypeVar
 from shapetrace.events.checks import Refused
 from shapetrace.transport.captures import CaptureNews
 from shapetrace.transport.framing import Message
-from shapetrace.transport.proof import NONCE_LENGTH, PROTOCOL, is_nonce
+from shapetrace.transport.proof import NONCE_LENGTH, is_nonce
 from shapetrace.transport.session import LONGEST_NAME
 from shapetrace.transport.tables import Object
 from shapetrace.transport.watches import WatchNews
@@ -73,7 +73,7 @@ class Connect:
 
     session: _Short
     nonce: _Nonce
-    protocol: _Id = PROTOCOL
+    protocol: _Id
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class Challenge:
 
     nonce: _Nonce
     proof: _Nonce
-    protocol: _Id = PROTOCOL
+    protocol: _Id
 
 
 @dataclass(frozen=True, slots=True)

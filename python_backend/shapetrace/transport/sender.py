@@ -35,7 +35,7 @@ from shapetrace.transport.handshake import (
 from shapetrace.transport.messages import Connect, Hello, ProcessInfo, Refusal, write
 from shapetrace.transport.originals import Deadline, System
 from shapetrace.transport.outbox import MOST_BYTES, MOST_FRAMES, Outbox
-from shapetrace.transport.proof import Exchange, new_nonce
+from shapetrace.transport.proof import PROTOCOL, Exchange, new_nonce
 from shapetrace.transport.session import SessionAddress
 
 PATIENCE = 60.0
@@ -256,7 +256,7 @@ class Sender:
         self._connection = Connection(self._address.port, _CONNECT_WITHIN)
         self._decoder = Decoder()
         self._nonce = new_nonce()
-        first = write(Connect(self._address.session, self._nonce))
+        first = write(Connect(self._address.session, self._nonce, PROTOCOL))
         self._in_flight = memoryview(encode(first, LONGEST_BEFORE_PROOF))
         self._connected_at = System.now()
 

@@ -39,6 +39,7 @@ from shapetrace.transport.messages import (
     read_from_server,
     write,
 )
+from shapetrace.transport.proof import PROTOCOL
 from tests.python.unit.server import test_bad_rows, test_watched
 from tests.python.unit.server.test_bad_rows import PROGRAM, WRONG, Editor
 from tests.python.unit.transport import test_captures
@@ -137,8 +138,8 @@ def test_a_command_is_the_one_or_is_refused(command: Any) -> None:
 @pytest.mark.parametrize(
     ("message", "read"),
     [
-        (write(Connect("c2a7", NONCE)), read_connect),
-        (write(Challenge(NONCE, NONCE)), read_challenge),
+        (write(Connect("c2a7", NONCE, PROTOCOL)), read_connect),
+        (write(Challenge(NONCE, NONCE, PROTOCOL)), read_challenge),
         (hello_message(Hello("c2a7", PROCESS), NONCE), read_hello),
         (hello_message(Hello("c2a7", PROCESS), NONCE), read_proof),
         (write(Welcome()), read_answer),

@@ -67,13 +67,13 @@ def passed_on(message: dict[str, Any]) -> dict[str, Any]:
 
 @given(short, nonces)
 def test_a_first_frame_arrives_as_it_was(session: str, nonce: str) -> None:
-    connect = Connect(session, nonce)
+    connect = Connect(session, nonce, PROTOCOL)
     assert read_connect(passed_on(write(connect))) == connect
 
 
 @given(nonces, nonces)
 def test_a_challenge_arrives_as_it_was(nonce: str, proof: str) -> None:
-    challenge = Challenge(nonce, proof)
+    challenge = Challenge(nonce, proof, PROTOCOL)
     assert read_challenge(passed_on(write(challenge))) == challenge
 
 
@@ -85,13 +85,13 @@ def test_a_hello_arrives_as_it_was(hello: Hello, proof: str) -> None:
 
 
 def test_the_frames_as_they_are_sent() -> None:
-    assert write(Connect("c2a7", NONCE)) == {
+    assert write(Connect("c2a7", NONCE, PROTOCOL)) == {
         "type": "connect",
         "protocol": 3,
         "session": "c2a7",
         "nonce": NONCE,
     }
-    assert write(Challenge(NONCE, PROOF)) == {
+    assert write(Challenge(NONCE, PROOF, PROTOCOL)) == {
         "type": "challenge",
         "protocol": 3,
         "nonce": NONCE,
@@ -148,7 +148,7 @@ def test_anything_is_no_first_word(message: dict[str, Any], kind: str, is_ours: 
     ],
 )
 def test_what_is_wrong_with_a_first_frame_is_said(key: str, value: object, said: str) -> None:
-    message = write(Connect("c2a7", NONCE))
+    message = write(Connect("c2a7", NONCE, PROTOCOL))
     message[key] = value
     with pytest.raises(HandshakeError, match=said):
         read_connect(message)
@@ -212,7 +212,7 @@ def test_an_answer_with_anything_in_it_is_right_or_no_answer(
 
 
 def test_a_server_of_another_version_is_as_good_as_a_refusal() -> None:
-    message = {**write(Challenge(NONCE, PROOF)), "protocol": PROTOCOL + 1}
+    message = {**write(Challenge(NONCE, PROOF, PROTOCOL)), "protocol": PROTOCOL + 1}
     assert isinstance(read_challenge(message), Refusal)
 
 
@@ -264,3 +264,18 @@ def test_a_command_line_that_is_cut_says_so() -> None:
         "…",
     )
     assert this_process([str(number) for number in range(200)]).argv[99:] == ("99", "…")
+
+
+@pytest.mark.parametrize(
+    ("read", "said"),
+    [
+        (read_connect, Connect("c2a7", NONCE, PROTOCOL)),
+        (read_challenge, Challenge(NONCE, PROOF, PROTOCOL)),
+    ],
+    ids=["connect", "challenge"],
+)
+def test_first_words_without_a_protocol_are_refused(read: Any, said: Any) -> None:
+    message = write(said)
+    del message["protocol"]
+    with pytest.raises(HandshakeError, match="protocol is missing"):
+        read(message)
