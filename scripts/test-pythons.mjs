@@ -32,7 +32,7 @@ const TESTS = [
     "test_followed_functions.py::test_only_what_the_program_raises_stops[True]",
     "test_followed_functions.py::test_steps_lead_from_line_to_line_as_ever[2]",
     "test_forward_pass.py::test_the_whole_step_is_recorded_once",
-    "test_here.py",
+    "test_stop_query.py",
     "test_in_place.py::test_within_a_forward_that_stands_still",
     "test_panes.py::test_every_kind_of_value_and_nothing_is_read[bundled]",
     "test_panes.py::test_where_a_script_assigned_its_variables",

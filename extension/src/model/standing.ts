@@ -16,7 +16,7 @@ export interface Standing extends FocusOutside {
  * program's can be in the way, and nothing of it is looked up, changed or kept alive.
  */
 export function questionFor(frame: number): string {
-  return `__import__("sys").modules["shapetrace.agent.here"].here(${frame})`;
+  return `__import__("sys").modules["shapetrace.agent.stop_query"].describe_stop(${frame})`;
 }
 
 /**
@@ -24,9 +24,9 @@ export function questionFor(frame: number): string {
  * has not, and a dataset loads them. Answered by `true` or something else.
  */
 export function harmlessQuestionFor(frame: number, expression: string): string {
-  const agent = `__import__("sys").modules["shapetrace.agent.here"]`;
+  const agent = `__import__("sys").modules["shapetrace.agent.stop_query"]`;
   // What JSON writes as text is a text of Python's too.
-  return `${agent}.harmless(${frame}, ${JSON.stringify(expression)})`;
+  return `${agent}.is_side_effect_free(${frame}, ${JSON.stringify(expression)})`;
 }
 
 /** The agent's answer; undefined where it does not know. */

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._exception_table import leaving_surely
-from shapetrace.agent import debugger, here, in_place
+from shapetrace.agent import debugger, in_place, stop_query
 from shapetrace.agent.asked import Asked
 from shapetrace.agent.hiding import hide_code, hide_skips, unseen
 from shapetrace.agent.panes import show_shapes
@@ -133,7 +133,7 @@ class Agent:
         self._exits.install()
         self._undo.append(self._exits.remove)
         self._undo.append(hide_skips())
-        self._undo.append(here.answer_for(lambda: self._recorder, self._someone_looks))
+        self._undo.append(stop_query.answer_for(lambda: self._recorder, self._someone_looks))
         if self.address.shows_variables:
             self._undo.append(show_shapes(self.address.folder))
         if self._beginning != "attach":

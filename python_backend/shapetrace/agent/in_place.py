@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from shapetrace._asynchronous import is_asynchronous, surely
 from shapetrace._exception_table import leaving_surely
 from shapetrace._locks import held
-from shapetrace.agent import debugger, here
+from shapetrace.agent import debugger, stop_query
 
 if TYPE_CHECKING:
     from shapetrace.recorder.session import Recorder
@@ -125,7 +125,7 @@ def _raise_in(thread: int, error: type[BaseException]) -> bool:
 
 
 def _run(number: int, text: str) -> dict[str, Any]:
-    recorder = here.recording()
+    recorder = stop_query.recording()
     found = debugger.frame_numbered(number)
     if recorder is None:
         return _came("refused", "nothing is being recorded in this process")
@@ -136,7 +136,7 @@ def _run(number: int, text: str) -> dict[str, Any]:
         came = _evaluate(recorder, found[0], text)
     finally:
         recorder.wake()
-        here.someone_looks()
+        stop_query.someone_looks()
     came["calls"] = recorder.counters()[0] - before
     return came
 

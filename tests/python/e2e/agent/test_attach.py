@@ -164,7 +164,7 @@ def test_stopped_in_the_middle_of_a_forward(tmp_path: Path) -> None:
 
 def test_at_a_stop_it_is_known_where_a_frame_stands(tmp_path: Path) -> None:
     script = write(tmp_path)
-    ask = "__import__('sys').modules['shapetrace.agent.here'].here({})"
+    ask = "__import__('sys').modules['shapetrace.agent.stop_query'].describe_stop({})"
     with running(script) as program, SessionServer() as server:
         program.wait_for("ready")
         with program.attached() as session:

@@ -211,7 +211,7 @@ def test_a_stop_in_a_child_that_was_forked_in_the_middle_of_a_forward(tmp_path: 
     print(y.shape)
     """
     script = Script.write(program, tmp_path)
-    question = "__import__('sys').modules['shapetrace.agent.here'].here({})"
+    question = "__import__('sys').modules['shapetrace.agent.stop_query'].describe_stop({})"
     with SessionServer() as server:
         how = server.launch(how=Launch(more={"subProcess": True}))
         with launch(script, how) as session, session.subprocesses("forked") as children:

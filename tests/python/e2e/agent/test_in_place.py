@@ -66,8 +66,8 @@ class Evaluating:
 
     def here(self, place: Place) -> str:
         """What the editor is told of a frame."""
-        module = "__import__('sys').modules['shapetrace.agent.here']"
-        return self.session.evaluate(f"{module}.here({place.number})")
+        module = "__import__('sys').modules['shapetrace.agent.stop_query']"
+        return self.session.evaluate(f"{module}.describe_stop({place.number})")
 
     def wait_for_calls(self, number: int) -> list[str]:
         """The calls in the program's file, once there are so many."""

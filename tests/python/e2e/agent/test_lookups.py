@@ -137,8 +137,8 @@ def test_a_hover_evaluates_only_what_the_program_does_not_notice(tmp_path: Path)
         stop = session.stop()
         told = {}
         for expression in ASKED:
-            question = f"harmless({stop.top.number}, {expression!r})"
-            module = "__import__('sys').modules['shapetrace.agent.here']"
+            question = f"is_side_effect_free({stop.top.number}, {expression!r})"
+            module = "__import__('sys').modules['shapetrace.agent.stop_query']"
             told[expression] = session.evaluate(f"{module}.{question}") == "true"
         session.resume(stop.thread)
         ended = session.end()

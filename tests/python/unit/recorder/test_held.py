@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from shapetrace.agent.here import answer_of
+from shapetrace.agent.stop_query import answer_of
 from shapetrace.recorder.debuggers import Debugger
 from shapetrace.recorder.options import RecorderOptions
 from shapetrace.recorder.origins import changed_by_hand

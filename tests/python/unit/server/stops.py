@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from shapetrace.agent.here import answer_of
+from shapetrace.agent.stop_query import answer_of
 from shapetrace.events.rows import RowReader
 from shapetrace.recorder.debuggers import Debugger
 from shapetrace.recorder.options import RecorderOptions

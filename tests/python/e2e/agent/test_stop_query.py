@@ -64,7 +64,8 @@ class Debugged:
 
     def here(self, place: Place) -> dict[str, Any] | None:
         """What the editor is told of a frame."""
-        expression = f"__import__('sys').modules['shapetrace.agent.here'].here({place.number})"
+        module = "__import__('sys').modules['shapetrace.agent.stop_query']"
+        expression = f"{module}.describe_stop({place.number})"
         answer: dict[str, Any] | None = json.loads(self.session.evaluate(expression))
         return answer
 
@@ -317,8 +318,9 @@ def test_nothing_is_changed_by_being_asked(tmp_path: Path) -> None:
         for _ in range(3):
             stop: Stop = watched.stop()
             for place in stop.frames:
-                asked = f"(lambda m: m and m.here({place.number}))"
-                session.evaluate(f"{asked}(__import__('sys').modules.get('shapetrace.agent.here'))")
+                asked = f"(lambda m: m and m.describe_stop({place.number}))"
+                module = "__import__('sys').modules.get('shapetrace.agent.stop_query')"
+                session.evaluate(f"{asked}({module})")
             session.resume(stop.thread)
         watched.end()
 

@@ -1,8 +1,8 @@
 """What the editor asks at a stop: which recorded call a frame of the stack belongs to.
 
-The editor has the debugger evaluate ``here(number)`` with the number that the debugger has given
-the frame. It names no frame to evaluate that in: so nothing of the program's is in reach, looked
-up, or kept alive by it.
+The editor has the debugger evaluate ``describe_stop(number)`` with the number that the debugger has
+given the frame. It names no frame to evaluate that in: so nothing of the program's is in reach,
+looked up, or kept alive by it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def someone_looks() -> None:
         _asked()
 
 
-def here(number: int) -> str:
+def describe_stop(number: int) -> str:
     """What a frame belongs to, as JSON; ``null`` where that is not known.
 
     {"process": 4711, "call": 12, "reached": [13, 14],
@@ -64,20 +64,20 @@ def here(number: int) -> str:
                 "variables": [], "unbound": null}]}
     """
     try:
-        return json.dumps(_here(number))
+        return json.dumps(_described(number))
     except Exception as error:
         if is_asynchronous(error):
             raise
         return "null"
 
 
-def harmless(number: int, expression: str) -> str:
+def is_side_effect_free(number: int, expression: str) -> str:
     """Whether the program takes no notice of an expression with items in it, as JSON."""
     found = debugger.frame_numbered(number)
     return json.dumps(found is not None and only_looks_up(expression, found[0]))
 
 
-def _here(number: int) -> dict[str, Any] | None:
+def _described(number: int) -> dict[str, Any] | None:
     recorder = recording()
     found = debugger.frame_numbered(number)
     if recorder is None or found is None:
