@@ -481,7 +481,7 @@ class Agent:
             in_place.cancel(command.evaluation)
         elif isinstance(command, messages.Watch):
             self._asked.watches.watch(command.names)
-        elif isinstance(command, messages.Stop):
+        elif isinstance(command, messages.Finish):
             if self.address.mode == "debug":
                 self.leave()
             elif self._recorder is not None:

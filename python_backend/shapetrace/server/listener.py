@@ -31,7 +31,7 @@ from shapetrace.transport.handshake import (
     read_hello,
     read_proof,
 )
-from shapetrace.transport.messages import Challenge, Hello, Refusal, Stop, Welcome, write
+from shapetrace.transport.messages import Challenge, Finish, Hello, Refusal, Welcome, write
 from shapetrace.transport.proof import PROTOCOL, Exchange, new_nonce
 from shapetrace.transport.session import LONGEST_NAME
 
@@ -173,7 +173,7 @@ class Listener:
         if known is None or known.ending is not None:
             return
         for process in self.processes(session):
-            self.send(process, write(Stop()))
+            self.send(process, write(Finish()))
             self._connections[process].has_sent = False
         self._end_session_later(known, _MOST_EXTENSIONS)
 

@@ -173,12 +173,12 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class Finish:
     """Record no more."""
 
 
 FromAgent: TypeAlias = Connect | Hello | Rows | CaptureNews | WatchNews | ProcessStatus | Bye
-FromServer: TypeAlias = Challenge | Welcome | Refusal | Wake | Cancel | Watch | Stop
+FromServer: TypeAlias = Challenge | Welcome | Refusal | Wake | Cancel | Watch | Finish
 
 Said = TypeVar("Said", bound=FromAgent | FromServer)
 
@@ -211,7 +211,7 @@ _FROM_SERVER: Final[dict[str, type[FromServer]]] = {
     "wake": Wake,
     "cancel": Cancel,
     "watch": Watch,
-    "stop": Stop,
+    "finish": Finish,
 }
 _TYPES: Final[dict[type, str]] = {kind: name for name, kind in (_FROM_AGENT | _FROM_SERVER).items()}
 _FORMS: Final[dict[type, Any]] = {

@@ -94,7 +94,7 @@ def test_the_agent_comes_in_and_leaves_nothing_behind(tmp_path: Path) -> None:
             heard = server.process()
             heard.wait_for(is_complete)
             enter(session, server)  # It is there already.
-            server.send(heard, {"type": "stop"})
+            server.send(heard, {"type": "finish"})
             heard.wait_for_end()
         (tmp_path / "stop").touch()
         assert program.wait_for_end() == 0
@@ -115,7 +115,7 @@ def test_attaching_again(tmp_path: Path) -> None:
                 enter(session, server)
                 heard = server.process()
                 heard.wait_for(is_complete)
-                server.send(heard, {"type": "stop"})
+                server.send(heard, {"type": "finish"})
                 heard.wait_for_end()
         one, two = SessionServer(session="one"), SessionServer(session="two")
         with one as first, two as second, program.attached() as session:
@@ -179,7 +179,7 @@ def test_at_a_stop_it_is_known_where_a_frame_stands(tmp_path: Path) -> None:
             assert (answer["function"], block[:7]) == ("Block.forward", "blocks.")
             assert [heard.modules[it].path for it in answer["reached"]] == [f"{block}.inner"]
             # Once we have left there is nobody to ask.
-            server.send(heard, {"type": "stop"})
+            server.send(heard, {"type": "finish"})
             heard.wait_for_end()
             assert json.loads(session.evaluate(ask.format(top.number))) is None
             session.clear_breakpoints()

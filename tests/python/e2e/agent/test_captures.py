@@ -228,7 +228,7 @@ def test_a_program_that_runs_already(tmp_path: Path) -> None:
             enter(session, server)
             heard = server.process()
             heard.wait_for(lambda it: len(it.values("layers.1.up")) > 3)
-            server.send(heard, {"type": "stop"})
+            server.send(heard, {"type": "finish"})
             heard.wait_for_end()
         (tmp_path / "stop").touch()
         assert program.wait_for_end() == 0

@@ -72,7 +72,7 @@ def test_they_leave_with_us(tmp_path: Path) -> None:
             during = look(session)
             assert during[:4] == SHOWN
             assert {"y: statistics", "batch: raw view", "state: f32[2,4]"} <= set(during)
-            server.send(heard, {"type": "stop"})
+            server.send(heard, {"type": "finish"})
             heard.wait_for_end()
             assert look(session) == before
             enter(session, server)

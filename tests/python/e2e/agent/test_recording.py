@@ -257,7 +257,7 @@ def test_the_server_ends_the_recording(tmp_path: Path) -> None:
         session.go()
         heard = server.process()
         heard.wait_for(lambda it: it.modules)
-        server.send(heard, {"type": "stop"})
+        server.send(heard, {"type": "finish"})
         heard.wait_for(lambda it: it.states[-1] != "recording" or it.bye)
         session.evaluate("__import__('sys').modules['__main__'].go_on.set()")
         assert session.end().stdout == "waiting\nover\n"

@@ -197,7 +197,7 @@ def impersonations(token: str) -> list[Callable[[socket.socket], None]]:
         first = handshakes.receive(connection)
         port = connection.getsockname()[1]
         challenged = handshakes.challenge(first, "guessed" + token[7:], port)
-        for frame in (challenged, {"type": "welcome"}, {"type": "stop"}):
+        for frame in (challenged, {"type": "welcome"}, {"type": "finish"}):
             handshakes.send(connection, frame)
 
     def reflects(connection: socket.socket) -> None:

@@ -29,10 +29,10 @@ from shapetrace.transport.messages import (
     Cancel,
     Challenge,
     Connect,
+    Finish,
     Hello,
     ProcessStatus,
     Refusal,
-    Stop,
     Wake,
     Watch,
     Welcome,
@@ -123,7 +123,7 @@ def test_no_message_of_an_agent_spoils_an_answer(
 
 @pytest.mark.parametrize(
     "command",
-    [Wake(), Cancel(3), Watch(("video", "mask")), Stop()],
+    [Wake(), Cancel(3), Watch(("video", "mask")), Finish()],
     ids=lambda it: type(it).__name__,
 )
 def test_a_command_is_the_one_or_is_refused(command: Any) -> None:

@@ -61,8 +61,8 @@ def test_commands_reach_one_process() -> None:
             ]
             assert case.listener.send(ProcessKey(SESSION, 2), {"type": "wake"})
             assert await second.receive() == {"type": "wake"}
-            assert case.listener.send(ProcessKey(SESSION, 1), {"type": "stop"})
-            assert await first.receive() == {"type": "stop"}
+            assert case.listener.send(ProcessKey(SESSION, 1), {"type": "finish"})
+            assert await first.receive() == {"type": "finish"}
             assert not case.listener.send(ProcessKey(SESSION, 3), {"type": "wake"})
 
     run(scenario)
@@ -466,7 +466,7 @@ def test_processes_of_a_closed_session_may_finish_what_they_say() -> None:
             client = await case.join()
             late = await case.connect()
             await case.listener.close_session(SESSION)
-            assert await client.receive() == {"type": "stop"}
+            assert await client.receive() == {"type": "finish"}
             client.send(row(1))
             client.close()
             await case.until_told("hello 12", (12, 1), "gone 12: ended")
@@ -484,7 +484,7 @@ def test_a_closed_session_is_over_after_a_while() -> None:
             await case.listener.close_session(SESSION)
             await case.listener.close_session("one that never was")
             await case.until_told("hello 12", "gone 12: the debug session is over")
-            assert await client.receive() == {"type": "stop"}
+            assert await client.receive() == {"type": "finish"}
             assert await client.receive() is None
             with pytest.raises(ConnectionRefusedError):
                 await case.connect()
@@ -509,7 +509,7 @@ def test_a_closed_session_waits_for_a_process_that_is_still_sending() -> None:
             reason = "the debug session is over"
             await until(lambda: case.notes.told[-1] == f"gone 2: {reason}")
             assert f"gone 1: {reason}" in case.notes.told
-            assert await silent.receive() == {"type": "stop"}
+            assert await silent.receive() == {"type": "finish"}
 
     run(scenario)
 
@@ -598,7 +598,7 @@ def test_stopping_leaves_nothing_behind() -> None:
             joined, waiting = await case.join(), await case.connect()
             await case.listener.close_session(SESSION)
             await case.listener.stop()
-            assert await joined.receive() == {"type": "stop"}
+            assert await joined.receive() == {"type": "finish"}
             assert [await joined.receive(), await waiting.receive()] == [None, None]
             assert [task for task in asyncio.all_tasks() if "_serve" in repr(task)] == []
             assert case.notes.told == ["hello 12"]

@@ -336,7 +336,7 @@ def test_a_server_that_does_not_know_the_token_is_told_nothing(stranger: str) ->
         peer.send(STRANGERS[stranger](first, server.port))
         # Whoever has no proof may go on as if it had one.
         peer.send({"type": "welcome"})
-        peer.send({"type": "stop"})
+        peer.send({"type": "finish"})
         agent.until(lambda: agent.sender.trouble)
         assert peer.receive_all() == []
         assert agent.connected == 0
