@@ -12,6 +12,7 @@ Nothing here makes a thread, imports, prints, or raises: troubles end up in ``tr
 
 from __future__ import annotations
 
+from _thread import LockType
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -95,6 +96,8 @@ class Sender:
         self._outbox = Outbox(most_bytes, most_frames)
         self._turn = System.lock()
         """Held by whoever uses the connection."""
+        self._asleep = _held_lock()
+        """Let go to end a wait for something to do."""
         self._process_id = System.process_id()
         self._closing = False
         self._connection: Connection | None = None
@@ -149,11 +152,18 @@ class Sender:
             return False
         return self._outbox.put(frame, important)
 
+    def wake(self) -> None:
+        """Have ``step`` end at once, as there is something to offer. From any thread."""
+        try:
+            self._asleep.release()
+        except RuntimeError:
+            pass  # It has been woken already.
+
     @covering_jumps
     def step(self, timeout: float) -> None:
         """Send, receive, connect: whatever there is to do, for about so many seconds.
 
-        Ends early when a connection has been made or a command has come.
+        Ends early when a connection has been made, a command has come, or at ``wake``.
         """
         self._notice_fork()
         deadline = Deadline(timeout)
@@ -199,6 +209,7 @@ class Sender:
         self._connection = None
         self._in_flight = memoryview(b"")
         self._turn = System.lock()
+        self._asleep = _held_lock()
         self._outbox.after_fork_in_child()
         self._process_id = System.process_id()
         if connection is not None:
@@ -223,7 +234,9 @@ class Sender:
             if self._has_something_to_send():
                 self._send(deadline)
                 return self._receive(self._connection, deadline, 0.0)
-            return self._receive(self._connection, deadline, deadline.stretch())
+            if not self._welcomed:
+                return self._receive(self._connection, deadline, deadline.stretch())
+            return self._sleep(deadline) or self._receive(self._connection, deadline, 0.0)
         except (ConnectionLost, FrameError, HandshakeError) as error:
             self._lose(str(error))
             return False
@@ -272,6 +285,13 @@ class Sender:
         self._in_flight = self._in_flight[sent:]
         if not sent:
             deadline.waited_in_vain(max(seconds, 0.0001))
+
+    def _sleep(self, deadline: Deadline) -> bool:
+        """Wait for a stretch; whether we were woken. A command may wait for as long."""
+        seconds = deadline.stretch()
+        is_woken = self._asleep.acquire(True, seconds)
+        deadline.waited_in_vain(0.0 if is_woken else seconds)
+        return is_woken
 
     def _receive(self, connection: Connection, deadline: Deadline, seconds: float) -> bool:
         data = connection.receive(seconds)
@@ -352,3 +372,9 @@ class Sender:
         self._outbox.clear()
         if connection is not None:
             connection.finish()
+
+
+def _held_lock() -> LockType:
+    lock = System.lock()
+    lock.acquire()
+    return lock

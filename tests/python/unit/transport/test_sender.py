@@ -106,6 +106,17 @@ def test_what_is_offered_in_the_callback_comes_first() -> None:
         ]
 
 
+def test_it_can_be_woken_by_any_thread() -> None:
+    with served() as (server, agent):
+        server.welcome(agent)
+        thread = threading.Thread(target=agent.sender.step, args=(3600,), daemon=True)
+        thread.start()
+        agent.sender.wake()
+        agent.sender.wake()
+        thread.join(60)
+        assert not thread.is_alive()
+
+
 def test_commands_reach_the_agent() -> None:
     with served() as (server, agent):
         peer = server.welcome(agent)
