@@ -409,51 +409,31 @@ export const PIN_CHANGED: ServerNotification<Pinned> = {
   method: "shapetrace/pinChanged",
 };
 
-/** A local variable of a stopped function. */
-export interface FocusVariable {
-  readonly name: string;
-  /** As the agent writes values; only the server reads it. */
-  readonly value: unknown;
-  /**
-   * The stores that may have set it: line, column, end line and end column of each name that is
-   * assigned to; the first line of the function alone for a parameter.
-   */
-  readonly stores: readonly (readonly number[])[];
-  /** Whether it was certainly set in this iteration of the loop, or in this call. */
-  readonly isFresh: boolean;
-}
-
-/** How far a function on the stack has come. */
-export interface FocusOutside {
-  /** The ids of the calls that it has made so far. */
-  readonly reached: readonly number[];
-  readonly file: string;
-  readonly function: string;
-  readonly line: number;
-  readonly variables: readonly FocusVariable[];
-  /** The names that have not been assigned to; null where nothing is known of the variables. */
-  readonly unbound?: readonly string[] | null;
-}
-
-/** The stack frame that is selected; without a process there is none. */
-export interface Focus {
+/** A stop, as the agent's answer to the debugger names it. */
+export interface StopReference {
   readonly session: string;
-  readonly process?: number | null;
-  /** The id of the module call that the frame belongs to; null outside of any. */
-  readonly call?: number | null;
-  /** The ids of the calls that the frame's function has made so far. */
-  readonly reached?: readonly number[] | null;
-  readonly file?: string | null;
-  readonly function?: string | null;
-  readonly line?: number | null;
-  readonly variables: readonly FocusVariable[];
-  /** The names that have not been assigned to; null where nothing is known of the variables. */
-  readonly unbound?: readonly string[] | null;
-  /** The functions that called it, the innermost first. */
-  readonly outer: readonly FocusOutside[];
+  /** The process id. */
+  readonly process: number;
+  readonly number: number;
 }
 
-export const FOCUS: Request<Focus, null> = {
+/** Selects the stop to show; null where no frame of a stopped program is selected. */
+export interface Focus {
+  readonly stop?: StopReference | null;
+}
+
+/** A line of a source file, counted from 1. */
+export interface SourceLine {
+  readonly file: string;
+  readonly line: number;
+}
+
+/** Where the selected frame is; null where nothing is known of the stop. */
+export interface Focused {
+  readonly place: SourceLine | null;
+}
+
+export const FOCUS: Request<Focus, Focused> = {
   method: "shapetrace/focus",
 };
 

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -199,11 +200,15 @@ class Client:
 
     def request(self, method: str, params: Any) -> Any:
         """One of our own requests; an error is raised."""
+        return self.begin_request(method, params).result(PATIENCE)
+
+    def begin_request(self, method: str, params: Any) -> Future[Any]:
+        """One of our own requests, whose answer is not waited for."""
 
         async def asked() -> Any:
             return await self._client.protocol.send_request_async(method, params)
 
-        return self._run(asked())
+        return asyncio.run_coroutine_threadsafe(asked(), self._loop)
 
     def notify(self, method: str, params: Any) -> None:
         """One of our own notifications."""

@@ -11,6 +11,7 @@ with SessionServer() as server:
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -20,12 +21,20 @@ from typing import Any, TypeVar
 
 from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Tensor, Variable
 from shapetrace.events.rows import RowReader
+from shapetrace.events.stop import Stop
 from shapetrace.server.captured import Captured
 from shapetrace.server.listener import Listener, ProcessKey
 from shapetrace.server.watched import Watched
 from shapetrace.transport.captures import CapturedValue, CaptureNews
 from shapetrace.transport.framing import Message
-from shapetrace.transport.messages import Bye, Hello, ProcessStatus, Rows, read_from_agent
+from shapetrace.transport.messages import (
+    Bye,
+    Hello,
+    NumberedStop,
+    ProcessStatus,
+    Rows,
+    read_from_agent,
+)
 from shapetrace.transport.session import VARIABLE, AfterPass, Level, Mode, SessionAddress
 from shapetrace.transport.session import write_address as text_of_address
 from shapetrace.transport.watches import WatchNews
@@ -57,6 +66,8 @@ class Heard:
         self.coverage: tuple[Coverage, ...] = ()
         self.captured = Captured()
         self.watched = Watched()
+        self.stop: NumberedStop | None = None
+        """The last one."""
         self.bye: str | None = None
         self.gone: str | None = None
         """Why the connection ended; None while it stands."""
@@ -123,6 +134,17 @@ class Heard:
                 assert left > 0, f"waited in vain; heard {self}"
                 self._news.wait(left)
 
+    def stop_of(self, answer: str) -> Stop | None:
+        """What was said of the stop that the agent has named to the debugger; None for none."""
+        named = json.loads(answer)
+        if named is None:
+            return None
+        process, number = named
+        assert process == self.hello.process.pid
+        self.wait_for(lambda it: it.stop is not None and it.stop.number == number)
+        assert self.stop is not None
+        return self.stop.stop
+
     def wait_for_end(self, seconds: float = PATIENCE) -> None:
         """Wait until the process has said all it had to say."""
         self.wait_for(lambda heard: heard.gone is not None, seconds)
@@ -146,6 +168,8 @@ class Heard:
             case WatchNews(sources=sources):
                 self.sources.update((source.path, source.digest) for source in sources)
                 self.watched.add(said)
+            case NumberedStop():
+                self.stop = said
             case ProcessStatus():
                 self.statuses.append(message)
             case Bye(reason):

@@ -16,8 +16,8 @@ import {
 import type { Server } from "../client/server";
 import { type Log, messageOf } from "../log";
 import { property } from "../model/interpreters";
-import { questionFor, readStanding, type Standing } from "../model/standing";
-import { FOCUS, type Focus as FocusMessage, type FocusOutside } from "../protocol.generated";
+import { describeStop, readStop } from "../model/stopQuery";
+import { FOCUS, type Focused, type SourceLine, type StopReference } from "../protocol.generated";
 import type { Sessions, WatchedSession } from "./sessions";
 import { Stops } from "./stops";
 
@@ -39,16 +39,16 @@ export interface StoppedFrame {
 export class Focus implements DebugAdapterTrackerFactory, Disposable {
   readonly #disposables: Disposable[];
   readonly #stops = new Stops();
-  readonly #stood = new EventEmitter<FocusOutside>();
+  readonly #focused = new EventEmitter<SourceLine>();
   #timer: NodeJS.Timeout | undefined;
   #generation = 0;
-  /** Of the watched session that the server was told of last, if it was told of a frame. */
-  #told: FocusMessage | undefined;
+  /** Whether the server was told of a stop last. */
+  #isTold = false;
   /** There while it is still to be found out which frame it is. */
   #pending: Pending | undefined;
 
-  /** The server has been told of a frame that stands still. */
-  readonly onDidStand: Event<FocusOutside> = this.#stood.event;
+  /** The server shows the stop of the selected frame, which is at this line. */
+  readonly onDidFocus: Event<SourceLine> = this.#focused.event;
 
   constructor(
     private readonly sessions: Sessions,
@@ -56,7 +56,7 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
     private readonly log: Log,
   ) {
     this.#disposables = [
-      this.#stood,
+      this.#focused,
       debug.onDidChangeActiveStackItem((item) => {
         // In a step there is no frame for a moment.
         this.#look(item instanceof DebugStackFrame ? SETTLING_MILLISECONDS : STEP_MILLISECONDS);
@@ -66,7 +66,7 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
         this.#look(SETTLING_MILLISECONDS);
       }),
       server.onDidRestart(() => {
-        this.#told = undefined; // The new server knows of none.
+        this.#isTold = false; // The new server knows of none.
         this.#look(SETTLING_MILLISECONDS);
       }),
     ];
@@ -134,50 +134,50 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
   }
 
   async #update(generation: number): Promise<void> {
-    const focus = await this.#find();
+    const stop = await this.#find();
     if (generation !== this.#generation) {
       return; // Somebody has gone on, or has chosen another frame meanwhile.
     }
-    const message = focus ?? nothingOf(this.#told);
-    this.#told = focus;
-    try {
-      await (message && this.server.requestIfRunning(FOCUS, message));
-    } catch (error) {
-      this.log.warn(`the focus could not be told: ${messageOf(error)}`);
-    }
+    const focused = await this.#tell(stop);
     if (generation === this.#generation) {
       this.#pending?.resolve();
       this.#pending = undefined;
-      if (focus !== undefined) {
-        this.#stood.fire(focus);
+      if (focused?.place) {
+        this.#focused.fire(focused.place);
       }
     }
   }
 
-  async #find(): Promise<(FocusMessage & FocusOutside) | undefined> {
-    const stopped = this.stopped;
-    if (stopped === undefined) {
+  /** Has the server show a stop, or none any more; it answers when it has heard of the stop. */
+  async #tell(stop: StopReference | undefined): Promise<Focused | undefined> {
+    if (stop === undefined && !this.#isTold) {
       return undefined;
     }
-    const { frame, session } = stopped;
-    const standing = await this.#ask(frame);
-    if (standing === undefined) {
+    this.#isTold = stop !== undefined;
+    try {
+      return await this.server.requestIfRunning(FOCUS, { stop: stop ?? null });
+    } catch (error) {
+      this.log.warn(`the focus could not be told: ${messageOf(error)}`);
       return undefined;
     }
-    return { session: session.id, ...standing };
   }
 
-  async #ask({ session, frameId }: DebugStackFrame): Promise<Standing | undefined> {
+  /** The stop of the selected frame, of which the agent tells the server meanwhile. */
+  async #find(): Promise<StopReference | undefined> {
+    const { frame, session } = this.stopped ?? {};
+    if (frame === undefined || session === undefined) {
+      return undefined;
+    }
     try {
-      const expression = questionFor(frameId);
       // Of all contexts only this leaves the filters of the program's warnings alone.
-      const answer: unknown = await session.customRequest("evaluate", {
-        expression,
+      const answer: unknown = await frame.session.customRequest("evaluate", {
+        expression: describeStop(frame.frameId),
         context: "repl",
       });
-      return readStanding(String(property(answer, "result")));
+      const stop = readStop(String(property(answer, "result")));
+      return stop && { session: session.id, ...stop };
     } catch (error) {
-      this.log.debug(`${session.name}: no word on the stack frame: ${messageOf(error)}`);
+      this.log.debug(`${frame.session.name}: no word on the stack frame: ${messageOf(error)}`);
       return undefined;
     }
   }
@@ -194,9 +194,4 @@ function pending(): Pending {
     resolve = resolved;
   });
   return { promise, resolve: () => resolve?.() };
-}
-
-/** Takes back what was told, if anything was. */
-function nothingOf(told: FocusMessage | undefined): FocusMessage | undefined {
-  return told && { session: told.session, variables: [], outer: [] };
 }

@@ -13,7 +13,7 @@ import {
 import { type Log, messageOf } from "../log";
 import { expressionAt } from "../model/expressions";
 import { property } from "../model/interpreters";
-import { harmlessQuestionFor } from "../model/standing";
+import { isSideEffectFree } from "../model/stopQuery";
 
 export class EvaluatableExpressions implements EvaluatableExpressionProvider {
   constructor(private readonly log: Log) {}
@@ -42,7 +42,7 @@ export class EvaluatableExpressions implements EvaluatableExpressionProvider {
     }
     try {
       const answer: unknown = await frame.session.customRequest("evaluate", {
-        expression: harmlessQuestionFor(frame.frameId, expression),
+        expression: isSideEffectFree(frame.frameId, expression),
         context: "repl",
       });
       return property(answer, "result") === "true";

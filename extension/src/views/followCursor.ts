@@ -39,7 +39,7 @@ export class FollowCursor implements Disposable {
       window.onDidChangeActiveTextEditor((editor) => {
         this.#follow(editor);
       }),
-      focus.onDidStand(({ file, line }) => {
+      focus.onDidFocus(({ file, line }) => {
         this.tree.leaveSelected();
         const editor = window.activeTextEditor;
         // A file that is still to be opened is followed when the cursor comes there.

@@ -10,7 +10,7 @@ Modules:
 - ``debugger``: asks pydevd about breakpoints, and whether the program is stopped
 - ``hiding``: keeps our files out of the debugger's steps and stacks
 - ``hooks``: keeps the hooks of followed functions out of the debugger's steps
-- ``stop_query``: answers at a stop which recorded call a stack frame belongs to
+- ``stop_query``: tells the server at a stop which recorded call a stack frame belongs to
 - ``lookups``: whether a hovered expression can be evaluated without side effects
 - ``in_place``: runs and records an expression in a stopped frame
 - ``providers``: answers pydevd's questions about values

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._exception_table import leaving_surely
-from shapetrace.agent import debugger, in_place, stop_query
+from shapetrace.agent import debugger, in_place
 from shapetrace.agent.asked import Asked
 from shapetrace.agent.hiding import hide_code, hide_skips, unseen
 from shapetrace.agent.panes import show_shapes
 from shapetrace.agent.program import is_worker, load_for_stops, torch_version, why_unsupported
+from shapetrace.agent.stop_query import StopQueries
 from shapetrace.process.ending import Ending
 from shapetrace.process.exits import WatchedExits
 from shapetrace.process.forks import undivided
@@ -88,16 +89,13 @@ class Agent:
         self._process = ThisProcess()
         self._recorder: Recorder | None = None
         self._writer: RowWriter | None = None
-        self._state = "waiting"
-        self._message = ""
+        self._state, self._message = "waiting", ""
         self._told: tuple[Any, ...] | None = None
-        self._next_changes = 0.0
-        self._is_leaving = self._is_finished = False
-        self._has_joined = self._is_joining = False
+        self._is_leaving = self._is_finished = self._has_joined = self._is_joining = False
         self._undo: list[Callable[[], None]] = []
         """How to leave the program as it was, last first."""
         self._finishing = threading.Lock()
-        self._running_seconds = self._quiet_since = 0.0
+        self._next_changes = self._running_seconds = self._quiet_since = 0.0
         self._calls_seen = 0
         self._refused = 0
         """How many messages with rows could not be sent, one after the other."""
@@ -105,16 +103,14 @@ class Agent:
         """How often what is to be done every few milliseconds has failed, one after the other."""
         self._files: set[str] = set()
         self._asked: Asked = Asked(address, began_at, former._asked if former else None)
+        self._stops = StopQueries(lambda: self._recorder, self._someone_looks)
         self._exits = WatchedExits(self._finish)
         self._ending = Ending(
             raise_on_main_thread, self._end_process, lambda: self._running_seconds
         )
         # The command line is told later: it is still the debugger's, with the debugger's secrets.
         self._sender = Sender(
-            address,
-            this_process(()),
-            on_connected=self._begin_anew,
-            on_command=self._obey,
+            address, this_process(()), on_connected=self._begin_anew, on_command=self._obey
         )
         self._thread = threading.Thread(target=self._run, name="Shapetrace", daemon=True)
         # What the debugger asks of threads of its own: it neither stops nor shows this one.
@@ -133,7 +129,7 @@ class Agent:
         self._exits.install()
         self._undo.append(self._exits.remove)
         self._undo.append(hide_skips())
-        self._undo.append(stop_query.answer_for(lambda: self._recorder, self._someone_looks))
+        self._undo.append(self._stops.install())
         if self.address.shows_variables:
             self._undo.append(show_shapes(self.address.folder))
         if self._beginning != "attach":
@@ -231,6 +227,7 @@ class Agent:
     def _someone_looks(self) -> None:
         """The program has stopped and is looked at: what has changed is to be told at once."""
         self._next_changes = 0.0
+        self._sender.wake()
 
     def _join(self, frame: FrameType) -> None:
         """Called on the main thread of a program that was attached to, in between."""
@@ -352,10 +349,10 @@ class Agent:
         """Send what is new; what has changed only now and then."""
         if not self._sender.is_connected:
             return
-        recorder = self._recorder
+        recorder, stop = self._recorder, self._stops.unsent
         self._asked.tell(self._sender)
         if recorder is not None and self._sender.waiting < FULL:
-            self._send_all(recorder, final=False)
+            is_all = self._send_all(recorder, final=stop is not None)
             now = System.now()
             if now >= self._next_changes:
                 self._send_changes(recorder)
@@ -364,6 +361,8 @@ class Agent:
                 self._tell()
                 cost = System.now() - now
                 self._next_changes = now + max(CHANGES_EVERY_SECONDS, CHANGES_SHARE * cost)
+            if stop is not None and is_all:
+                self._stops.send(stop, self._sender)
         if self._told is None or self._told[:2] != (self._state, self._message):
             self._tell()
 
@@ -443,6 +442,7 @@ class Agent:
         self._told = None
         self._next_changes = 0.0
         self._asked.begin_anew()
+        self._stops.begin_anew()
         if self._is_finished:
             self._say_last_words()
 

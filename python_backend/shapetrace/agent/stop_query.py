@@ -2,69 +2,99 @@
 
 The editor has the debugger evaluate ``describe_stop(number)`` with the number that the debugger has
 given the frame. It names no frame to evaluate that in: so nothing of the program's is in reach,
-looked up, or kept alive by it.
+looked up, or kept alive by it. The debugger passes on only which stop it is: what there is to say
+goes to the language server, behind the rows that it refers to.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace.agent import debugger
 from shapetrace.agent.lookups import only_looks_up
+from shapetrace.transport.messages import NumberedStop, write
 
 if TYPE_CHECKING:
+    from shapetrace.events.stop import Stop
     from shapetrace.recorder.session import Recorder
-    from shapetrace.recorder.standing import Stand, Standing
+    from shapetrace.transport.sender import Sender
 
-_recorder: Callable[[], Recorder | None] | None = None
-_asked: Callable[[], None] | None = None
+_numbers = itertools.count(1)
+_queries: StopQueries | None = None
 
 
-def answer_for(
-    recorder: Callable[[], Recorder | None], asked: Callable[[], None]
-) -> Callable[[], None]:
-    """Say whose recording is asked about, and who is to know that it is; returns how to undo it."""
-    global _recorder, _asked
-    _recorder, _asked = recorder, asked
+class StopQueries:
+    """The stops of one process that the editor asks about, of which the last is sent."""
 
-    def undo() -> None:
-        global _recorder, _asked
-        if _recorder is recorder:
-            _recorder = _asked = None
+    def __init__(self, recorder: Callable[[], Recorder | None], asked: Callable[[], None]) -> None:
+        """``asked`` is called when there is something to send at once."""
+        self.recorder = recorder
+        self.asked = asked
+        self._last: NumberedStop | None = None
+        self._sent: NumberedStop | None = None
 
-    return undo
+    def install(self) -> Callable[[], None]:
+        """Answer what is asked from now on; returns how to undo it."""
+        global _queries
+        _queries = self
+        return self._remove
+
+    def _remove(self) -> None:
+        global _queries
+        if _queries is self:
+            _queries = None
+
+    def describe(self, frame: FrameType, thread: str | None) -> int | None:
+        """The number of the stop that is sent about a frame; None where nothing is known of it."""
+        recorder = self.recorder()
+        stop = None if recorder is None else _stop_at(recorder, frame, thread)
+        if stop is None:
+            return None
+        last = self._last = NumberedStop(next(_numbers), stop)
+        self.asked()
+        return last.number
+
+    @property
+    def unsent(self) -> NumberedStop | None:
+        """The last stop, if the server has not been sent it."""
+        return None if self._last is self._sent else self._last
+
+    def send(self, stop: NumberedStop, sender: Sender) -> None:
+        """Send a stop, once all rows are sent that it refers to."""
+        self._sent = stop  # Whatever comes of it: to try again would be no better.
+        sender.offer(write(stop), important=True)
+
+    def begin_anew(self) -> None:
+        """Send the last stop again: the editor may still be showing it."""
+        self._sent = None
 
 
 def recording() -> Recorder | None:
     """The recording that is asked about."""
-    return None if _recorder is None else _recorder()
+    return None if _queries is None else _queries.recorder()
 
 
 def someone_looks() -> None:
     """Say that what has changed is to be told at once."""
-    if _asked is not None:
-        _asked()
+    if _queries is not None:
+        _queries.asked()
 
 
 def describe_stop(number: int) -> str:
-    """What a frame belongs to, as JSON; ``null`` where that is not known.
-
-    {"process": 4711, "call": 12, "reached": [13, 14],
-     "file": "/models/gpt.py", "function": "Block.forward", "line": 42,
-     "variables": [{"name": "h", "value": [0, [2, 3], ...], "stores": [[41, 8, 41, 9]],
-                    "isFresh": true}],
-     "unbound": ["y"],
-     "outer": [{"reached": [9], "file": "/models/gpt.py", "function": "GPT.forward", "line": 71,
-                "variables": [], "unbound": null}]}
-    """
+    """Send what a frame belongs to; ``[process, stop]`` by their numbers, or ``null``, as JSON."""
     try:
-        return json.dumps(_described(number))
+        found = debugger.frame_numbered(number)
+        if found is None or _queries is None:
+            return "null"
+        stop = _queries.describe(*found)
+        return "null" if stop is None else json.dumps([os.getpid(), stop])
     except Exception as error:
         if is_asynchronous(error):
             raise
@@ -77,45 +107,10 @@ def is_side_effect_free(number: int, expression: str) -> str:
     return json.dumps(found is not None and only_looks_up(expression, found[0]))
 
 
-def _described(number: int) -> dict[str, Any] | None:
-    recorder = recording()
-    found = debugger.frame_numbered(number)
-    if recorder is None or found is None:
-        return None
-    someone_looks()
-    return _told(recorder, *found)
-
-
-def _told(recorder: Recorder, frame: FrameType, thread: str | None) -> dict[str, Any] | None:
+def _stop_at(recorder: Recorder, frame: FrameType, thread: str | None) -> Stop | None:
     from shapetrace.recorder.standing import standing_of
 
-    standing = standing_of(recorder, frame, _identity(thread))
-    return None if standing is None else answer_of(standing)
-
-
-def answer_of(standing: Standing) -> dict[str, Any]:
-    """What is told of a frame."""
-    return {
-        "process": os.getpid(),
-        "call": standing.call,
-        **_stand(standing.own),
-        "outer": [_stand(each) for each in standing.outer],
-    }
-
-
-def _stand(stand: Stand) -> dict[str, Any]:
-    """How far a function has come, and what its variables hold."""
-    return {
-        "reached": stand.reached,
-        "file": stand.file,
-        "function": stand.function,
-        "line": stand.line,
-        "variables": [
-            {"name": it.name, "value": it.value, "stores": it.stores, "isFresh": it.is_fresh}
-            for it in stand.locals.variables
-        ],
-        "unbound": stand.locals.unbound,
-    }
+    return standing_of(recorder, frame, _identity(thread))
 
 
 def _identity(name: str | None) -> int | None:

@@ -5,6 +5,7 @@ Modules:
 - ``model``: a trace: calls, values, variables and coverage, as frozen values
 - ``fingerprint``: the fingerprint of a tensor: a few numbers that tell two runs apart
 - ``followed``: what following functions and variables reports
+- ``stop``: what the editor is told of a stopped program
 - ``captured``: the contents of a file of captured values
 - ``schema``: how event classes map to JSON, derived from the classes
 - ``codec``: reads and writes trace files: JSON, one event on a line

@@ -8,7 +8,6 @@ have come from known stores; and which names hold nothing at all, and so were no
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,11 +15,13 @@ import torch
 from torch import Tensor
 
 from shapetrace._exception_table import leaving_surely
+from shapetrace.events.stop import NOTHING_KNOWN, Locals, LocalVariable, Place
+from shapetrace.events.value_rows import read_value
 from shapetrace.recorder.assignments import BEFORE, Assignments
 from shapetrace.recorder.describe import describe_value, holds_tensor
 from shapetrace.recorder.frames import OPTIMIZED, forget_locals, is_readable, read_locals
 from shapetrace.recorder.origins import WaysHere, is_of_module, may_know, reached_at, unbound_by
-from shapetrace.recorder.plain_rows import Row, value_row
+from shapetrace.recorder.plain_rows import value_row
 from shapetrace.recorder.positions import Positions
 from shapetrace.recorder.steps import is_module, name_of
 
@@ -35,34 +36,6 @@ _MOST_INSIDE: Final = 500
 _PLAIN: Final = frozenset({int, float, complex, bool, str, bytes, type(None)})
 _CONTAINERS: Final = (tuple, list, dict)
 
-Place = tuple[int, ...]
-"""Line, column, end line and end column of a name that is stored to; the first line alone of a
-function whose parameter it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What one variable holds."""
-
-    name: str
-    value: Row
-    stores: tuple[Place, ...]
-    """One of them put it there."""
-    is_fresh: bool
-    """Whether that was certainly in the present turn: the iteration of a loop, or the call."""
-
-
-@dataclass(frozen=True, slots=True)
-class Locals:
-    """What the variables of a function hold."""
-
-    variables: tuple[Held, ...] = ()
-    unbound: tuple[str, ...] | None = None
-    """Names that have never been stored to; None where the variables cannot be looked at."""
-
-
-NOTHING_KNOWN: Final = Locals()
-
 
 def held_by(
     recorder: Recorder, frames: list[FrameType], is_waiting: bool, taken: frozenset[int]
@@ -72,7 +45,7 @@ def held_by(
     A function that ``is_waiting`` has called one that still runs. In its present turn the function
     has come by the places in ``taken``.
     """
-    held: list[Held] = []
+    held: list[LocalVariable] = []
     for frame in frames:
         is_calling = is_waiting or frame is not frames[0]
         its_taken = taken if frame is frames[-1] else frozenset()
@@ -102,11 +75,12 @@ def _held_by_frame(
             variables = tuple(_variables(recorder, frame, assignments, visible, is_waiting, taken))
         del visible
         names = assignments.names if is_module(code) else (*code.co_varnames, *code.co_cellvars)
-        unbound: list[str] = []
+        unbound: frozenset[str] = frozenset()
         if may_know(frame):
             may_be_deleted = unbound_by(code)
-            unbound = [each for each in names if each not in values and each not in may_be_deleted]
-        return Locals(variables, tuple(unbound))
+            never = (each for each in names if each not in values)
+            unbound = frozenset(each for each in never if each not in may_be_deleted)
+        return Locals(variables, unbound)
     finally:
         forget_locals(frame, values)
 
@@ -118,7 +92,7 @@ def _variables(
     values: Any,
     is_waiting: bool,
     taken: frozenset[int],
-) -> Iterator[Held]:
+) -> Iterator[LocalVariable]:
     bound = {name: values[name] for name in assignments.names if name in values}
     if not any(issubclass(type(value), (Tensor, *_CONTAINERS)) for value in bound.values()):
         return
@@ -152,7 +126,8 @@ def _variables(
             continue
         told += 1
         its_places = tuple(filter(None, places))
-        yield Held(its_name, value_row(raw), its_places, is_fresh and len(places) == 1)
+        value = read_value(value_row(raw))
+        yield LocalVariable(its_name, value, its_places, is_fresh and len(places) == 1)
 
 
 def _place(positions: Positions, frame: FrameType, name: str, store: int) -> Place | None:

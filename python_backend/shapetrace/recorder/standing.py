@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from shapetrace.events.stop import Stop, StoppedFunction
 from shapetrace.recorder.call_finder import LiveCall
 from shapetrace.recorder.callsite import (
     BOUNDARY,
@@ -24,7 +25,7 @@ from shapetrace.recorder.callsite import (
     Site,
 )
 from shapetrace.recorder.frames import forget_locals, read_locals
-from shapetrace.recorder.held import NOTHING_KNOWN, Locals, held_by
+from shapetrace.recorder.held import held_by
 from shapetrace.recorder.marks import Mark, Marks, module_since, op_since
 from shapetrace.recorder.records import ERROR, ModuleVariant
 from shapetrace.recorder.turns import Turns, results_of, total_of
@@ -39,30 +40,6 @@ _RESUMED: Final = 0x20 | 0x80 | 0x200
 """The code flags of generators, coroutines and asynchronous generators: those run in parts, for
 whoever asks for the next one."""
 _MOST_ACTIVATIONS: Final = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Stand:
-    """How far a function has come."""
-
-    reached: tuple[int, ...]
-    """The ops and module calls that the function itself has made in this call so far."""
-    file: str
-    function: str
-    line: int
-    locals: Locals = NOTHING_KNOWN
-    """What the function's variables hold."""
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What a frame belongs to."""
-
-    call: int | None
-    """The module call it runs in; None outside of any."""
-    own: Stand
-    outer: tuple[Stand, ...]
-    """The functions that wait for it, from the inside out; of several frames of one the inner."""
 
 
 class _Way(NamedTuple):
@@ -192,8 +169,10 @@ class _Search:
             self.found[module.id] = None
 
 
-def standing_of(recorder: Recorder, frame: FrameType, thread: int | None) -> Standing | None:
+def standing_of(recorder: Recorder, frame: FrameType, thread: int | None) -> Stop | None:
     """Where a frame of a thread stands; None where that is not known.
+
+    Of several frames of one function that wait for it, the inner one counts.
 
     ``thread`` is its identity, for a frame that has ended with an error and is on no stack.
     """
@@ -213,7 +192,7 @@ def standing_of(recorder: Recorder, frame: FrameType, thread: int | None) -> Sta
     own = _stand(recorder, state, way, frames, running, is_waiting=is_waiting)
     if way is None or own is None:
         return None
-    outer: dict[int, Stand | None] = {id(frames[-1].f_code): None}
+    outer: dict[int, StoppedFunction | None] = {id(frames[-1].f_code): None}
     for each in waiting:
         if recorder.kinds.of(each.f_code) in (PROGRAM, FORWARD) and id(each.f_code) not in outer:
             around = list(_with_those_around(recorder, each))
@@ -221,7 +200,7 @@ def standing_of(recorder: Recorder, frame: FrameType, thread: int | None) -> Sta
             if id(around[-1].f_code) not in outer:
                 stand = _stand(recorder, state, its_way, around, running, is_waiting=True)
                 outer[id(around[-1].f_code)] = stand
-    return Standing(
+    return Stop(
         call=None if way.module is None else way.module.id,
         own=own,
         outer=tuple(stand for stand in outer.values() if stand is not None),
@@ -236,7 +215,7 @@ def _stand(
     running: frozenset[int],
     *,
     is_waiting: bool,
-) -> Stand | None:
+) -> StoppedFunction | None:
     """How far a function has come, whose frame is the last, with those of its expressions."""
     if way is None or (way.call is not None and way.call.variant.note is not None):
         return None  # stepped around: nothing was recorded there
@@ -245,8 +224,8 @@ def _stand(
     code = frames[-1].f_code
     name = code.co_filename
     search = _search(recorder, state, way, frames, running)
-    return Stand(
-        reached=tuple(sorted(search.found)),
+    return StoppedFunction(
+        reached=frozenset(search.found),
         file=name if name.startswith("<") else os.path.abspath(name),
         function=code.co_qualname,
         line=frames[0].f_lineno or code.co_firstlineno,

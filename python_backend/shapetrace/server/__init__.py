@@ -27,15 +27,14 @@ Modules:
 - ``scope``: a pinned or focused call, and the calls around and in it
 - ``scopes``: the current pin and focus, and which records they select
 - ``scoped``: a file's records as one scope shows them
-- ``held``: values of variables at a stop
-- ``focus``: the focused frame as a scope
+- ``stop_focus``: waits for what is known of the focused stack frame
 - ``view``: one open document joined with its records
 - ``facts``: the values and errors of one statement: what a line shows
 - ``calls``: the module calls that a line is about
 - ``carrying``: finds a pinned call again in the next run
 - ``features``: answers for the editor, one feature a file
 - ``refresh``: asks the editor to request hints again
-- ``navigation``: requests of the trace tree, pins and the focus
+- ``navigation``: requests of the trace tree and pins
 - ``meaning``: which capturable value a source position refers to
 - ``capturing``: requests about captured values
 - ``watching``: requests about watched variables

@@ -44,6 +44,7 @@ from shapetrace.server.ranges import SourceRange
 from shapetrace.server.refresh import Reminder, Throttle
 from shapetrace.server.scopes import Scopes
 from shapetrace.server.sessions import Sessions
+from shapetrace.server.stop_focus import StopFocus
 from shapetrace.server.store import TraceStore
 from shapetrace.server.sync import SyncProtocol, plain_converter
 from shapetrace.server.view import DocumentView
@@ -110,8 +111,10 @@ class App:
             self._tell,
             self._refresh_all,
         )
+        self.stop_focus = StopFocus(self.store, self.scopes, self._refresh_all)
         self._tree = Throttle(self.navigation.tell_tree, TREE_INTERVAL, TREE_MOMENT)
         self.store.add_listener(self._changed)
+        self.store.add_stop_listener(self.stop_focus.changed)
 
     # What the editor says
 
@@ -316,6 +319,7 @@ class App:
 
     def _changed(self, files: frozenset[str], counted: frozenset[str]) -> None:
         self.navigation.changed()
+        self.stop_focus.changed()
         self._tree.wish()
         if files:
             garbage.settle()
@@ -439,7 +443,7 @@ def handlers(app: App) -> tuple[tuple[str, JsonHandler], ...]:
         handles(calls.PIN, navigation.pin),
         handles(calls.STEP_CALL, navigation.step_call),
         handles(calls.INLINE_VALUES, app.inline_values),
-        handles(focus.FOCUS, navigation.focus),
+        handles(focus.FOCUS, app.stop_focus.focus),
         handles(captures.WANT_CAPTURES, capturing.want),
         handles(captures.CAPTURE_PATHS, navigation.capture_paths),
         handles(captures.CHECK_PATH, capturing.check),

@@ -1,4 +1,4 @@
-"""The requests that go from call to call: the trace tree, pins, and what a stack frame is doing."""
+"""The requests that go from call to call: the trace tree and pins."""
 
 from __future__ import annotations
 
@@ -15,12 +15,9 @@ from shapetrace.server.features.pins import module_call_of, nearest, pin_of
 from shapetrace.server.features.tree import TraceTree
 from shapetrace.server.features.watched_tree import WatchedTree
 from shapetrace.server.files import file_key
-from shapetrace.server.focus import scope_of
-from shapetrace.server.listener import ProcessKey
 from shapetrace.server.messages.calls import PIN_CHANGED, Calls, Pin, Pinned, PinQuestion, StepCall
 from shapetrace.server.messages.captures import CapturePaths, CapturePathsQuestion
 from shapetrace.server.messages.declarations import Empty, Params, ServerNotification
-from shapetrace.server.messages.focus import Focus
 from shapetrace.server.messages.places import DocumentPosition, Place
 from shapetrace.server.messages.tree import (
     TRACE_CHANGED,
@@ -75,9 +72,6 @@ class Navigation:
         self._tree = TraceTree(store)
         self._is_tree_shown = False
         self._pin: Pin | None = None
-        self._focus: Focus | None = None
-        self._focused: Process | None = None
-        """What the focus was found to be in; a server that was started anew hears of it later."""
 
     def tree(self, given: TreeQuestion) -> TreePage:
         """Some nodes of the trace tree."""
@@ -111,7 +105,7 @@ class Navigation:
         scope = self._scopes.shown
         if near is None and scope is not None and scope.call is not None:
             near = (scope.process, scope.call)
-            if scope.reached is not None:
+            if scope.stop is not None:
                 # What a call that runs has not come to yet was made by others, if by any.
                 made = [self._last_in(near, made) or near]
         key = nearest(self._store, made, near)
@@ -170,14 +164,8 @@ class Navigation:
         found = step(self._calls_at(given), here, given.direction, self._store)
         return Pinned(None) if found is None else self._set_pin(found)
 
-    def focus(self, given: Focus) -> None:
-        """Show the call that a stack frame belongs to, as far as it has come."""
-        self._focus = given
-        self._focused = self._find_focused()
-        self._show_focus()
-
     def changed(self) -> None:
-        """Have the pin go along with what has been recorded, and find the process of the focus."""
+        """Have the pin go along with what has been recorded."""
         former = self._pin
         if former is not None and self._scopes.follow_pin():
             key = self._scopes.pinned
@@ -185,10 +173,6 @@ class Navigation:
             if self._scopes.is_waiting:
                 pin = replace(former, is_waiting=True)
             self._tell_pin(pin, former.label if pin is None else None)
-        process = self._find_focused()
-        if process is not self._focused:
-            self._focused = process
-            self._show_focus()
 
     def clear(self) -> None:
         """Let go of the pin, as all is about to be forgotten."""
@@ -200,21 +184,6 @@ class Navigation:
         if self._is_tree_shown:
             self._is_tree_shown = False
             self._tell(TRACE_CHANGED, Empty())
-
-    def _find_focused(self) -> Process | None:
-        given = self._focus
-        if given is None or given.process is None:
-            return None
-        key = ProcessKey(given.session, given.process)
-        return self._store.processes(given.session).get(key)
-
-    def _show_focus(self) -> None:
-        given, process = self._focus, self._focused
-        scope = None
-        if given is not None and process is not None:
-            scope = scope_of(given, process.number)
-        if self._scopes.set_focus(scope):
-            self._refresh()
 
     def _set_pin(self, key: Key | None) -> Pinned:
         pin = None if key is None else pin_of(self._store, key)

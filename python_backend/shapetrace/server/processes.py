@@ -12,7 +12,7 @@ from shapetrace.server.captured import Captured
 from shapetrace.server.nesting import Nesting
 from shapetrace.server.records import Call, FileRecords
 from shapetrace.server.watched import Watched
-from shapetrace.transport.messages import ProcessInfo
+from shapetrace.transport.messages import NumberedStop, ProcessInfo
 
 ProcessKey: TypeAlias = Hashable
 """Names one process, among those of all sessions."""
@@ -52,6 +52,8 @@ class Process:
     """What was captured of its values."""
     watched: Watched = field(default_factory=Watched)
     """How its watched variables changed."""
+    stop: NumberedStop | None = None
+    """The last stop that the editor asked about."""
     is_running: bool = True
     nesting: Nesting = field(init=False)
     """All calls but those that were cleared away, below what they were made in."""

@@ -7,11 +7,12 @@ made in the same module call. Everywhere else all calls count as ever.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shapetrace.events.model import ModuleCall, Op
+from shapetrace.events.model import Op
+from shapetrace.events.stop import Stop, StoppedFunction
 from shapetrace.server.files import file_key
-from shapetrace.server.held import NOTHING_KNOWN, Locals
 from shapetrace.server.processes import Process
 from shapetrace.server.records import Call
 
@@ -23,17 +24,6 @@ INSIDE = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
-    """How far a function has come that waits for the focused one."""
-
-    reached: frozenset[int]
-    function: str
-    file: str
-    line: int | None = None
-    locals: Locals = NOTHING_KNOWN
-
-
-@dataclass(frozen=True, slots=True)
 class Scope:
     """One call, of all that were recorded."""
 
@@ -41,25 +31,13 @@ class Scope:
     """The number of the process in the store."""
     call: int | None
     """The module call; None for what ran in none, or for a whole process that is pinned."""
-    reached: frozenset[int] | None = None
-    """The calls that the focused function has made so far; None where all of them count."""
-    function: str | None = None
-    """The focused function, by its qualified name."""
-    file: str | None = None
-    line: int | None = None
-    """Where the focused function stands."""
-    outer: tuple[Stand, ...] = ()
-    """The functions that wait for the focused one, from the inside out."""
-    locals: Locals = NOTHING_KNOWN
-    """What the variables of the focused function hold."""
+    stop: Stop | None = None
+    """Where the focused stack frame is; None for a pin, of which all calls count."""
 
     @property
-    def stands(self) -> tuple[Stand, ...]:
-        """How far each function has come that is running: the focused one, and those around."""
-        if self.reached is None or self.function is None or self.file is None:
-            return ()
-        own = Stand(self.reached, self.function, self.file, self.line, self.locals)
-        return (own, *self.outer)
+    def functions(self) -> tuple[StoppedFunction, ...]:
+        """The functions that are running: the focused one, and those that wait for it."""
+        return () if self.stop is None else (self.stop.own, *self.stop.outer)
 
 
 class Reach:
@@ -68,39 +46,21 @@ class Reach:
     def __init__(self, scope: Scope, process: Process) -> None:
         self.scope = scope
         self.process = process
-        self.version = 0
-        """Grows when more is known of what the module call is in."""
-        self._stands: dict[tuple[str, str], Stand] = {}
-        for stand in scope.stands:
-            self._stands.setdefault((file_key(stand.file), stand.function), stand)
-        self._path: tuple[int, ...] = ()
-        self._is_whole = False
-        self._levels: dict[int, int | None] = {}
-
-    @property
-    def path(self) -> tuple[int, ...]:
+        self.path = tuple(_path(scope.call, process))
         """The module call and all that it is in, from the inside to the outermost."""
-        # What the focused frame runs in may be told only after the frame was focused.
-        if not self._is_whole:
-            path, self._is_whole = self._find_path()
-            if path != self._path or self._is_whole:
-                self.version += 1
-                self._path = path
-                self._levels.clear()
-        return self._path
+        self._functions: dict[tuple[str, str], StoppedFunction] = {}
+        for each in scope.functions:
+            self._functions.setdefault((file_key(each.file), each.function), each)
+        self._levels: dict[int, int | None] = {}
 
     def level(self, module: int | None) -> int | None:
         """How near to the scope something is that was made in a module call; None if outside."""
-        path = self.path
         if self.scope.call is None:
-            return INSIDE if self.scope.function is None or module is None else None
+            return INSIDE if self.scope.stop is None or module is None else None
         if module is None:
-            return INSIDE + len(path)
+            return INSIDE + len(self.path)
         if module not in self._levels:
-            level, is_known = self._find_level(module)
-            if not is_known:
-                return level
-            self._levels[module] = level
+            self._levels[module] = self._find_level(module)
         return self._levels[module]
 
     def began_with(self) -> tuple[str, str] | None:
@@ -119,11 +79,9 @@ class Reach:
 
     def is_called_from(self, key: str, function: str) -> bool:
         """Whether a function was waiting for the module call, or is the focused one."""
+        if (key, function) in self._functions:
+            return True
         scope = self.scope
-        if scope.file is not None and (file_key(scope.file), scope.function) == (key, function):
-            return True
-        if (key, function) in self._stands:
-            return True
         module = None if scope.call is None else self.process.modules.get(scope.call)
         frames = (
             self.process.frames.get(each) for each in (() if module is None else module.stack)
@@ -134,39 +92,27 @@ class Reach:
         )
 
     def is_focused_on(self, key: str, function: str) -> bool:
-        """Whether a function is the focused one, and is followed on its way."""
-        scope = self.scope
-        is_followed = scope.reached is not None and scope.file is not None
-        return is_followed and (file_key(scope.file or ""), scope.function) == (key, function)
+        """Whether a function is the focused one."""
+        stop = self.scope.stop
+        return stop is not None and self.running(key, function) is stop.own
 
-    def stand_of(self, key: str, function: str) -> Stand | None:
-        """How far a function has come, where it is running and followed on its way."""
-        return self._stands.get((key, function))
+    def running(self, key: str, function: str) -> StoppedFunction | None:
+        """How far a function has come that is running."""
+        return self._functions.get((key, function))
 
-    def _find_path(self) -> tuple[tuple[int, ...], bool]:
-        path: list[int] = []
-        identity = self.scope.call
-        while identity is not None and identity not in path:
-            path.append(identity)
-            module = self.process.modules.get(identity)
-            if module is None:
-                return tuple(path), False
-            identity = module.parent
-        return tuple(path), True
-
-    def _find_level(self, module: int) -> tuple[int | None, bool]:
-        """The level, and whether it will stay so."""
-        path = self._path
+    def _find_level(self, module: int) -> int | None:
+        path = self.path
         if module in path:
-            return path.index(module) + (OWN if module == path[0] else INSIDE), self._is_whole
-        inner: ModuleCall | None = self.process.modules.get(module)
-        seen = {module}
-        while inner is not None and inner.parent is not None and inner.parent not in seen:
-            if inner.parent == path[0]:
-                return INSIDE, True
-            seen.add(inner.parent)
-            inner = self.process.modules.get(inner.parent)
-        return None, self._is_whole and inner is not None
+            return path.index(module) + (OWN if module == path[0] else INSIDE)
+        return INSIDE if path[0] in _path(module, self.process) else None
+
+
+def _path(call: int | None, process: Process) -> Iterator[int]:
+    """A module call and all that it is in, from the inside out."""
+    while call is not None:
+        yield call
+        module = process.modules.get(call)
+        call = None if module is None else module.parent
 
 
 def module_of(call: Call) -> int | None:

@@ -15,18 +15,19 @@ from typing import Any, TypeAlias, TypeVar
 
 from shapetrace.events.model import ModuleCall, Tensor, Value, Variable
 from shapetrace.events.rows import named
+from shapetrace.events.stop import LocalVariable, StoppedFunction
 from shapetrace.server.files import file_key
-from shapetrace.server.held import Held, is_among
 from shapetrace.server.ranges import SourceRange
 from shapetrace.server.records import Call, Expression, FileRecords, Key, is_finished
-from shapetrace.server.scope import INSIDE, OWN, Reach, Stand, module_of
+from shapetrace.server.scope import INSIDE, OWN, Reach, module_of
 from shapetrace.server.structure import Function, Structure
+from shapetrace.views.shapes import value_text
 
 Known = TypeVar("Known")
 
 _Place: TypeAlias = tuple[int, int]
 
-_STANDING = -1
+_HELD = -1
 """In place of the number of a recorded variable."""
 
 MODULE = "<module>"
@@ -36,10 +37,10 @@ MODULE = "<module>"
 class _Sieve:
     """Which calls count in one function."""
 
-    def __init__(self, reach: Reach, level: int | None, stand: Stand | None) -> None:
+    def __init__(self, reach: Reach, level: int | None, running: StoppedFunction | None) -> None:
         self.level = level
         """The level of the calls that count; None where all do."""
-        self.stand = stand
+        self.running = running
         """How far it has come, where it is running and followed on its way."""
         self._reach = reach
 
@@ -62,8 +63,8 @@ class ScopedRecords:
         self.reach = reach
         self._key = key
         self._structure = structure
-        self._sieves: dict[int, tuple[tuple[int, int], _Sieve]] = {}
-        self._made: dict[Hashable, tuple[int, tuple[int, ...], Any]] = {}
+        self._sieves: dict[int, tuple[int, _Sieve]] = {}
+        self._made: dict[Hashable, tuple[int, int, Any]] = {}
         self._places: dict[str, tuple[int, list[_Place]]] = {}
 
     def module_calls(self, function: str) -> dict[Key, ModuleCall]:
@@ -76,7 +77,7 @@ class ScopedRecords:
                 level = reach.level(key[1])
                 if level is not None:
                     levels[key] = level
-        if not levels or (reach.scope.call is None and reach.scope.function is not None):
+        if not levels or (reach.scope.call is None and reach.scope.stop is not None):
             return every
         nearest = min(levels.values())
         return {key: every[key] for key, level in levels.items() if level == nearest}
@@ -91,16 +92,15 @@ class ScopedRecords:
     ) -> Known:
         """What was made before, if nothing has changed in the function around some lines."""
         # That is looked at only if anything has changed in the file at all.
-        _ = self.reach.path
         made = self._made.get(key)
         changes = self.base.changes
-        if made is not None and made[0] == changes and made[1][0] == self.reach.version:
+        if made is not None and made[0] == changes:
             kept: Known = made[2]
             return kept
         function = self._structure.function_at(last)
         first = first if function is None else min(function.first, first)
         last = last if function is None else max(function.last, last)
-        version = (self.reach.version, self.base.version(first, last, calls))
+        version = self.base.version(first, last, calls)
         value: Known = made[2] if made is not None and made[1] == version else make()
         self._made[key] = (changes, version, value)
         return value
@@ -141,7 +141,7 @@ class ScopedRecords:
     ) -> Iterator[tuple[Key, Variable]]:
         """The same with all that is known of each."""
         sieve = self._sieve(line)
-        held = None if sieve.stand is None else sieve.stand.locals.passed(name, line)
+        held = None if sieve.running is None else sieve.running.locals.parameter(name, line)
         if held is not None:
             yield self._variable(held, "parameter")
             return
@@ -152,18 +152,18 @@ class ScopedRecords:
     def was_entered(self, name: str, line: int) -> bool:
         """Whether what a running function was called with is known of this call, not of others."""
         sieve = self._sieve(line)
-        stand = sieve.stand
-        if stand is None or stand.locals.passed(name, line) is not None:
+        running = sieve.running
+        if running is None or running.locals.parameter(name, line) is not None:
             return True
         if sieve.level is None:
             return False
-        is_known = stand.locals.are_known
-        if self.reach.has_begun_with(self._key, stand.function):
+        is_known = running.locals.are_known
+        if self.reach.has_begun_with(self._key, running.function):
             return not is_known or not self._was_passed_several(name, line, sieve)
         # A module call may call it more than once, and the name holds something else by now.
         if is_known:
             return False
-        return bool(stand.reached) and not self._was_passed_several(name, line, sieve)
+        return bool(running.reached) and not self._was_passed_several(name, line, sieve)
 
     def _was_passed_several(self, name: str, line: int, sieve: _Sieve) -> bool:
         """Whether a parameter had different values in the calls that count."""
@@ -176,10 +176,10 @@ class ScopedRecords:
         }
         return len(values) > 1
 
-    def held(self, targets: Sequence[SourceRange]) -> Held | None:
+    def held(self, targets: Sequence[SourceRange]) -> LocalVariable | None:
         """What a variable of a running function holds that was stored at one of some places."""
-        stand = self._sieve(targets[0].line).stand if targets else None
-        return None if stand is None else stand.locals.stored_at(targets)
+        running = self._sieve(targets[0].line).running if targets else None
+        return None if running is None else running.locals.assigned_at(targets)
 
     def is_in_doubt(
         self, name: str, target: SourceRange, told: Collection[Value], *, is_stale: bool = False
@@ -188,18 +188,18 @@ class ScopedRecords:
 
         Or do not speak for what was only seen of its variables some time ago (``is_stale``).
         """
-        stand = self._sieve(target.line).stand
-        if stand is None or not stand.locals.are_known:
+        running = self._sieve(target.line).running
+        if running is None or not running.locals.are_known:
             return False
         if is_stale:
             return True
-        last = stand.locals.stored_last(target)
+        last = running.locals.assigned_last_at(target)
         if last is not None and not is_among(last.value, told):
             return True
-        is_unbound = name in (stand.locals.unbound or ())
+        is_unbound = name in (running.locals.unbound or ())
         return is_unbound and not self._structure.is_in_class(*target.start)
 
-    def _variable(self, held: Held, kind: str) -> tuple[Key, Variable]:
+    def _variable(self, held: LocalVariable, kind: str) -> tuple[Key, Variable]:
         """What a variable holds, as it is recorded."""
         scope = self.reach.scope
         line, *rest = held.stores[0]
@@ -212,12 +212,12 @@ class ScopedRecords:
             column=column,
             end_line=end_line,
             end_column=end_column,
-            function=scope.function or "",
+            function="" if scope.stop is None else scope.stop.own.function,
             module=scope.call,
             tensor=named(value, held.name) if isinstance(value, Tensor) else value,
             kind=kind,
         )
-        return (scope.process, _STANDING), variable
+        return (scope.process, _HELD), variable
 
     def was_reached(self, where: SourceRange, *, is_stored: bool = False) -> bool:
         """Whether a function that is running has come past a statement, as far as its calls tell.
@@ -226,31 +226,30 @@ class ScopedRecords:
         elsewhere now. What was stored is seen at a later call only: until then it may be what was
         stored before.
         """
-        stand = self._sieve(where.line).stand
-        if stand is None:
+        running = self._sieve(where.line).running
+        if running is None:
             return True
-        known = self._places.get(stand.function)
+        known = self._places.get(running.function)
         if known is None or known[0] != self.base.changes:
-            found = sorted(self._find_places(stand))
-            known = self._places[stand.function] = (self.base.changes, found)
+            found = sorted(self._find_places(running))
+            known = self._places[running.function] = (self.base.changes, found)
         places = known[1]
         if places and places[-1] >= where.end:
-            return self._was_begun(where, places, stand)
-        line = stand.line
-        has_left = line is not None and not where.line <= line <= where.end_line
-        is_known = not is_stored or self._is_run_once(where, stand)
+            return self._was_begun(where, places, running.line)
+        line = running.line
+        has_left = not where.line <= line <= where.end_line
+        is_known = not is_stored or self._is_run_once(where, running)
         return is_known and has_left and _has_one(where, places)
 
-    def _is_run_once(self, where: SourceRange, stand: Stand) -> bool:
+    def _is_run_once(self, where: SourceRange, running: StoppedFunction) -> bool:
         """Whether a module call comes by a statement once, so that all its values are alike."""
-        is_own = self.reach.began_with() == (self._key, stand.function)
+        is_own = self.reach.began_with() == (self._key, running.function)
         return is_own and not self._structure.is_in_loop(*where.start)
 
-    def _was_begun(self, where: SourceRange, places: Sequence[_Place], stand: Stand) -> bool:
+    def _was_begun(self, where: SourceRange, places: Sequence[_Place], here: int) -> bool:
         """Whether nothing tells that the blocks around a statement were passed by."""
-        here = stand.line
         for block in self._structure.blocks_around(*where.start):
-            if here is not None and block.range.line <= here <= block.range.end_line:
+            if block.range.line <= here <= block.range.end_line:
                 return True
             if any(_has_one(each, places) for each in block.handlers):
                 return _has_one(SourceRange(*where.end, *block.range.end), places)
@@ -272,39 +271,39 @@ class ScopedRecords:
             for key, call in expression.calls.items()
         )
 
-    def _find_places(self, stand: Stand) -> Iterator[_Place]:
+    def _find_places(self, running: StoppedFunction) -> Iterator[_Place]:
         """Where a function made calls, itself or by functions that it called."""
         process = self.reach.process
-        if stand in self.reach.scope.outer:
-            yield from self._find_waiting(stand)
-        for identity in stand.reached:
+        if running in self.reach.scope.functions[1:]:
+            yield from self._find_waiting(running)
+        for identity in running.reached:
             call = process.call(identity)
             if call is None:
                 continue
-            if call.function == stand.function and file_key(call.file or "") == self._key:
+            if call.function == running.function and file_key(call.file or "") == self._key:
                 yield (call.line or 0, call.column or 0)
                 continue
             frames = (process.frames.get(each) for each in reversed(call.stack))
             for frame in frames:
-                if frame is not None and frame.function == stand.function:
+                if frame is not None and frame.function == running.function:
                     yield (frame.line, frame.column or 0)
                     break
 
-    def _find_waiting(self, stand: Stand) -> Iterator[_Place]:
+    def _find_waiting(self, running: StoppedFunction) -> Iterator[_Place]:
         """Where a function that waits has made the module call that it waits for."""
         for identity in self.reach.path:
             call = self.reach.process.call(identity)
             if (
                 call is not None
-                and call.line == stand.line
-                and call.function == stand.function
+                and call.line == running.line
+                and call.function == running.function
                 and file_key(call.file or "") == self._key
             ):
-                yield (stand.line or 0, call.column or 0)
+                yield (running.line, call.column or 0)
                 return
 
     def _scoped(self, found: Expression, sieve: _Sieve) -> Expression:
-        if sieve.level is None and sieve.stand is None:
+        if sieve.level is None and sieve.running is None:
             return found
         calls = {
             key: call for key, call in found.calls.items() if sieve.admits(key[0], module_of(call))
@@ -312,8 +311,8 @@ class ScopedRecords:
         scoped = Expression(found.range)
         # Of the calls in a loop, the one counts that the scope is, or is in.
         around = {key: call for key, call in calls.items() if self._is_around(key)}
-        if sieve.stand is not None:
-            reached = sieve.stand.reached
+        if sieve.running is not None:
+            reached = sieve.running.reached
             done = {key: call for key, call in calls.items() if key[1] in reached}
             before = (_over(each) for each in (around, calls, found.calls))
             chosen = done or next(filter(None, before), calls)
@@ -332,22 +331,20 @@ class ScopedRecords:
     def _sieve(self, line: int) -> _Sieve:
         function = self._structure.function_at(line)
         first = 0 if function is None else function.first
-        _ = self.reach.path
-        made_at = (self.base.changes, self.reach.version)
         known = self._sieves.get(first)
-        if known is None or known[0] != made_at:
-            known = self._sieves[first] = (made_at, self._make_sieve(function))
+        if known is None or known[0] != self.base.changes:
+            known = self._sieves[first] = (self.base.changes, self._make_sieve(function))
         return known[1]
 
     def _make_sieve(self, function: Function | None) -> _Sieve:
         name = MODULE if function is None else function.qualified_name
         reach = self.reach
-        stand = reach.stand_of(self._key, name)
+        running = reach.running(self._key, name)
         if function is None:
             # Its code runs once: what counts are the calls that lead to the scope.
-            is_around = reach.is_called_from(self._key, name) or reach.scope.function is None
+            is_around = reach.is_called_from(self._key, name) or reach.scope.stop is None
             counts = is_around and self._has_own_outside()
-            return _Sieve(reach, reach.level(None) if counts else None, stand)
+            return _Sieve(reach, reach.level(None) if counts else None, running)
         levels: set[int] = set()
         for module in self._modules(function):
             level = reach.level(module)
@@ -359,12 +356,12 @@ class ScopedRecords:
         outermost = reach.level(None)
         if outermost in levels and not self._counts_outside(name):
             levels.discard(outermost)
-        return _Sieve(reach, min(levels, default=None), stand)
+        return _Sieve(reach, min(levels, default=None), running)
 
     def _counts_outside(self, name: str) -> bool:
         """Whether what a function made in no module belongs to the scope."""
         scope = self.reach.scope
-        is_pinned_process = scope.call is None and scope.function is None
+        is_pinned_process = scope.call is None and scope.stop is None
         return is_pinned_process or self.reach.is_called_from(self._key, name)
 
     def _has_own_outside(self) -> bool:
@@ -384,6 +381,12 @@ class ScopedRecords:
             if key[0] == process:
                 found.add(variable.module)
         return found
+
+
+def is_among(value: Value, others: Collection[Value]) -> bool:
+    """Whether a value would be written like one of some others."""
+    text = value_text(value)
+    return any(value_text(other) == text for other in others)
 
 
 def _has_one(where: SourceRange, places: Sequence[_Place]) -> bool:

@@ -21,6 +21,7 @@ from shapetrace.transport.messages import (
     Bye,
     FromAgent,
     Hello,
+    NumberedStop,
     ProcessStatus,
     Rows,
     read_from_agent,
@@ -143,6 +144,8 @@ class Sessions:
             self._store.capture(process, said)
         elif isinstance(said, WatchNews):
             self._store.watch(process, said)
+        elif isinstance(said, NumberedStop):
+            self._store.stop(process, said)
         self._note_refused(process, refused)
         return said
 

@@ -14,6 +14,7 @@ from shapetrace.server.processes import Process, ProcessKey, Session
 from shapetrace.server.records import Call, FileRecords, Key
 from shapetrace.server.watched import Watched
 from shapetrace.transport.captures import CaptureNews
+from shapetrace.transport.messages import NumberedStop
 from shapetrace.transport.watches import WatchNews
 
 Listener: TypeAlias = Callable[[frozenset[str], frozenset[str]], None]
@@ -33,12 +34,17 @@ class TraceStore:
         self._processes: dict[ProcessKey, Process] = {}
         self._numbers: dict[int, Process] = {}
         self._listeners: list[Listener] = []
+        self._stop_listeners: list[Callable[[], None]] = []
         self._opened = 0
         self._numbered = 0
 
     def add_listener(self, listener: Listener) -> None:
         """Tell someone of the files that change."""
         self._listeners.append(listener)
+
+    def add_stop_listener(self, listener: Callable[[], None]) -> None:
+        """Tell someone when it is known where a process has stopped."""
+        self._stop_listeners.append(listener)
 
     def open_session(self, session: str, *, is_former: bool = False) -> None:
         """Begin a session, or go on with it; one that was over begins anew.
@@ -140,6 +146,14 @@ class TraceStore:
         if news.running is not None:
             changed.update(file_key(each.file) for each in news.running)
         self._tell(changed, set())
+
+    def stop(self, key: ProcessKey, stop: NumberedStop) -> None:
+        """Note where a process has stopped. Nothing is recorded by that."""
+        process = self._processes.get(key)
+        if process is not None:
+            process.stop = stop
+            for listener in self._stop_listeners:
+                listener()
 
     def clear(self) -> None:
         """Forget everything. Of processes that go on, what runs from now on is shown again."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias, TypeGuard, TypeVar
 
 from shapetrace.events.checks import Refused
+from shapetrace.events.stop import Stop
 from shapetrace.transport.captures import CaptureNews
 from shapetrace.transport.framing import Message
 from shapetrace.transport.proof import NONCE_LENGTH, is_nonce
@@ -108,6 +109,15 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
+class NumberedStop:
+    """A stop that the editor asks about. It is sent after the rows that it refers to."""
+
+    number: _Count
+    """Grows from stop to stop of a process."""
+    stop: Stop
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessStatus:
     """How far the program is. What is None is as it was told before."""
 
@@ -177,7 +187,9 @@ class Finish:
     """Record no more."""
 
 
-FromAgent: TypeAlias = Connect | Hello | Rows | CaptureNews | WatchNews | ProcessStatus | Bye
+FromAgent: TypeAlias = (
+    Connect | Hello | Rows | CaptureNews | WatchNews | NumberedStop | ProcessStatus | Bye
+)
 FromServer: TypeAlias = Challenge | Welcome | Refusal | Wake | Cancel | Watch | Finish
 
 Said = TypeVar("Said", bound=FromAgent | FromServer)
@@ -201,6 +213,7 @@ _FROM_AGENT: Final[dict[str, type[FromAgent]]] = {
     "rows": Rows,
     "captures": CaptureNews,
     "watches": WatchNews,
+    "stop": NumberedStop,
     "status": ProcessStatus,
     "bye": Bye,
 }

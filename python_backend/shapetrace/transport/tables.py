@@ -12,8 +12,9 @@
     Object(RunningCall).write(RunningCall(7, "f", "/a.py", 3))  # {"call": 7, "function": "f", ...}
 
 A row has one column for each field, in their order; an object has a key for each, in camel case. A
-dataclass in a row is a row, in an object an object. The annotations say what may stand where, and
-checks in them (``Annotated``) what else must hold. Fields named ``extra`` are not sent.
+dataclass in a row is a row, in an object an object; a set is a list in order. The annotations say
+what may stand where, and checks in them (``Annotated``) what else must hold. Fields named ``extra``
+are not sent.
 """
 
 from __future__ import annotations
@@ -234,9 +235,16 @@ def _form_of(hint: Any) -> _Form:
         return _checked(_form_of(get_args(hint)[0]), get_args(hint)[1:])
     if origin is Literal:
         return _choice(get_args(hint))
-    if origin is tuple:
+    if origin in (tuple, frozenset):
         item = _form_of(get_args(hint)[0])
-        return _Form(LIST, _reader_of_items(item), _writer_of_items(item))
+        read_items, write_items = _reader_of_items(item), _writer_of_items(item)
+        if origin is tuple:
+            return _Form(LIST, read_items, write_items)
+        return _Form(
+            LIST,
+            lambda name, items: frozenset(read_items(name, items)),
+            lambda items: write_items(sorted(items)),
+        )
     if dataclasses.is_dataclass(hint):
         table: Table[Any] = Table(hint)  # type: ignore[arg-type]  # a class, not an object
         return _Form(LIST, lambda name, row: table.read(row), table.write)

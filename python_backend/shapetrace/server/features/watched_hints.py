@@ -84,7 +84,7 @@ def watched_story(view: DocumentView, where: SourceRange) -> str:
 
 def _line_text(line: WatchedLine, reach: Reach | None, room: int) -> str:
     event = line.latest.event
-    if reach is not None and reach.scope.reached is not None:
+    if reach is not None and reach.scope.stop is not None:
         befores: list[Value] = [] if event.before is None else [event.before.value]
         return line_text(line.name, befores, [event.after.value], event.before is None, room)
     befores = [each for each in line.befores if each is not None]
@@ -93,7 +93,7 @@ def _line_text(line: WatchedLine, reach: Reach | None, room: int) -> str:
 
 def _is_of_earlier_call(line: WatchedLine, reach: Reach | None) -> bool:
     """Whether a call that runs, and is looked at, has not come to the line yet."""
-    if reach is None or reach.scope.reached is None or reach.process.number != line.process:
+    if reach is None or reach.scope.stop is None or reach.process.number != line.process:
         return False
     change = line.latest
     running = reach.process.watched.running

@@ -173,15 +173,15 @@ def test_at_a_stop_it_is_known_where_a_frame_stands(tmp_path: Path) -> None:
             heard.wait_for(is_complete)
             session.break_at("inside")
             top = session.stop().top
-            answer = json.loads(session.evaluate(ask.format(top.number)))
-            heard.wait_for(lambda it: {answer["call"], *answer["reached"]} <= {*it.modules})
-            block = heard.modules[answer["call"]].path
-            assert (answer["function"], block[:7]) == ("Block.forward", "blocks.")
-            assert [heard.modules[it].path for it in answer["reached"]] == [f"{block}.inner"]
+            stop = heard.stop_of(session.evaluate(ask.format(top.number)))
+            assert stop is not None
+            block = heard.modules[stop.call or 0].path
+            assert (stop.own.function, block[:7]) == ("Block.forward", "blocks.")
+            assert [heard.modules[it].path for it in stop.own.reached] == [f"{block}.inner"]
             # Once we have left there is nobody to ask.
             server.send(heard, {"type": "finish"})
             heard.wait_for_end()
-            assert json.loads(session.evaluate(ask.format(top.number))) is None
+            assert session.evaluate(ask.format(top.number)) == "null"
             session.clear_breakpoints()
             session.resume()
         (tmp_path / "stop").touch()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -220,19 +219,19 @@ def test_a_stop_in_a_child_that_was_forked_in_the_middle_of_a_forward(tmp_path: 
             stop = child.stop()
             heard = server.processes(2)[1]
             told, outer = (
-                json.loads(child.evaluate(question.format(place.number)))
+                heard.stop_of(child.evaluate(question.format(place.number)))
                 for place in stop.frames[:2]
             )
-            heard.wait_for(lambda it: {*told["reached"]} <= {*it.ops, *it.modules})
             child.clear_breakpoints()
             child.resume()
             assert session.end().stdout == "torch.Size([2, 4])\n"
-    assert told["process"] == heard.hello.process.pid
+    assert told is not None
+    assert outer is not None
     # Only what the child itself has done; what the parent has is not its own.
-    assert [heard.ops[each].label for each in told["reached"]] == ["reshape(-1)"]
-    assert heard.modules[told["call"]].path == ""
-    assert (outer["function"], outer["call"], outer["reached"]) == ("<module>", None, [])
-    assert told["outer"] == [{key: outer[key] for key in told["outer"][0]}]
+    assert [heard.ops[each].label for each in told.own.reached] == ["reshape(-1)"]
+    assert heard.modules[told.call or 0].path == ""
+    assert (outer.own.function, outer.call, outer.own.reached) == ("<module>", None, frozenset())
+    assert told.outer == (outer.own,)
 
 
 def stopped(sessions: list[DebugSession], number: int) -> list[DebugSession]:

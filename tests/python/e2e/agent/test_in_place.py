@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from shapetrace.events.stop import Stop
 from tests.support.debug_client import DebugSession, Place, Script, launch
 from tests.support.running import enter, running
 from tests.support.session_server import Heard, SessionServer
@@ -64,10 +65,10 @@ class Evaluating:
         while self.outcome(number) is None:
             assert time.monotonic() < deadline
 
-    def here(self, place: Place) -> str:
-        """What the editor is told of a frame."""
+    def here(self, place: Place) -> Stop | None:
+        """What the server is told of a frame."""
         module = "__import__('sys').modules['shapetrace.agent.stop_query']"
-        return self.session.evaluate(f"{module}.describe_stop({place.number})")
+        return self.heard.stop_of(self.session.evaluate(f"{module}.describe_stop({place.number})"))
 
     def wait_for_calls(self, number: int) -> list[str]:
         """The calls in the program's file, once there are so many."""

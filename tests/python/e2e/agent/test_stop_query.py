@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,9 +11,10 @@ from typing import Any
 import pytest
 
 from shapetrace.events.model import ModuleCall, Op
-from shapetrace.views.shapes import result_text, values_text
+from shapetrace.events.stop import Stop
+from shapetrace.views.shapes import result_text, value_text, values_text
 from tests.python.e2e.agent.differential import Watched, same_as_without_us
-from tests.support.debug_client import DebugSession, Place, Script, Stop, launch
+from tests.support.debug_client import DebugSession, Place, Script, launch
 from tests.support.session_server import Heard, SessionServer
 
 pytestmark = pytest.mark.e2e
@@ -51,9 +51,6 @@ STACK = """
         y = y * 2  # @after
 """
 
-OWN = ("reached", "file", "function", "line", "variables", "unbound")
-"""What is told of each function that is running."""
-
 
 class Debugged:
     """A debugged program whose frames are asked about."""
@@ -62,26 +59,22 @@ class Debugged:
         self.session = session
         self.server = server
 
-    def here(self, place: Place) -> dict[str, Any] | None:
-        """What the editor is told of a frame."""
+    def here(self, place: Place) -> Stop | None:
+        """What the server is told of a frame."""
         module = "__import__('sys').modules['shapetrace.agent.stop_query']"
         expression = f"{module}.describe_stop({place.number})"
-        answer: dict[str, Any] | None = json.loads(self.session.evaluate(expression))
-        return answer
+        return self.server.process().stop_of(self.session.evaluate(expression))
 
     def tell(self, place: Place) -> str:
-        """The same as text, once the server has heard of all the calls."""
-        answer = self.here(place)
-        if answer is None:
+        """The same as text. By then the server has heard of all the calls."""
+        stop = self.here(place)
+        if stop is None:
             return "unknown"
-        heard = self.server.process()
-        assert answer["process"] == heard.hello.process.pid
-        assert (answer["file"], answer["line"]) == (place.file, place.line)
-        wanted = {*answer["reached"], *([] if answer["call"] is None else [answer["call"]])}
-        heard.wait_for(lambda it: wanted <= {*it.ops, *it.modules})
-        call = "" if answer["call"] is None else f" in {_name(heard, answer['call'])}"
-        reached = sorted((_result(heard, each) for each in answer["reached"]), key=_order)
-        return f"{answer['function']}{call}: {', '.join(reached)}".rstrip(": ")
+        heard, own = self.server.process(), stop.own
+        assert (own.file, own.line) == (place.file, place.line)
+        call = "" if stop.call is None else f" in {_name(heard, stop.call)}"
+        reached = sorted((_result(heard, each) for each in own.reached), key=_order)
+        return f"{own.function}{call}: {', '.join(reached)}".rstrip(": ")
 
 
 def _name(heard: Heard, number: int) -> str:
@@ -124,9 +117,9 @@ def test_a_stop_in_layer_seven_and_the_frames_around(tmp_path: Path) -> None:
             "Stack.forward in root(f32[3,4]): * f32[3,4]",
             "<module>: ones(3, 4) f32[3,4]",
         ]
-        told = [program.here(place) or {} for place in stop.frames]
-        own = [{key: each[key] for key in OWN} for each in told]
-        assert [each["outer"] for each in told] == [own[1:], own[2:], []]
+        told = [program.here(place) for place in stop.frames]
+        own = [each and each.own for each in told]
+        assert [each and [*each.outer] for each in told] == [own[1:], own[2:], []]
 
 
 def test_two_calls_of_one_line_with_different_shapes(tmp_path: Path) -> None:
@@ -231,15 +224,19 @@ def test_what_the_variables_hold(tmp_path: Path) -> None:
     with debugged(text, tmp_path, "here", condition="x.shape[0] == 5") as program:
         program.session.go()
         stop = program.session.stop()
-        own = program.here(stop.top) or {}
-        held = {each["name"]: (each["value"][1], each["isFresh"]) for each in own["variables"]}
-        assert held == {"x": ([5], True), "c": ([4], True), "m": ([4], True)}
-        assert [len(each["stores"][0]) for each in own["variables"]] == [1, 4, 4]
-        assert own["unbound"] == ["d"]
-        (module,) = own["outer"]
-        assert [each["name"] for each in module["variables"]] == ["result"]
+        told = program.here(stop.top)
+        assert told is not None
+        variables = told.own.locals.variables
+        held = {each.name: (value_text(each.value), each.is_fresh) for each in variables}
+        assert held == {"x": ("f32[5]", True), "c": ("f32[4]", True), "m": ("f32[4]", True)}
+        assert [len(each.stores[0]) for each in variables] == [1, 4, 4]
+        assert told.own.locals.unbound == frozenset({"d"})
+        (module,) = told.outer
+        assert [each.name for each in module.locals.variables] == ["result"]
         program.session.set_variable(stop.top, "c", "torch.ones(7)")
-        assert (program.here(stop.top) or {})["variables"] == []
+        told = program.here(stop.top)
+        assert told is not None
+        assert told.own.locals.variables == ()
 
 
 def test_an_uncaught_error(tmp_path: Path) -> None:
@@ -316,7 +313,7 @@ def test_nothing_is_changed_by_being_asked(tmp_path: Path) -> None:
         session.break_at("stop")
         session.go()
         for _ in range(3):
-            stop: Stop = watched.stop()
+            stop = watched.stop()
             for place in stop.frames:
                 asked = f"(lambda m: m and m.describe_stop({place.number}))"
                 module = "__import__('sys').modules.get('shapetrace.agent.stop_query')"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pygls.exceptions import JsonRpcException
 
-from tests.support.language_client import Client, FakeAgent
+from shapetrace.events.stop import Stop, StoppedFunction
+from shapetrace.transport.messages import NumberedStop, write
+from tests.support.language_client import PATIENCE, Client, FakeAgent
 from tests.support.rows import recorded
 
 pytestmark = pytest.mark.e2e
@@ -38,6 +41,9 @@ class Net(nn.Module):
 out = Net()(torch.ones(5))
 """
 
+NUMBERS = itertools.count(1)
+"""Of stops."""
+
 LOOP = PROGRAM.split("\n").index("            x = block(x)")
 RELU = next(number for number, line in enumerate(PROGRAM.split("\n")) if "relu" in line)
 
@@ -62,17 +68,22 @@ def below(client: Client, *labels: str) -> dict[str, str]:
     return {node["label"]: node["id"] for node in nodes(client, parent)}
 
 
-def frame_of_block(agent: FakeAgent, path: Path, node: str) -> dict[str, Any]:
-    """A frame that runs in the call of a node, and has not reached anything yet."""
-    return {
-        "session": "session-1",
-        "process": agent.process,
-        "call": int(node.partition(".")[2]),
-        "reached": [],
-        "file": str(path),
-        "function": "Block.forward",
-        "line": RELU + 1,
-    }
+def stop_in_block(path: Path, node: str, **changes: Any) -> Stop:
+    """A stop in the call of a node, which has not reached anything yet."""
+    own = {"file": str(path), "function": "Block.forward", "line": RELU + 1, **changes}
+    return Stop(number_of(node), StoppedFunction(**{"reached": frozenset(), **own}))
+
+
+def number_of(node: str) -> int:
+    """The number of the call that a node of the tree shows."""
+    return int(node.partition(".")[2])
+
+
+def tell(agent: FakeAgent, stop: Stop, session: str = "session-1") -> dict[str, Any]:
+    """Have an agent send a stop; returns how the editor selects it."""
+    number = next(NUMBERS)
+    agent.send(write(NumberedStop(number, stop)))
+    return {"stop": {"session": session, "process": agent.process, "number": number}}
 
 
 def hint_of_relu(client: Client, uri: str) -> str:
@@ -142,12 +153,12 @@ def test_where_the_program_stands_is_found_in_its_own_call(client: Client, path:
         return [step["id"] for step in client.request("shapetrace/treePath", params)["path"]]
 
     assert found(None)[:2] == [net, first]
-    client.request("shapetrace/focus", frame_of_block(agent, path, second))
+    client.request("shapetrace/focus", tell(agent, stop_in_block(path, second)))
     assert found(None) == [net, second, relu]
     # What others have made is not shown in its place.
     assert found(None, ones) == [net, second]
-    in_net = {"function": "Net.forward", "line": LOOP + 1}
-    client.request("shapetrace/focus", frame_of_block(agent, path, net) | in_net)
+    in_net = stop_in_block(path, net, function="Net.forward", line=LOOP + 1)
+    client.request("shapetrace/focus", tell(agent, in_net))
     # Of several calls of a line that runs it is the last one.
     assert found(None, LOOP) == [net, second]
     assert found(None) == [net, second, relu]
@@ -203,7 +214,7 @@ def test_a_step_to_nowhere_leaves_all_as_it_is(client: Client, path: Path) -> No
     client.wait(lambda: client.places(uri) and hint_of_relu(client, uri) == "f32[4|5]")
     first, second = list(below(client, "Net").values())[:2]
     client.request("shapetrace/pin", {"node": first})
-    client.request("shapetrace/focus", frame_of_block(agent, path, second))
+    client.request("shapetrace/focus", tell(agent, stop_in_block(path, second)))
     assert hint_of_relu(client, uri) == "~ f32[4]"
     nowhere = {"uri": uri, "line": 0, "character": 0, "direction": 1}
     assert client.request("shapetrace/stepCall", nowhere) == {"pin": None, "lost": None}
@@ -258,28 +269,56 @@ def test_a_frame_shows_what_its_call_has_come_to(client: Client, path: Path) -> 
     client.wait(lambda: client.places(uri) and hint_of_relu(client, uri) == "f32[4|5]")
     second = below(client, "Net")["blocks.1"]
     relu = below(client, "Net", "blocks.1")["relu()"]
-    frame = frame_of_block(agent, path, second)
-    assert client.request("shapetrace/focus", frame) is None
+    stop = tell(agent, stop_in_block(path, second))
+    place = {"file": str(path), "line": RELU + 1}
+    assert client.request("shapetrace/focus", stop) == {"place": place}
     assert hint_of_relu(client, uri) == "~ f32[4]"
-    reached = [int(relu.partition(".")[2])]
-    client.request("shapetrace/focus", {**frame, "reached": reached})
+    further = stop_in_block(path, second, reached=frozenset({number_of(relu)}))
+    client.request("shapetrace/focus", tell(agent, further))
     assert hint_of_relu(client, uri) == "f32[4]"
-    client.request("shapetrace/focus", {**frame, "process": None})
-    assert hint_of_relu(client, uri) == "f32[4|5]"
-    client.request("shapetrace/focus", {**frame, "process": 1})
+    assert client.request("shapetrace/focus", {}) == {"place": None}
     assert hint_of_relu(client, uri) == "f32[4|5]"
 
 
 def test_a_frame_may_be_told_of_before_its_process(client: Client, path: Path) -> None:
     uri = client.open(path)
     recorder = recorded(path)
+    traced(client, path)
+    client.wait(lambda: client.places(uri) and hint_of_relu(client, uri) == "f32[4|5]")
+    stop = stop_in_block(path, below(client, "Net")["blocks.1"])
+    reference = {"session": "session-2", "process": 4711, "number": 1}
+    focused = client.begin_request("shapetrace/focus", {"stop": reference})
+    assert hint_of_relu(client, uri) == "f32[4|5]"
+    agent = FakeAgent(client, "session-2", process=4711)
+    agent.send_all(recorder)
+    assert not focused.done()
+    agent.send(write(NumberedStop(1, stop)))
+    assert focused.result(PATIENCE)["place"]["line"] == RELU + 1
+    assert hint_of_relu(client, uri) == "~ f32[4]"
+    # It connects anew, and tells all once more.
+    agent.close()
+    agent = FakeAgent(client, "session-2", process=4711)
+    agent.send_all(recorder)
+    agent.send(write(NumberedStop(1, stop)))
+    client.wait(lambda: hint_of_relu(client, uri) == "~ f32[4]")
+
+
+def test_a_stop_that_is_wrong_is_refused_and_the_next_one_is_shown(
+    client: Client, path: Path
+) -> None:
+    uri = client.open(path)
     agent = traced(client, path)
     client.wait(lambda: client.places(uri) and hint_of_relu(client, uri) == "f32[4|5]")
-    frame = frame_of_block(agent, path, below(client, "Net")["blocks.1"])
-    client.request("shapetrace/focus", {**frame, "session": "session-2"})
-    assert hint_of_relu(client, uri) == "f32[4|5]"
-    FakeAgent(client, "session-2").send_all(recorder)
-    client.wait(lambda: hint_of_relu(client, uri) == "~ f32[4]")
+    stop = stop_in_block(path, below(client, "Net")["blocks.1"])
+    message = write(NumberedStop(1, stop))
+    agent.send({**message, "stop": {**message["stop"], "own": "nowhere"}})
+    focused = client.begin_request(
+        "shapetrace/focus",
+        {"stop": {"session": "session-1", "process": agent.process, "number": 1}},
+    )
+    client.request("shapetrace/focus", tell(agent, stop))
+    assert focused.result(PATIENCE) == {"place": None}
+    assert hint_of_relu(client, uri) == "~ f32[4]"
 
 
 @pytest.mark.parametrize(
@@ -288,7 +327,7 @@ def test_a_frame_may_be_told_of_before_its_process(client: Client, path: Path) -
         ("tree", {"parent": 3}),
         ("treePath", {}),
         ("stepCall", {"uri": "file:///a.py", "line": 1, "direction": 2}),
-        ("focus", {"process": 1}),
+        ("focus", {"stop": {"process": 1}}),
     ],
 )
 def test_what_makes_no_sense_is_refused(client: Client, method: str, params: Any) -> None:

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from shapetrace.agent.stop_query import answer_of
+from shapetrace.events.model import Container
+from shapetrace.events.model import Tensor as TensorEvent
+from shapetrace.events.stop import Stop, StoppedFunction
 from shapetrace.recorder.debuggers import Debugger
 from shapetrace.recorder.options import RecorderOptions
 from shapetrace.recorder.origins import changed_by_hand
 from shapetrace.recorder.session import Recorder
 from shapetrace.recorder.standing import standing_of
 
-SAMPLE = Path(__file__).parents[3] / "contract" / "standing.json"
-
-Ask = Callable[[], dict[str, Any]]
+Ask = Callable[[], Stop]
 
 
-def asked(program: Callable[[Ask], object]) -> dict[str, Any]:
-    """What a program was told last that asks where it stands, as the agent would say it.
+def asked(program: Callable[[Ask], object]) -> Stop:
+    """What a program was told last that asks where it stands.
 
     It has no ``assert``: of these pytest makes what asks for a function's ``locals()``.
     """
-    told: list[dict[str, Any]] = []
+    told: list[Stop] = []
     recorder = Recorder(RecorderOptions(debugger=Debugger((), frozenset())))
     recorder.start()
 
-    def ask() -> dict[str, Any]:
-        standing = standing_of(recorder, sys._getframe(1), None)
-        assert standing is not None
-        told.append(json.loads(json.dumps(answer_of(standing))))
-        return told[-1]
+    def ask() -> Stop:
+        stop = standing_of(recorder, sys._getframe(1), None)
+        assert stop is not None
+        told.append(stop)
+        return stop
 
     try:
         torch.ones(1)
@@ -48,29 +46,14 @@ def asked(program: Callable[[Ask], object]) -> dict[str, Any]:
     return told[-1]
 
 
-def held(answer: dict[str, Any]) -> dict[str, Any]:
+def held(stopped: StoppedFunction) -> dict[str, Any]:
     """The sizes of the variables that are told of, and the lines of their stores from the first."""
-    first = answer["line"]
-    return {
-        each["name"]: (each["value"][1], [place[0] - first for place in each["stores"]])
-        for each in answer["variables"]
-    }
-
-
-def keys_of(document: object) -> set[str]:
-    """All keys of a document."""
-    if isinstance(document, dict):
-        return set(document).union(*map(keys_of, document.values()))
-    return set().union(*map(keys_of, document)) if isinstance(document, list) else set()
-
-
-def test_what_is_told_has_the_keys_of_the_sample() -> None:
-    def program(ask: Ask) -> Tensor:
-        y = torch.ones(2)
-        ask()
-        return y
-
-    assert keys_of(asked(program)) == keys_of(json.loads(SAMPLE.read_text("utf-8")))
+    found: dict[str, Any] = {}
+    for each in stopped.locals.variables:
+        assert isinstance(each.value, TensorEvent | Container)
+        size = each.value.shape if isinstance(each.value, TensorEvent) else each.value.kind
+        found[each.name] = (size, [place[0] - stopped.line for place in each.stores])
+    return found
 
 
 def test_tensors_and_what_holds_them() -> None:
@@ -83,9 +66,9 @@ def test_tensors_and_what_holds_them() -> None:
         later = x
         return pair, texts, number, later
 
-    told = asked(program)
-    assert held(told) == {"x": ([2, 3], [-4]), "pair": ("tuple", [-3])}
-    assert told["unbound"] == ["later"]
+    told = asked(program).own
+    assert held(told) == {"x": ((2, 3), [-4]), "pair": ("tuple", [-3])}
+    assert told.locals.unbound == frozenset({"later"})
 
 
 def test_one_that_may_have_been_changed_since_is_not_told_of() -> None:
@@ -98,7 +81,7 @@ def test_one_that_may_have_been_changed_since_is_not_told_of() -> None:
         read[0].sum()
         return ask()
 
-    assert held(asked(program)) == {"read": ("list", [-2])}
+    assert held(asked(program).own) == {"read": ("list", [-2])}
 
 
 def test_one_that_was_set_at_a_stop_has_come_from_nowhere() -> None:
@@ -109,8 +92,8 @@ def test_one_that_was_set_at_a_stop_has_come_from_nowhere() -> None:
         y = x
         return y
 
-    told = asked(program)
-    assert (told["variables"], told["unbound"]) == ([], [])
+    told = asked(program).own.locals
+    assert (told.variables, told.unbound) == ((), frozenset())
 
 
 def test_nothing_of_the_program_is_asked() -> None:
@@ -131,7 +114,7 @@ def test_nothing_of_the_program_is_asked() -> None:
         counts.append(Mine.asked)
         return x
 
-    assert held(asked(program)) == {"x": ([2], [-2])}
+    assert held(asked(program).own) == {"x": ((2,), [-2])}
     assert counts[0] == counts[1]
 
 
@@ -142,16 +125,16 @@ def test_functions_that_wait_tell_of_theirs() -> None:
             super().__init__()
             self.ask = ask
 
-        def forward(self, x: Tensor) -> dict[str, Any]:
+        def forward(self, x: Tensor) -> Stop:
             y = x[1:]
             return inner(y, self.ask)
 
-    def inner(given: Tensor, ask: Ask) -> dict[str, Any]:
+    def inner(given: Tensor, ask: Ask) -> Stop:
         return ask()
 
     told = asked(lambda ask: Net(ask)(torch.ones(4)))
-    assert held(told) == {"given": ([3], [-1])}
-    assert held(told["outer"][0]) == {"x": ([4], [-2]), "y": ([3], [-1])}
+    assert held(told.own) == {"given": ((3,), [-1])}
+    assert held(told.outer[0]) == {"x": ((4,), [-2]), "y": ((3,), [-1])}
 
 
 def test_much_is_not_looked_at() -> None:
@@ -162,4 +145,4 @@ def test_much_is_not_looked_at() -> None:
         ask()
         return big, small
 
-    assert list(held(asked(program))) == ["x", "small"]
+    assert list(held(asked(program).own)) == ["x", "small"]

@@ -47,7 +47,7 @@ class Looker:
         if isinstance(call, ModuleCall):
             inputs = ", ".join(result_text((each,), None) for each in call.inputs)
             where = f" in {call.path or 'root'}({inputs})"
-        found = "; ".join(map(_text, (calls[each] for each in standing.own.reached)))
+        found = "; ".join(map(_text, (calls[each] for each in sorted(standing.own.reached))))
         name = standing.own.function.rpartition("<locals>.")[2]
         self.looks.append(f"{name}{where}: {found}".rstrip(": ") or name)
         return 1

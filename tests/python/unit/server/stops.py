@@ -12,23 +12,21 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from shapetrace.agent.stop_query import answer_of
 from shapetrace.events.rows import RowReader
+from shapetrace.events.stop import Stop
 from shapetrace.recorder.debuggers import Debugger
 from shapetrace.recorder.options import RecorderOptions
 from shapetrace.recorder.rows import RowWriter
 from shapetrace.recorder.session import Recorder
-from shapetrace.recorder.standing import Standing, standing_of
+from shapetrace.recorder.standing import standing_of
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.inlay_hints import Hint, inlay_hints
-from shapetrace.server.focus import scope_of
-from shapetrace.server.messages.codec import structure
-from shapetrace.server.messages.focus import Focus
 from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.scope import Scope
 from shapetrace.server.scopes import Scopes
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
+from shapetrace.transport.messages import NumberedStop, read_as, write
 from tests.python.unit.server.annotated import plain, with_hints
 from tests.support.recorder import PRELUDE
 
@@ -84,8 +82,8 @@ class Stops:
             return 0
         frame = self._frame(frame, outwards)
         self.hear()
-        standing = standing_of(self.recorder, frame, None)
-        self._scopes.set_focus(None if standing is None else told_of(standing))
+        stop = standing_of(self.recorder, frame, None)
+        self._scopes.set_focus(None if stop is None else scope_of(stop))
         frame = self._frame(frame, shown)
         hints = self._hints(frame)
         self.look(frame, hints)
@@ -123,7 +121,15 @@ class Stops:
         return [each for each in hints if view.structure.function_at(each.line + 1) is function]
 
 
-def told_of(standing: Standing) -> Scope:
-    """What the editor tells the server of a frame of the first process, by way of JSON."""
-    answer = json.loads(json.dumps(answer_of(standing)))
-    return scope_of(structure({"session": "session", **answer}, Focus), 1)
+def scope_of(stop: Stop) -> Scope:
+    """What the server makes of a stop of the first process, by way of JSON."""
+    sent = sent_and_read(stop)
+    return Scope(1, sent.call, sent)
+
+
+def sent_and_read(stop: Stop) -> Stop:
+    """A stop as it comes from the agent."""
+    message = json.loads(json.dumps(write(NumberedStop(1, stop))))
+    told = read_as(NumberedStop, message)
+    assert told is not None
+    return told.stop

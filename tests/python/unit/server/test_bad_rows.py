@@ -15,18 +15,25 @@ from typing import Any
 
 import pytest
 
+from shapetrace.events.model import Container, Other, Tensor
+from shapetrace.events.stop import Locals, LocalVariable, Stop, StoppedFunction
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.captured_tree import CapturedTree
 from shapetrace.server.features.code_lens import code_lenses
+from shapetrace.server.features.inlay_hints import inlay_hints
 from shapetrace.server.features.watched_tree import WatchedTree
 from shapetrace.server.listener import ProcessKey
 from shapetrace.server.messages.sessions import Status
+from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.processes import Process
+from shapetrace.server.scope import Scope
+from shapetrace.server.scopes import Scopes
 from shapetrace.server.sessions import Sessions
 from shapetrace.server.store import TraceStore
-from shapetrace.transport.messages import Hello, ProcessInfo, write
+from shapetrace.server.view import DocumentView
+from shapetrace.transport.messages import Hello, NumberedStop, ProcessInfo, write
 from tests.python.unit.server import test_watched
-from tests.python.unit.server.annotated import Shown
+from tests.python.unit.server.annotated import Shown, with_hints
 from tests.python.unit.server.test_tree import Drawn
 from tests.python.unit.transport import test_captures
 from tests.support.recorder import PRELUDE
@@ -54,6 +61,20 @@ try:
 except RuntimeError:
     pass
 """
+
+
+def stop_in(path: Path, messages: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the agent sends of a stop in the first call of the program's net."""
+    call = messages[0]["modules"][0][0]
+    first, second = (row[0] for row in messages[0]["ops"][:2])
+    variables = (
+        LocalVariable("x", Tensor((2, 3), "float32"), ((7,),), is_fresh=True),
+        LocalVariable("y", Container("tuple", (Other("1"),)), ((8, 8, 8, 9), (11, 12, 11, 13))),
+    )
+    known = Locals(variables, frozenset({"parts", "part"}))
+    own = StoppedFunction(str(path), "Net.forward", 9, frozenset({first, second}), known)
+    outer = StoppedFunction(str(path), "<module>", 17, frozenset({first}))
+    return write(NumberedStop(3, Stop(call, own, (outer,))))
 
 
 def nested(depth: int) -> list[Any]:
@@ -130,6 +151,7 @@ class Editor:
         assert document is not None
         tree = Drawn(self.store)
         told: dict[str, Any] = {"tree": tree.text(), "found": tree.text("a")}
+        told["stop"] = self.shown_at_the_stop()
         told["traces"] = [len(trace.ops) for trace in self.store.traces(None)]
         if self.store.records(document.key) is not None:
             shown = Shown(self.path, self.store, documents, document)
@@ -142,6 +164,22 @@ class Editor:
                 for place in ("y = ^self.fc(x)", "y = y + part.^sum()", "out = ^net(", "^net(torch")
             ]
         return told
+
+    def shown_at_the_stop(self) -> str | None:
+        """The hints where the process has stopped last."""
+        told = self.process.stop
+        if told is None:
+            return None
+        document = Documents().open(self.path.as_uri(), self.path.read_text(), 1)
+        assert document is not None
+        scopes = Scopes(self.store)
+        scopes.set_focus(Scope(self.process.number, told.stop.call, told.stop))
+        records = scopes.records(document.key)
+        if records is None or records.base.text is None:
+            return None
+        view = DocumentView(document, records, records.base.text)
+        hints = inlay_hints(view, 0, 1_000_000, HintOptions(), reach=scopes.reach)
+        return with_hints(document.lines, hints)
 
     def told_of_values(self) -> list[str]:
         """What the tree says of captured values and watched variables."""
@@ -345,3 +383,22 @@ def test_a_wrong_field_of_what_is_captured_or_watched(
         editor.begin()
         editor.tell(sent)
         assert editor.told_of_values() == calm.told_of_values()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_field_of_a_stop(
+    wrong: str, path: Path, messages: list[dict[str, Any]], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    stop = stop_in(path, messages)
+    calm = Editor(path)
+    calm.tell([*messages, stop])
+    assert "~ " in str(calm.answers()["stop"])
+    editor = Editor(path)
+    editor.tell(messages)
+    for place in places({kind: stop[kind] for kind in stop if kind != "type"}):
+        editor.tell([replaced(stop, place, WRONG[wrong])])
+        editor.shown_at_the_stop()
+    editor.tell([stop])
+    assert editor.answers() == calm.answers()

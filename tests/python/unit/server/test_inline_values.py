@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from shapetrace.events.stop import Stop, StoppedFunction
 from shapetrace.server.features.inline_values import inline_values
 from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.records import Call
@@ -67,7 +68,8 @@ def values(
     calls = {call.id for call in process.ops.values() if reached(call)}
     scopes = Scopes(shown.store)
     path = str(file or shown.path)
-    scopes.set_focus(Scope(process.number, None, frozenset(calls), function, path, 1))
+    stop = Stop(None, StoppedFunction(path, function, 1, frozenset(calls)))
+    scopes.set_focus(Scope(process.number, None, stop))
     reach, records = scopes.reach, scopes.records(shown.document.key)
     assert reach is not None
     assert records is not None

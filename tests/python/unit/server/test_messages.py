@@ -149,38 +149,20 @@ def written(message: object, keys: Iterable[str]) -> dict[str, Any]:
             {"uri": "file:///a.py", "line": 3, "character": 0, "direction": True},
             "direction must be one of 1, -1",
         ),
+        (focus.Focus, {"stop": 12}, "stop must be an object"),
         (
             focus.Focus,
-            {"session": "s", "process": 1, "call": 1, "reached": ["1"]},
-            "reached[0] must be a whole number",
+            {"stop": {"session": "", "process": 4711}},
+            "stop.session must be a text that is not empty; stop.number must be given",
         ),
-        (focus.Focus, {"process": None}, "session must be given"),
         (
             focus.Focus,
-            {"session": "s", "outer": [{"reached": [], "file": "f", "function": ""}]},
-            "outer[0].function must be a text that is not empty; outer[0].line must be given",
-        ),
-        (focus.Focus, {"session": "s", "outer": 1}, "outer must be a list"),
-        (
-            focus.Focus,
-            {
-                "session": "s",
-                "variables": [{"name": 3, "value": None, "stores": [], "isFresh": 0}],
-            },
+            {"stop": {"session": "s", "process": "4711", "number": -1}},
             (
-                "variables[0].name must be a text that is not empty; "
-                "variables[0].isFresh must be true or false"
+                "stop.process must be a whole number from 0 on; "
+                "stop.number must be a whole number from 0 on"
             ),
         ),
-        (
-            focus.Focus,
-            {
-                "session": "s",
-                "variables": [{"name": "x", "value": 1, "stores": [["1"]], "isFresh": True}],
-            },
-            "variables[0].stores[0][0] must be a whole number",
-        ),
-        (focus.Focus, {"session": "s", "unbound": "x"}, "unbound must be a list"),
         (captures.WantedCaptures, {"paths": "forward"}, "paths must be a list"),
         (
             captures.WantedCaptures,
@@ -214,13 +196,7 @@ def test_what_is_left_out_has_its_default() -> None:
         {"session": "s", "name": "n", "mode": "debug", "new": 1}, sessions.OpenSession
     )
     assert given == sessions.OpenSession("s", "n", "debug", token=None, port=None)
-    assert structure({"session": "s"}, focus.Focus) == focus.Focus("s")
-
-
-def test_what_only_others_read_is_passed_on() -> None:
-    value = [1, "tuple", [{"a": None}], 2.5]
-    params = {"name": "x", "value": value, "stores": [[3]], "isFresh": True}
-    assert structure(params, focus.FocusVariable).value == value
+    assert structure({}, focus.Focus) == focus.Focus(None)
 
 
 def test_lists_are_written_as_lists() -> None:

@@ -64,8 +64,10 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def messages(path: Path) -> list[dict[str, Any]]:
     """Everything that a process may say, as it arrives."""
-    sent = [*rows_of(recorded(path)), write(test_captures.NEWS), write(test_watched.NEWS)]
-    found: list[dict[str, Any]] = json.loads(json.dumps([*sent, write(STATUS), write(Bye("end"))]))
+    rows = rows_of(recorded(path))
+    others = [write(each) for each in (test_captures.NEWS, test_watched.NEWS, STATUS, Bye("end"))]
+    sent = [*rows, test_bad_rows.stop_in(path, rows), *others]
+    found: list[dict[str, Any]] = json.loads(json.dumps(sent))
     return found
 
 
@@ -100,7 +102,7 @@ def in_all_ways(message: dict[str, Any], do: Callable[[dict[str, Any]], object])
 
 @pytest.mark.parametrize(
     "kind",
-    [pytest.param("rows", marks=pytest.mark.slow), "captures", "watches", "status", "bye"],
+    [pytest.param("rows", marks=pytest.mark.slow), "captures", "watches", "stop", "status", "bye"],
 )
 def test_no_message_of_an_agent_spoils_an_answer(
     kind: str, path: Path, messages: list[dict[str, Any]], caplog: pytest.LogCaptureFixture

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from shapetrace.events.stop import Stop, StoppedFunction
 from shapetrace.server.features.code_lens import code_lenses
 from shapetrace.server.features.hover import hover, statement_story
 from shapetrace.server.features.inlay_hints import inlay_hints
@@ -186,8 +187,9 @@ def test_a_module_in_one_of_its_own_kind_is_told_apart(tmp_path: Path) -> None:
 
 def focus(scoped: Scoped, call: Key, reached: frozenset[int], **changes: Any) -> Scope:
     """A frame of ``Block.forward`` that runs in a call."""
-    given = {"function": "Block.forward", "file": str(scoped.shown.path), **changes}
-    return Scope(process=1, call=call[1], reached=reached, **given)
+    path = str(scoped.shown.path)
+    own = {"file": path, "function": "Block.forward", "line": 0, "reached": reached, **changes}
+    return Scope(1, call[1], Stop(call[1], StoppedFunction(**own)))
 
 
 def test_what_a_frame_has_not_reached_is_marked(layers: Scoped) -> None:
@@ -282,8 +284,8 @@ def test_hovers_say_that_something_was_not_reached(layers: Scoped) -> None:
 
 def test_a_frame_outside_of_all_modules_has_a_scope(layers: Scoped) -> None:
     reached = layers.ops("ones(9, width)", module=None)
-    path = str(layers.shown.path)
-    layers.scopes.set_focus(Scope(1, None, reached, "main", path))
+    own = StoppedFunction(str(layers.shown.path), "main", 0, reached)
+    layers.scopes.set_focus(Scope(1, None, Stop(None, own)))
     hints = layers.hints()
     assert hints["last = out.sum(0)"].startswith("~ ")
     assert "~" not in hints["return x.exp()"]
@@ -308,19 +310,6 @@ def test_the_later_of_pin_and_focus_is_shown(layers: Scoped) -> None:
     assert layers.hints()["y = x * 2"] == "f32[8,2]"
     layers.scopes.set_pin(None)
     assert layers.scopes.reach is None
-
-
-def test_a_scope_is_understood_once_more_is_known(layers: Scoped) -> None:
-    """A frame may be focused before its call has been told of."""
-    block = layers.call("blocks.1")
-    process = layers.shown.store.process(1)
-    assert process is not None
-    told = process.modules.pop(block[1])
-    layers.scopes.set_pin(block)
-    layers.text()
-    process.modules[block[1]] = told
-    assert layers.hints()["y = x * 2"] == "f32[7,2]"
-    assert layers.hints()["start = x + 1"] == "f32[9,2]"
 
 
 def test_lenses_name_the_call_that_is_shown(layers: Scoped) -> None:

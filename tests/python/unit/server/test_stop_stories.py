@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from shapetrace.events.rows import RowReader
+from shapetrace.events.stop import Stop
 from shapetrace.recorder.debuggers import Debugger
 from shapetrace.recorder.options import RecorderOptions
 from shapetrace.recorder.session import Recorder
-from shapetrace.recorder.standing import Standing, standing_of
+from shapetrace.recorder.standing import standing_of
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.hover import hover
 from shapetrace.server.features.inlay_hints import inlay_hints
@@ -25,7 +26,7 @@ from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
 from shapetrace.transport.framing import Message
 from tests.python.unit.server.annotated import plain, with_hints, without_hints
-from tests.python.unit.server.stops import told_of
+from tests.python.unit.server.stops import scope_of
 from tests.support.recorder import PRELUDE
 from tests.support.rows import rows_of
 
@@ -33,14 +34,14 @@ from tests.support.rows import rows_of
 class Stopped:
     """A program at one of its stops."""
 
-    def __init__(self, path: Path, rows: list[Message], standing: Standing) -> None:
+    def __init__(self, path: Path, rows: list[Message], stop: Stop) -> None:
         self.store = TraceStore()
         self.store.open_process("session", "process")
         reader = RowReader()
         for message in rows:
             self.store.apply("process", reader.read(message))
         scopes = Scopes(self.store)
-        scopes.set_focus(told_of(standing))
+        scopes.set_focus(scope_of(stop))
         document = Documents().open(path.as_uri(), path.read_text("utf-8"), 1)
         assert document is not None
         records = scopes.records(document.key)
@@ -70,9 +71,9 @@ def stops(text: str, path: Path) -> list[Stopped]:
     found: list[Stopped] = []
 
     def stop() -> None:
-        standing = standing_of(recorder, sys._getframe(1), threading.get_ident())
-        assert standing is not None
-        found.append(Stopped(path, rows_of(recorder), standing))
+        stop = standing_of(recorder, sys._getframe(1), threading.get_ident())
+        assert stop is not None
+        found.append(Stopped(path, rows_of(recorder), stop))
 
     names = {"__name__": "program", "__file__": str(path), "stop": stop}
     code = compile(path.read_bytes(), str(path), "exec")

@@ -6,6 +6,7 @@ import pytest
 
 from shapetrace.events.followed import FollowedValue, VariableChanged
 from shapetrace.events.model import Tensor
+from shapetrace.events.stop import Stop, StoppedFunction
 from shapetrace.events.update import Source
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.inlay_hints import inlay_hints
@@ -188,7 +189,8 @@ def test_what_an_earlier_call_had_is_marked_at_a_stop() -> None:
     store = told()
     store.watch("p", later)
     process = store.watching_processes()[0]
-    scope = Scope(process.number, None, frozenset(), "transform", FILE, 2)
+    stop = Stop(None, StoppedFunction(FILE, "transform", 2, frozenset()))
+    scope = Scope(process.number, None, stop)
     found = inlay_hints(view_of(store), 0, 99, HintOptions(), reach=Reach(scope, process))
     assert {hint.line + 1: hint.text for hint in found} == {
         1: "video u8[73,3,8]",
