@@ -25,8 +25,8 @@ Modules:
 - ``alignment``: which line of a document is which line that ran
 - ``bindings``: which assignment a name's value comes from
 - ``scope``: a pinned or focused call, and the calls around and in it
-- ``scopes``: the current pin and focus, and which records they select
-- ``scoped``: a file's records as one scope shows them
+- ``pin_and_focus``: the current pin and focus, and which of them is shown
+- ``records_in_scope``: a file's records as one scope shows them
 - ``stop_focus``: waits for what is known of the focused stack frame
 - ``view``: one open document joined with its records
 - ``facts``: the values and errors of one statement: what a line shows

@@ -40,9 +40,9 @@ from shapetrace.server.messages.codec import MessageError, structure, unstructur
 from shapetrace.server.messages.declarations import Empty, Params, ServerNotification
 from shapetrace.server.messages.settings import Initialization, Options, read_options
 from shapetrace.server.navigation import Navigation
+from shapetrace.server.pin_and_focus import PinAndFocus
 from shapetrace.server.ranges import SourceRange
 from shapetrace.server.refresh import Reminder, Throttle
-from shapetrace.server.scopes import Scopes
 from shapetrace.server.sessions import Sessions
 from shapetrace.server.stop_focus import StopFocus
 from shapetrace.server.store import TraceStore
@@ -98,7 +98,7 @@ class App:
         self._hints = Throttle(self._reminder.call, HINT_INTERVAL)
         self._lenses = Throttle(self._refresh_lenses, LENS_INTERVAL)
         self._tasks: set[asyncio.Task[None]] = set()
-        self.scopes = Scopes(self.store)
+        self.scopes = PinAndFocus(self.store)
         self.capturing = Capturing(self.store, documents, self.scopes, self.view, self._wish_tree)
         self.watching = Watching(self.store, documents, self._command_all, self._wish_tree)
         self.navigation = Navigation(
@@ -256,8 +256,8 @@ class App:
         if view is None:
             return []
         first, last = params.range.start.line, params.range.end.line
-        reach = self.scopes.reach
-        hints = inlay_hints(view, first, last, self.options.hints, self.encoding(), reach)
+        scope_path = self.scopes.scope_path
+        hints = inlay_hints(view, first, last, self.options.hints, self.encoding(), scope_path)
         return [_to_protocol(hint, params.text_document.uri) for hint in hints]
 
     def resolve_hint(self, hint: types.InlayHint) -> types.InlayHint:
@@ -304,11 +304,11 @@ class App:
 
     def inline_values(self, given: places.Lines) -> calls.InlineValues:
         """What stands beside the hints while a program stands still."""
-        reach = self.scopes.reach
+        scope_path = self.scopes.scope_path
         view = self.view(given.uri) if self.are_hints_visible else None
-        if view is None or reach is None:
+        if view is None or scope_path is None:
             return calls.InlineValues(())
-        found = inline_values(view, reach, given.first, given.last, self.options.hints)
+        found = inline_values(view, scope_path, given.first, given.last, self.options.hints)
         return calls.InlineValues(tuple(calls.InlineValue(it.line, it.text) for it in found))
 
     # What happens without being asked

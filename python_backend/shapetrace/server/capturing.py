@@ -18,10 +18,10 @@ from shapetrace.server.messages.captures import (
     WantedCaptures,
 )
 from shapetrace.server.messages.places import DocumentPosition
+from shapetrace.server.pin_and_focus import PinAndFocus
 from shapetrace.server.processes import Process
 from shapetrace.server.ranges import SourceRange, byte_column
 from shapetrace.server.records import Key
-from shapetrace.server.scopes import Scopes
 from shapetrace.server.store import TraceStore
 from shapetrace.server.structure import Structure
 from shapetrace.server.view import DocumentView, structure_of
@@ -34,7 +34,7 @@ class Capturing:
         self,
         store: TraceStore,
         documents: Documents,
-        scopes: Scopes,
+        scopes: PinAndFocus,
         view: Callable[[str], DocumentView | None],
         changed: Callable[[], None],
     ) -> None:

@@ -10,7 +10,7 @@ from shapetrace.events.model import ErrorInfo, Value, Variable
 from shapetrace.server.bindings import Binding, binding_of
 from shapetrace.server.ranges import range_of
 from shapetrace.server.records import Expression, Key, is_finished, item_at, picked
-from shapetrace.server.scoped import Records, is_among
+from shapetrace.server.records_in_scope import Records, is_among
 from shapetrace.server.statements import Part, Statement
 from shapetrace.server.structure import Function, Structure
 from shapetrace.views.shapes import holds_tensor, result_value, value_text

@@ -31,10 +31,10 @@ from shapetrace.server.messages.tree import (
     TreeQuestion,
     TreeStep,
 )
+from shapetrace.server.pin_and_focus import PinAndFocus
 from shapetrace.server.processes import Process
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column
 from shapetrace.server.records import Key, call_range
-from shapetrace.server.scopes import Scopes
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
 
@@ -53,7 +53,7 @@ class Navigation:
         self,
         store: TraceStore,
         documents: Documents,
-        scopes: Scopes,
+        scopes: PinAndFocus,
         view: Callable[[str], DocumentView | None],
         capturing: Capturing,
         watched: WatchedTree,

@@ -40,13 +40,13 @@ class Scope:
         return () if self.stop is None else (self.stop.own, *self.stop.outer)
 
 
-class Reach:
+class ScopePath:
     """What a scope takes in of the calls of its process."""
 
     def __init__(self, scope: Scope, process: Process) -> None:
         self.scope = scope
         self.process = process
-        self.path = tuple(_path(scope.call, process))
+        self.calls = tuple(_outwards(scope.call, process))
         """The module call and all that it is in, from the inside to the outermost."""
         self._functions: dict[tuple[str, str], StoppedFunction] = {}
         for each in scope.functions:
@@ -58,7 +58,7 @@ class Reach:
         if self.scope.call is None:
             return INSIDE if self.scope.stop is None or module is None else None
         if module is None:
-            return INSIDE + len(self.path)
+            return INSIDE + len(self.calls)
         if module not in self._levels:
             self._levels[module] = self._find_level(module)
         return self._levels[module]
@@ -71,7 +71,7 @@ class Reach:
 
     def has_begun_with(self, key: str, function: str) -> bool:
         """Whether the module call, or one that it is in, began with a function."""
-        entries = (self.process.entries.get(each) for each in self.path)
+        entries = (self.process.entries.get(each) for each in self.calls)
         return any(
             entry is not None and (file_key(entry.file), entry.function) == (key, function)
             for entry in entries
@@ -101,13 +101,13 @@ class Reach:
         return self._functions.get((key, function))
 
     def _find_level(self, module: int) -> int | None:
-        path = self.path
-        if module in path:
-            return path.index(module) + (OWN if module == path[0] else INSIDE)
-        return INSIDE if path[0] in _path(module, self.process) else None
+        calls = self.calls
+        if module in calls:
+            return calls.index(module) + (OWN if module == calls[0] else INSIDE)
+        return INSIDE if calls[0] in _outwards(module, self.process) else None
 
 
-def _path(call: int | None, process: Process) -> Iterator[int]:
+def _outwards(call: int | None, process: Process) -> Iterator[int]:
     """A module call and all that it is in, from the inside out."""
     while call is not None:
         yield call

@@ -13,9 +13,9 @@ from typing import Final
 
 from shapetrace.server.listener import ProcessKey
 from shapetrace.server.messages.focus import Focus, Focused, SourceLine, StopReference
+from shapetrace.server.pin_and_focus import PinAndFocus
 from shapetrace.server.processes import Process
 from shapetrace.server.scope import Scope
-from shapetrace.server.scopes import Scopes
 from shapetrace.server.store import TraceStore
 from shapetrace.transport.messages import NumberedStop
 
@@ -31,7 +31,7 @@ class StopFocus:
     def __init__(
         self,
         store: TraceStore,
-        scopes: Scopes,
+        scopes: PinAndFocus,
         refresh: Callable[[], None],
         patience: float = PATIENCE,
     ) -> None:

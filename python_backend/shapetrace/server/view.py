@@ -9,7 +9,7 @@ from shapetrace.server.alignment import Alignment
 from shapetrace.server.documents import Document
 from shapetrace.server.facts import Facts, facts_of
 from shapetrace.server.ranges import SourceRange, editor_column
-from shapetrace.server.scoped import Records
+from shapetrace.server.records_in_scope import Records
 from shapetrace.server.statements import Statement
 from shapetrace.server.structure import Structure
 

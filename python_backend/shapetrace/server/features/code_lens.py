@@ -21,7 +21,7 @@ from typing import Final
 from shapetrace.server.calls import calls_of, every_call_of
 from shapetrace.server.features.pins import pin_of
 from shapetrace.server.messages.places import DocumentPosition
-from shapetrace.server.scopes import Scopes
+from shapetrace.server.pin_and_focus import PinAndFocus
 from shapetrace.server.store import TraceStore
 from shapetrace.server.structure import Function
 from shapetrace.server.view import DocumentView
@@ -52,7 +52,7 @@ class Lens:
 
 
 def code_lenses(
-    view: DocumentView, store: TraceStore, scopes: Scopes | None = None
+    view: DocumentView, store: TraceStore, scopes: PinAndFocus | None = None
 ) -> Iterator[Lens]:
     """The lenses of a document."""
     entered = set(view.records.entered_functions)
@@ -76,7 +76,7 @@ def _of_calls(
     function: Function,
     line: int,
     told: Sequence[Told],
-    scopes: Scopes | None,
+    scopes: PinAndFocus | None,
 ) -> Iterator[Lens]:
     """What was called, and what can be done about it where that was several calls."""
     every = every_call_of(view, store, function)

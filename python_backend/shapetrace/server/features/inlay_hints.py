@@ -17,7 +17,7 @@ from shapetrace.server.facts import Facts
 from shapetrace.server.features.watched_hints import watched_pieces, watched_text
 from shapetrace.server.messages.settings import HintOptions, HintPosition
 from shapetrace.server.ranges import SourceRange, editor_column, editor_length
-from shapetrace.server.scope import Reach
+from shapetrace.server.scope import ScopePath
 from shapetrace.server.statements import Part, Statement
 from shapetrace.server.view import DocumentView
 from shapetrace.server.watched import WatchedLine
@@ -59,7 +59,7 @@ class _Piece:
     """Given at the end of the statement, where everything is told that was not told before."""
     mark: str = ""
     watched: tuple[WatchedLine, ...] = ()
-    reach: Reach | None = None
+    scope_path: ScopePath | None = None
 
 
 def inlay_hints(
@@ -68,9 +68,9 @@ def inlay_hints(
     last: int,
     options: HintOptions,
     encoding: str = "utf-16",
-    reach: Reach | None = None,
+    scope_path: ScopePath | None = None,
 ) -> list[Hint]:
-    """The hints on some lines of a document, counted from 0; ``reach`` is what is looked at."""
+    """The hints on some lines of a document, counted from 0; ``scope_path`` is what is shown."""
     if options.position == "off":
         return []
     pieces: dict[int, list[_Piece]] = {}
@@ -78,7 +78,9 @@ def inlay_hints(
     for told in watched_pieces(view, first, last):
         watched[told.range] = frozenset(each.name for each in told.lines)
         line = told.range.end_line
-        piece = _Piece(line, None, told.range, told.statement, watched=told.lines, reach=reach)
+        piece = _Piece(
+            line, None, told.range, told.statement, watched=told.lines, scope_path=scope_path
+        )
         pieces.setdefault(line, []).append(piece)
     for statement in view.statements(first, last):
         if statement.kind != "parameters" or options.parameters:
@@ -173,7 +175,7 @@ def _hints(
 def _text_once(piece: _Piece, is_one_of_several: bool, room: int) -> str:
     """The same as below, but written only once."""
     if piece.watched:
-        return watched_text(piece.watched, room, piece.reach, BEFORE)
+        return watched_text(piece.watched, room, piece.scope_path, BEFORE)
     room -= len(piece.mark)
     if piece.facts is None:
         return piece.mark + labelled_text(piece.items, room)

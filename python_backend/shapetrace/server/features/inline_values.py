@@ -19,8 +19,8 @@ from shapetrace.server.features.inlay_hints import BEFORE, inlay_hints
 from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.ranges import SourceRange, character_index
 from shapetrace.server.records import Expression
-from shapetrace.server.scope import Reach
-from shapetrace.server.scoped import MODULE
+from shapetrace.server.records_in_scope import MODULE
+from shapetrace.server.scope import ScopePath
 from shapetrace.server.view import DocumentView
 from shapetrace.views.labels import merged_text
 from shapetrace.views.shapes import CUT, holds_tensor
@@ -38,13 +38,13 @@ class InlineText:
 
 
 def inline_values(
-    view: DocumentView, reach: Reach, first: int, last: int, options: HintOptions
+    view: DocumentView, scope_path: ScopePath, first: int, last: int, options: HintOptions
 ) -> list[InlineText]:
     """What is shown on some lines beside the hints, of the function that is focused."""
     wanted = {
         line: source
         for line in range(max(first, 0), min(last, len(view.document.lines) - 1) + 1)
-        if (source := view.source_line(line)) is not None and _is_focused(view, reach, source)
+        if (source := view.source_line(line)) is not None and _is_focused(view, scope_path, source)
     }
     if not wanted:
         return []
@@ -65,10 +65,10 @@ def inline_values(
     return [InlineText(line, ", ".join(each)) for line, each in sorted(texts.items())]
 
 
-def _is_focused(view: DocumentView, reach: Reach, line: int) -> bool:
+def _is_focused(view: DocumentView, scope_path: ScopePath, line: int) -> bool:
     function = view.structure.function_at(line)
     name = MODULE if function is None else function.qualified_name
-    return reach.is_focused_on(view.document.key, name)
+    return scope_path.is_focused_on(view.document.key, name)
 
 
 def _expressions(view: DocumentView, line: int, room: int) -> Iterator[str]:

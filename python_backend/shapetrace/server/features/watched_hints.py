@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from shapetrace.events.model import Value
 from shapetrace.server.files import file_key
 from shapetrace.server.ranges import SourceRange
-from shapetrace.server.scope import Reach
+from shapetrace.server.scope import ScopePath
 from shapetrace.server.statements import Statement
 from shapetrace.server.view import DocumentView
 from shapetrace.server.watched import WatchedLine
@@ -53,15 +53,17 @@ def watched_pieces(view: DocumentView, first: int, last: int) -> Iterator[Watche
                 yield WatchedPiece(where, each, tuple(lines))
 
 
-def watched_text(lines: Sequence[WatchedLine], room: int, reach: Reach | None, before: str) -> str:
+def watched_text(
+    lines: Sequence[WatchedLine], room: int, scope_path: ScopePath | None, before: str
+) -> str:
     """All of them in so many characters; ``before`` marks what is of an earlier call."""
     texts: list[str] = []
     left = room
     for number, each in enumerate(lines):
         others = len(lines) - number - 1
         share = left if not others else max((left - len(BETWEEN) * others) // (others + 1), 12)
-        mark = before if _is_of_earlier_call(each, reach) else ""
-        text = mark + _line_text(each, reach, min(share, left) - len(mark))
+        mark = before if _is_of_earlier_call(each, scope_path) else ""
+        text = mark + _line_text(each, scope_path, min(share, left) - len(mark))
         if text and len(text) <= left:
             texts.append(text)
             left -= len(text) + len(BETWEEN)
@@ -82,21 +84,25 @@ def watched_story(view: DocumentView, where: SourceRange) -> str:
     return "\n".join(texts)
 
 
-def _line_text(line: WatchedLine, reach: Reach | None, room: int) -> str:
+def _line_text(line: WatchedLine, scope_path: ScopePath | None, room: int) -> str:
     event = line.latest.event
-    if reach is not None and reach.scope.stop is not None:
+    if scope_path is not None and scope_path.scope.stop is not None:
         befores: list[Value] = [] if event.before is None else [event.before.value]
         return line_text(line.name, befores, [event.after.value], event.before is None, room)
     befores = [each for each in line.befores if each is not None]
     return line_text(line.name, befores, list(line.afters), None in line.befores, room)
 
 
-def _is_of_earlier_call(line: WatchedLine, reach: Reach | None) -> bool:
+def _is_of_earlier_call(line: WatchedLine, scope_path: ScopePath | None) -> bool:
     """Whether a call that runs, and is looked at, has not come to the line yet."""
-    if reach is None or reach.scope.stop is None or reach.process.number != line.process:
+    if (
+        scope_path is None
+        or scope_path.scope.stop is None
+        or scope_path.process.number != line.process
+    ):
         return False
     change = line.latest
-    running = reach.process.watched.running
+    running = scope_path.process.watched.running
     if change.event.call in running:
         return False
     key = file_key(change.event.file)

@@ -22,8 +22,8 @@ from shapetrace.recorder.standing import standing_of
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.inlay_hints import Hint, inlay_hints
 from shapetrace.server.messages.settings import HintOptions
+from shapetrace.server.pin_and_focus import PinAndFocus
 from shapetrace.server.scope import Scope
-from shapetrace.server.scopes import Scopes
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
 from shapetrace.transport.messages import NumberedStop, read_as, write
@@ -43,7 +43,7 @@ class Stops:
         self._writer, self._reader = RowWriter(self.recorder), RowReader()
         self._store = TraceStore()
         self._store.open_process("session", "process")
-        self._scopes = Scopes(self._store)
+        self._scopes = PinAndFocus(self._store)
         document = Documents().open(path.as_uri(), path.read_text("utf-8"), 1)
         assert document is not None
         self._document = document

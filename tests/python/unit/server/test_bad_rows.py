@@ -25,9 +25,9 @@ from shapetrace.server.features.watched_tree import WatchedTree
 from shapetrace.server.listener import ProcessKey
 from shapetrace.server.messages.sessions import Status
 from shapetrace.server.messages.settings import HintOptions
+from shapetrace.server.pin_and_focus import PinAndFocus
 from shapetrace.server.processes import Process
 from shapetrace.server.scope import Scope
-from shapetrace.server.scopes import Scopes
 from shapetrace.server.sessions import Sessions
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
@@ -172,13 +172,13 @@ class Editor:
             return None
         document = Documents().open(self.path.as_uri(), self.path.read_text(), 1)
         assert document is not None
-        scopes = Scopes(self.store)
+        scopes = PinAndFocus(self.store)
         scopes.set_focus(Scope(self.process.number, told.stop.call, told.stop))
         records = scopes.records(document.key)
         if records is None or records.base.text is None:
             return None
         view = DocumentView(document, records, records.base.text)
-        hints = inlay_hints(view, 0, 1_000_000, HintOptions(), reach=scopes.reach)
+        hints = inlay_hints(view, 0, 1_000_000, HintOptions(), scope_path=scopes.scope_path)
         return with_hints(document.lines, hints)
 
     def told_of_values(self) -> list[str]:

@@ -12,8 +12,8 @@ from shapetrace.events.model import Run
 from shapetrace.events.update import Update
 from shapetrace.server.features.pins import pin_of
 from shapetrace.server.files import file_key
+from shapetrace.server.pin_and_focus import PinAndFocus
 from shapetrace.server.records import FileRecords, Key
-from shapetrace.server.scopes import Scopes
 from tests.python.unit.server.annotated import show
 from tests.python.unit.server.test_store import module
 from tests.support.recorder import PRELUDE
@@ -45,7 +45,7 @@ class Runs:
         self.store = show(GENERATE, path).store
         self.store.close_process("process")
         self.store.close_session("session")
-        self.scopes = Scopes(self.store)
+        self.scopes = PinAndFocus(self.store)
         self._number = 1
 
     def pin(self, label: str) -> None:

@@ -12,9 +12,9 @@ import pytest
 from shapetrace.events.stop import Stop, StoppedFunction
 from shapetrace.server.features.inline_values import inline_values
 from shapetrace.server.messages.settings import HintOptions
+from shapetrace.server.pin_and_focus import PinAndFocus
 from shapetrace.server.records import Call
 from shapetrace.server.scope import Scope
-from shapetrace.server.scopes import Scopes
 from shapetrace.server.view import DocumentView
 from tests.python.unit.server.annotated import Shown, plain, show
 from tests.support.recorder import PRELUDE
@@ -66,16 +66,16 @@ def values(
     """The document with what is shown beside its hints, while a function is focused."""
     process = next(iter(shown.store.processes("session").values()))
     calls = {call.id for call in process.ops.values() if reached(call)}
-    scopes = Scopes(shown.store)
+    scopes = PinAndFocus(shown.store)
     path = str(file or shown.path)
     stop = Stop(None, StoppedFunction(path, function, 1, frozenset(calls)))
     scopes.set_focus(Scope(process.number, None, stop))
-    reach, records = scopes.reach, scopes.records(shown.document.key)
-    assert reach is not None
+    scope_path, records = scopes.scope_path, scopes.records(shown.document.key)
+    assert scope_path is not None
     assert records is not None
     view = DocumentView(shown.document, records, records.base.text or "")
     lines = list(shown.document.lines)
-    for each in inline_values(view, reach, first, last, HintOptions(**options)):
+    for each in inline_values(view, scope_path, first, last, HintOptions(**options)):
         lines[each.line] += f"  ‹{each.text}›"
     return "\n".join(lines).removeprefix(PRELUDE)
 

@@ -13,10 +13,10 @@ from shapetrace.server.features.code_lens import code_lenses
 from shapetrace.server.features.hover import hover, statement_story
 from shapetrace.server.features.inlay_hints import inlay_hints
 from shapetrace.server.messages.settings import HintOptions
+from shapetrace.server.pin_and_focus import PinAndFocus
 from shapetrace.server.processes import Process
 from shapetrace.server.records import Key
 from shapetrace.server.scope import Scope
-from shapetrace.server.scopes import Scopes
 from shapetrace.server.view import DocumentView
 from tests.python.unit.server.annotated import Shown, plain, show, with_hints
 from tests.support.recorder import PRELUDE
@@ -64,7 +64,7 @@ class Scoped:
 
     def __init__(self, shown: Shown) -> None:
         self.shown = shown
-        self.scopes = Scopes(shown.store)
+        self.scopes = PinAndFocus(shown.store)
 
     def view(self) -> DocumentView:
         records = self.scopes.records(self.shown.document.key)
@@ -309,7 +309,7 @@ def test_the_later_of_pin_and_focus_is_shown(layers: Scoped) -> None:
     assert layers.scopes.set_focus(None)
     assert layers.hints()["y = x * 2"] == "f32[8,2]"
     layers.scopes.set_pin(None)
-    assert layers.scopes.reach is None
+    assert layers.scopes.scope_path is None
 
 
 def test_lenses_name_the_call_that_is_shown(layers: Scoped) -> None:

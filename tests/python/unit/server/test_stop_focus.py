@@ -11,7 +11,7 @@ import pytest
 from shapetrace.events.stop import Stop, StoppedFunction
 from shapetrace.server.listener import ProcessKey
 from shapetrace.server.messages.focus import Focus, Focused, SourceLine, StopReference
-from shapetrace.server.scopes import Scopes
+from shapetrace.server.pin_and_focus import PinAndFocus
 from shapetrace.server.sessions import Sessions
 from shapetrace.server.stop_focus import StopFocus
 from shapetrace.server.store import TraceStore
@@ -29,7 +29,7 @@ class Server:
     def __init__(self, patience: float = 60) -> None:
         self.store = TraceStore()
         self.sessions = Sessions(self.store, lambda _: None, lambda _: None, lambda _: None)
-        self.scopes = Scopes(self.store)
+        self.scopes = PinAndFocus(self.store)
         self.refreshed = 0
         self.focus = StopFocus(self.store, self.scopes, self._refresh, patience)
         self.store.add_listener(self._recorded)
@@ -219,7 +219,7 @@ def test_a_process_that_connects_anew_tells_of_the_stop_again(is_selected_first:
         server.sessions.gone(KEY, "the connection broke")
         assert await selected == (NOTHING if is_selected_first else on(1))
         server.connect()
-        assert server.scopes.reach is None
+        assert server.scopes.scope_path is None
         server.tell(1)
         assert server.shown() == (2, 1)
 

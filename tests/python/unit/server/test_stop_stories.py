@@ -21,7 +21,7 @@ from shapetrace.server.documents import Documents
 from shapetrace.server.features.hover import hover
 from shapetrace.server.features.inlay_hints import inlay_hints
 from shapetrace.server.messages.settings import HintOptions
-from shapetrace.server.scopes import Scopes
+from shapetrace.server.pin_and_focus import PinAndFocus
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
 from shapetrace.transport.framing import Message
@@ -40,7 +40,7 @@ class Stopped:
         reader = RowReader()
         for message in rows:
             self.store.apply("process", reader.read(message))
-        scopes = Scopes(self.store)
+        scopes = PinAndFocus(self.store)
         scopes.set_focus(scope_of(stop))
         document = Documents().open(path.as_uri(), path.read_text("utf-8"), 1)
         assert document is not None

@@ -15,7 +15,7 @@ from shapetrace.server.features.watched_tree import WatchedTree
 from shapetrace.server.listener import ProcessKey
 from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.ranges import SourceRange
-from shapetrace.server.scope import Reach, Scope
+from shapetrace.server.scope import Scope, ScopePath
 from shapetrace.server.sessions import Sessions
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
@@ -191,7 +191,7 @@ def test_what_an_earlier_call_had_is_marked_at_a_stop() -> None:
     process = store.watching_processes()[0]
     stop = Stop(None, StoppedFunction(FILE, "transform", 2, frozenset()))
     scope = Scope(process.number, None, stop)
-    found = inlay_hints(view_of(store), 0, 99, HintOptions(), reach=Reach(scope, process))
+    found = inlay_hints(view_of(store), 0, 99, HintOptions(), scope_path=ScopePath(scope, process))
     assert {hint.line + 1: hint.text for hint in found} == {
         1: "video u8[73,3,8]",
         3: "~ video u8[73,3,8] → u8[3,73,8]",

@@ -19,7 +19,7 @@ from shapetrace.events.stop import LocalVariable, StoppedFunction
 from shapetrace.server.files import file_key
 from shapetrace.server.ranges import SourceRange
 from shapetrace.server.records import Call, Expression, FileRecords, Key, is_finished
-from shapetrace.server.scope import INSIDE, OWN, Reach, module_of
+from shapetrace.server.scope import INSIDE, OWN, ScopePath, module_of
 from shapetrace.server.structure import Function, Structure
 from shapetrace.views.shapes import value_text
 
@@ -34,50 +34,54 @@ MODULE = "<module>"
 """What Python calls the function that the code of a file itself is."""
 
 
-class _Sieve:
+class ScopeFilter:
     """Which calls count in one function."""
 
-    def __init__(self, reach: Reach, level: int | None, running: StoppedFunction | None) -> None:
+    def __init__(
+        self, scope_path: ScopePath, level: int | None, running: StoppedFunction | None
+    ) -> None:
         self.level = level
         """The level of the calls that count; None where all do."""
         self.running = running
         """How far it has come, where it is running and followed on its way."""
-        self._reach = reach
+        self._scope_path = scope_path
 
     def admits(self, process: int, module: int | None) -> bool:
         """Whether what was made in a module call counts."""
         if self.level is None:
             return True
-        if process != self._reach.scope.process:
+        if process != self._scope_path.scope.process:
             return False
-        level = self._reach.level(module)
+        level = self._scope_path.level(module)
         return level == self.level or (self.level == INSIDE and level == OWN)
 
 
 class ScopedRecords:
     """The records of a file, as far as they are in a scope."""
 
-    def __init__(self, base: FileRecords, key: str, structure: Structure, reach: Reach) -> None:
+    def __init__(
+        self, base: FileRecords, key: str, structure: Structure, scope_path: ScopePath
+    ) -> None:
         self.base = base
         """The records of all calls."""
-        self.reach = reach
+        self.scope_path = scope_path
         self._key = key
         self._structure = structure
-        self._sieves: dict[int, tuple[int, _Sieve]] = {}
+        self._filters: dict[int, tuple[int, ScopeFilter]] = {}
         self._made: dict[Hashable, tuple[int, int, Any]] = {}
         self._places: dict[str, tuple[int, list[_Place]]] = {}
 
     def module_calls(self, function: str) -> dict[Key, ModuleCall]:
         """The module calls in the scope that began with a function; all, where there are none."""
         every = self.base.module_calls(function)
-        reach = self.reach
+        scope_path = self.scope_path
         levels: dict[Key, int] = {}
         for key in every:
-            if key[0] == reach.scope.process:
-                level = reach.level(key[1])
+            if key[0] == scope_path.scope.process:
+                level = scope_path.level(key[1])
                 if level is not None:
                     levels[key] = level
-        if not levels or (reach.scope.call is None and reach.scope.stop is not None):
+        if not levels or (scope_path.scope.call is None and scope_path.scope.stop is not None):
             return every
         nearest = min(levels.values())
         return {key: every[key] for key, level in levels.items() if level == nearest}
@@ -108,12 +112,12 @@ class ScopedRecords:
     def expression(self, where: SourceRange) -> Expression | None:
         """The calls of exactly one expression that count."""
         found = self.base.expression(where)
-        return None if found is None else self._scoped(found, self._sieve(where.line))
+        return None if found is None else self._scoped(found, self._filter(where.line))
 
     def expressions(self, first: int, last: int) -> Iterator[Expression]:
         """The expressions with calls that begin on some lines, in the order of the source."""
         for found in self.base.expressions(first, last):
-            yield self._scoped(found, self._sieve(found.range.line))
+            yield self._scoped(found, self._filter(found.range.line))
 
     def stored(self, where: SourceRange) -> Iterator[Value]:
         """The values that the name at one place was given there."""
@@ -121,14 +125,14 @@ class ScopedRecords:
             yield variable.tensor
 
     def stored_variables(self, where: SourceRange) -> Iterator[tuple[Key, Variable]]:
-        """The same with all that is known of each."""
+        """Like ``stored``, but yields the recorded variables with their keys."""
         held = self.held((where,))
         if held is not None:
             yield self._variable(held, "assignment")
             return
-        sieve = self._sieve(where.line)
+        scope_filter = self._filter(where.line)
         for key, variable in self.base.stored_variables(where):
-            if sieve.admits(key[0], variable.module):
+            if scope_filter.admits(key[0], variable.module):
                 yield key, variable
 
     def passed(self, name: str, function: str, line: int) -> Iterator[Value]:
@@ -139,46 +143,50 @@ class ScopedRecords:
     def passed_variables(
         self, name: str, function: str, line: int
     ) -> Iterator[tuple[Key, Variable]]:
-        """The same with all that is known of each."""
-        sieve = self._sieve(line)
-        held = None if sieve.running is None else sieve.running.locals.parameter(name, line)
+        """Like ``passed``, but yields the recorded variables with their keys."""
+        scope_filter = self._filter(line)
+        held = (
+            None
+            if scope_filter.running is None
+            else scope_filter.running.locals.parameter(name, line)
+        )
         if held is not None:
             yield self._variable(held, "parameter")
             return
         for key, variable in self.base.passed_variables(name, function, line):
-            if sieve.admits(key[0], variable.module):
+            if scope_filter.admits(key[0], variable.module):
                 yield key, variable
 
     def was_entered(self, name: str, line: int) -> bool:
         """Whether what a running function was called with is known of this call, not of others."""
-        sieve = self._sieve(line)
-        running = sieve.running
+        scope_filter = self._filter(line)
+        running = scope_filter.running
         if running is None or running.locals.parameter(name, line) is not None:
             return True
-        if sieve.level is None:
+        if scope_filter.level is None:
             return False
         is_known = running.locals.are_known
-        if self.reach.has_begun_with(self._key, running.function):
-            return not is_known or not self._was_passed_several(name, line, sieve)
+        if self.scope_path.has_begun_with(self._key, running.function):
+            return not is_known or not self._was_passed_several(name, line, scope_filter)
         # A module call may call it more than once, and the name holds something else by now.
         if is_known:
             return False
-        return bool(running.reached) and not self._was_passed_several(name, line, sieve)
+        return bool(running.reached) and not self._was_passed_several(name, line, scope_filter)
 
-    def _was_passed_several(self, name: str, line: int, sieve: _Sieve) -> bool:
+    def _was_passed_several(self, name: str, line: int, scope_filter: ScopeFilter) -> bool:
         """Whether a parameter had different values in the calls that count."""
         values = {
             variable.tensor
             for key, variable in self.base.variables(line, line)
             if variable.kind == "parameter"
             and variable.name == name
-            and sieve.admits(key[0], variable.module)
+            and scope_filter.admits(key[0], variable.module)
         }
         return len(values) > 1
 
     def held(self, targets: Sequence[SourceRange]) -> LocalVariable | None:
         """What a variable of a running function holds that was stored at one of some places."""
-        running = self._sieve(targets[0].line).running if targets else None
+        running = self._filter(targets[0].line).running if targets else None
         return None if running is None else running.locals.assigned_at(targets)
 
     def is_in_doubt(
@@ -188,7 +196,7 @@ class ScopedRecords:
 
         Or do not speak for what was only seen of its variables some time ago (``is_stale``).
         """
-        running = self._sieve(target.line).running
+        running = self._filter(target.line).running
         if running is None or not running.locals.are_known:
             return False
         if is_stale:
@@ -201,7 +209,7 @@ class ScopedRecords:
 
     def _variable(self, held: LocalVariable, kind: str) -> tuple[Key, Variable]:
         """What a variable holds, as it is recorded."""
-        scope = self.reach.scope
+        scope = self.scope_path.scope
         line, *rest = held.stores[0]
         column, end_line, end_column = rest or (None, None, None)
         value = held.value
@@ -226,7 +234,7 @@ class ScopedRecords:
         elsewhere now. What was stored is seen at a later call only: until then it may be what was
         stored before.
         """
-        running = self._sieve(where.line).running
+        running = self._filter(where.line).running
         if running is None:
             return True
         known = self._places.get(running.function)
@@ -243,7 +251,7 @@ class ScopedRecords:
 
     def _is_run_once(self, where: SourceRange, running: StoppedFunction) -> bool:
         """Whether a module call comes by a statement once, so that all its values are alike."""
-        is_own = self.reach.began_with() == (self._key, running.function)
+        is_own = self.scope_path.began_with() == (self._key, running.function)
         return is_own and not self._structure.is_in_loop(*where.start)
 
     def _was_begun(self, where: SourceRange, places: Sequence[_Place], here: int) -> bool:
@@ -263,9 +271,9 @@ class ScopedRecords:
 
     def _makes_calls(self, where: SourceRange) -> bool:
         """Whether calls like the one that is looked at have made any call in a statement."""
-        sieve = self._sieve(where.line)
+        scope_filter = self._filter(where.line)
         return any(
-            call.direct and sieve.admits(key[0], module_of(call))
+            call.direct and scope_filter.admits(key[0], module_of(call))
             for expression in self.base.expressions(where.line, where.end_line)
             if where.contains(expression.range)
             for key, call in expression.calls.items()
@@ -273,8 +281,8 @@ class ScopedRecords:
 
     def _find_places(self, running: StoppedFunction) -> Iterator[_Place]:
         """Where a function made calls, itself or by functions that it called."""
-        process = self.reach.process
-        if running in self.reach.scope.functions[1:]:
+        process = self.scope_path.process
+        if running in self.scope_path.scope.functions[1:]:
             yield from self._find_waiting(running)
         for identity in running.reached:
             call = process.call(identity)
@@ -291,8 +299,8 @@ class ScopedRecords:
 
     def _find_waiting(self, running: StoppedFunction) -> Iterator[_Place]:
         """Where a function that waits has made the module call that it waits for."""
-        for identity in self.reach.path:
-            call = self.reach.process.call(identity)
+        for identity in self.scope_path.calls:
+            call = self.scope_path.process.call(identity)
             if (
                 call is not None
                 and call.line == running.line
@@ -302,17 +310,19 @@ class ScopedRecords:
                 yield (running.line, call.column or 0)
                 return
 
-    def _scoped(self, found: Expression, sieve: _Sieve) -> Expression:
-        if sieve.level is None and sieve.running is None:
+    def _scoped(self, found: Expression, scope_filter: ScopeFilter) -> Expression:
+        if scope_filter.level is None and scope_filter.running is None:
             return found
         calls = {
-            key: call for key, call in found.calls.items() if sieve.admits(key[0], module_of(call))
+            key: call
+            for key, call in found.calls.items()
+            if scope_filter.admits(key[0], module_of(call))
         }
         scoped = Expression(found.range)
         # Of the calls in a loop, the one counts that the scope is, or is in.
         around = {key: call for key, call in calls.items() if self._is_around(key)}
-        if sieve.running is not None:
-            reached = sieve.running.reached
+        if scope_filter.running is not None:
+            reached = scope_filter.running.reached
             done = {key: call for key, call in calls.items() if key[1] in reached}
             before = (_over(each) for each in (around, calls, found.calls))
             chosen = done or next(filter(None, before), calls)
@@ -326,52 +336,52 @@ class ScopedRecords:
         return scoped
 
     def _is_around(self, key: Key) -> bool:
-        return key[0] == self.reach.scope.process and key[1] in self.reach.path
+        return key[0] == self.scope_path.scope.process and key[1] in self.scope_path.calls
 
-    def _sieve(self, line: int) -> _Sieve:
+    def _filter(self, line: int) -> ScopeFilter:
         function = self._structure.function_at(line)
         first = 0 if function is None else function.first
-        known = self._sieves.get(first)
+        known = self._filters.get(first)
         if known is None or known[0] != self.base.changes:
-            known = self._sieves[first] = (self.base.changes, self._make_sieve(function))
+            known = self._filters[first] = (self.base.changes, self._make_filter(function))
         return known[1]
 
-    def _make_sieve(self, function: Function | None) -> _Sieve:
+    def _make_filter(self, function: Function | None) -> ScopeFilter:
         name = MODULE if function is None else function.qualified_name
-        reach = self.reach
-        running = reach.running(self._key, name)
+        scope_path = self.scope_path
+        running = scope_path.running(self._key, name)
         if function is None:
             # Its code runs once: what counts are the calls that lead to the scope.
-            is_around = reach.is_called_from(self._key, name) or reach.scope.stop is None
+            is_around = scope_path.is_called_from(self._key, name) or scope_path.scope.stop is None
             counts = is_around and self._has_own_outside()
-            return _Sieve(reach, reach.level(None) if counts else None, running)
+            return ScopeFilter(scope_path, scope_path.level(None) if counts else None, running)
         levels: set[int] = set()
         for module in self._modules(function):
-            level = reach.level(module)
+            level = scope_path.level(module)
             if level is not None:
                 levels.add(level)
-        if reach.began_with() != (self._key, name) and OWN in levels:
+        if scope_path.began_with() != (self._key, name) and OWN in levels:
             levels.add(INSIDE)
             levels.discard(OWN)
-        outermost = reach.level(None)
+        outermost = scope_path.level(None)
         if outermost in levels and not self._counts_outside(name):
             levels.discard(outermost)
-        return _Sieve(reach, min(levels, default=None), running)
+        return ScopeFilter(scope_path, min(levels, default=None), running)
 
     def _counts_outside(self, name: str) -> bool:
         """Whether what a function made in no module belongs to the scope."""
-        scope = self.reach.scope
+        scope = self.scope_path.scope
         is_pinned_process = scope.call is None and scope.stop is None
-        return is_pinned_process or self.reach.is_called_from(self._key, name)
+        return is_pinned_process or self.scope_path.is_called_from(self._key, name)
 
     def _has_own_outside(self) -> bool:
         """Whether the process of the scope made anything in this file outside of functions."""
-        lines = self.base.lines_of(self.reach.scope.process)
+        lines = self.base.lines_of(self.scope_path.scope.process)
         return any(not self._structure.is_in_function(line) for line in lines)
 
     def _modules(self, function: Function) -> set[int | None]:
         """The module calls of the process in which anything was made in a function."""
-        process = self.reach.scope.process
+        process = self.scope_path.scope.process
         found: set[int | None] = set()
         for expression in self.base.expressions(function.first, function.last):
             for key, call in expression.calls.items():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from shapetrace.server.carrying import Wish, wish_of
 from shapetrace.server.records import FileRecords, Key
-from shapetrace.server.scope import Reach, Scope
-from shapetrace.server.scoped import Records, ScopedRecords
+from shapetrace.server.records_in_scope import Records, ScopedRecords
+from shapetrace.server.scope import Scope, ScopePath
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import structure_of
 
 
-class Scopes:
+class PinAndFocus:
     """The pin, the focus, and what follows from them. The later of the two is shown."""
 
     def __init__(self, store: TraceStore) -> None:
@@ -22,7 +22,7 @@ class Scopes:
         """How to find what is pinned in another run."""
         self.is_waiting = False
         """Whether a newer run has not come to what is pinned."""
-        self._reach: Reach | None = None
+        self._scope_path: ScopePath | None = None
         self._files: dict[str, tuple[FileRecords, str | None, ScopedRecords]] = {}
 
     @property
@@ -43,19 +43,20 @@ class Scopes:
         return self._pin is not None and self.shown is self._pin
 
     @property
-    def reach(self) -> Reach | None:
+    def scope_path(self) -> ScopePath | None:
         """What is looked at, and its process."""
         scope = self.shown
         process = None if scope is None else self._store.process(scope.process)
         if scope is None or process is None:
             # What is kept of it would keep the whole session.
-            self._reach = None
+            self._scope_path = None
             self._files.clear()
             return None
-        if self._reach is None or self._reach.scope != scope or self._reach.process is not process:
-            self._reach = Reach(scope, process)
+        former = self._scope_path
+        if former is None or former.scope != scope or former.process is not process:
+            self._scope_path = ScopePath(scope, process)
             self._files.clear()
-        return self._reach
+        return self._scope_path
 
     def set_pin(self, pin: Key | None) -> None:
         """Pin a call, or a whole process with 0 for the call, or nothing."""
@@ -103,10 +104,10 @@ class Scopes:
 
     def records(self, key: str) -> Records | None:
         """What is shown of a file, by its key."""
-        reach = self.reach
-        if reach is None:
+        scope_path = self.scope_path
+        if scope_path is None:
             return self._store.records(key)
-        own = reach.process.session.files.get(key)
+        own = scope_path.process.session.files.get(key)
         newest = self._store.records(key)
         if self.is_waiting and self.is_pin_shown and newest is not own:
             # The newer run is shown as far as it has come, if only to this file.
@@ -116,6 +117,6 @@ class Scopes:
             return base
         known = self._files.get(key)
         if known is None or known[0] is not base or known[1] != base.text:
-            scoped = ScopedRecords(base, key, structure_of(base.text), reach)
+            scoped = ScopedRecords(base, key, structure_of(base.text), scope_path)
             known = self._files[key] = (base, base.text, scoped)
         return known[2]
