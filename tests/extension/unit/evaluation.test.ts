@@ -48,4 +48,20 @@ describe("what came of an expression", () => {
   test("may not be known", () => {
     assert.equal(readOutcome("null"), undefined);
   });
+
+  for (const answer of [
+    ...["", "NameError: no", "[]", "3", "{}", '{"kind": "done"}', '{"kind": ["value"]}'],
+    ...['{"kind": "value", "value": 3}', '{"kind": "value", "value": "3", "calls": "many"}'],
+  ]) {
+    test(`is not taken from ${answer}`, () => {
+      assert.throws(() => readOutcome(answer));
+    });
+  }
+
+  test("names a place only where there is one", () => {
+    for (const origin of [null, "/a.py", ["/a.py"], [3, "/a.py"], ["/a.py", "3"]]) {
+      const answer = { kind: "error", value: "RuntimeError", calls: 0, origin };
+      assert.equal(readOutcome(JSON.stringify(answer))?.origin, null);
+    }
+  });
 });
