@@ -111,6 +111,37 @@ def test_the_server_is_restarted(tmp_path: Path) -> None:
             assert heard.bye == "the program has ended"
 
 
+def test_a_server_that_is_restarted_in_the_middle_of_a_stop(tmp_path: Path) -> None:
+    """It is told of the last stop again, after all that this refers to, and of the next ones."""
+    text = """
+    import torch
+    net = torch.nn.Linear(3, 4)
+    y = net(torch.ones(2, 3))
+    z = y.relu()
+    print("stopped")  # @stop
+    """
+    script = Script.write(text, tmp_path)
+    module = "__import__('sys').modules['shapetrace.agent.stop_query']"
+    with SessionServer() as first, launch(script, first.launch()) as session:
+        session.break_at("stop")
+        session.go()
+        place = session.stop().top
+        question = f"{module}.describe_stop({place.number})"
+        answer = session.evaluate(question)
+        before = first.process().stop_of(answer)
+        assert before is not None
+        first.stop()
+        with SessionServer(first.port, first.token) as second:
+            heard = second.process()
+            assert heard.stop_of(answer) == before
+            assert before.own.reached <= {*heard.ops, *heard.modules}
+            assert heard.stop_of(session.evaluate(question)) == before
+            session.clear_breakpoints()
+            session.resume()
+            session.end()
+            heard.wait_for_end()
+
+
 class LazyServer:
     """Admits the agent of a session, and reads what it is sent only when it is told to."""
 

@@ -120,6 +120,23 @@ def test_what_is_no_row_is_refused(row: object) -> None:
         ROWS.read(row)
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A row with sets."""
+
+    numbers: frozenset[int]
+    names: frozenset[str] | None = None
+
+
+def test_a_set_is_a_list_in_order() -> None:
+    chosen = Chosen(frozenset({30, 2, 1}), frozenset({"b", "a"}))
+    assert Table(Chosen).write(chosen) == [[1, 2, 30], ["a", "b"]]
+    assert Table(Chosen).read([[1, 30, 2], ["b", "a"]]) == chosen
+    assert Table(Chosen).read([[], None]) == Chosen(frozenset())
+    with pytest.raises(Refused, match="an item of numbers should be a whole number, not a list"):
+        Table(Chosen).read([[1, []], None])
+
+
 NEWS = News("a", Size(1, 2), (Size(3, 4), Size(5, 6)), ("x",), {"p": "why"}, 3)
 
 
