@@ -20,6 +20,7 @@ Inside, for those who change it (ARCHITECTURE.md says how the parts work togethe
 - ``_exception_table``: functions that catch an exception at any of their instructions
 - ``_locks``: locks that are released whatever is raised, and after a fork
 - ``_dynamo``: hides our frames, replacements and hooks from TorchDynamo
+- ``_frames``: which frames on the stack are ours
 - ``_classes``: what a class is and is called, without running its metaclass
 - ``_syntax``: parses and compiles source without emitting warnings
 - ``_files``: writes a file whole or not at all, and never through a foreign link

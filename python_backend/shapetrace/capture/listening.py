@@ -7,21 +7,23 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable
 from types import FrameType
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from torch import Tensor
 from torch.nn import Module
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._dynamo import regions_begun
+from shapetrace._frames import frame_of_program, let_go
 from shapetrace.capture.changes import Seen, SeenOrdinary, lasting
 from shapetrace.capture.changes import seen as remembered
 from shapetrace.capture.copies import CannotCopyError, copied_ordinary, function_modes, is_ordinary
 from shapetrace.capture.inside import entries_along, where_it_ends
-from shapetrace.capture.iterations import Iteration, Iterations, frame_of_program
+from shapetrace.capture.iterations import Iteration, Iterations
 from shapetrace.capture.plan import Subject, Want
 from shapetrace.capture.problems import CaptureIssue
 from shapetrace.capture.saving import CallbackError, Variable
+from shapetrace.instrument import Hooks
 
 State: TypeAlias = tuple[
     Iteration, dict[str, list[Want]], list[Want], dict[Any, Seen], dict[str, Want], bool
@@ -31,15 +33,6 @@ returns, what it has been seen to hold, of which variables only the whole value 
 name, and whether the iteration ends with it. What such a variable holds is kept by its name."""
 
 _Ready: TypeAlias = tuple[Subject, dict[str, list[Want]], list[Want], dict[str, Want]]
-_OURS_AND_THE_FRAMES: Final = 3
-
-
-class Call(Protocol):
-    """What is told of a call that begins."""
-
-    @property
-    def first(self) -> object:
-        """The value of the first parameter."""
 
 
 class Capture:
@@ -50,8 +43,11 @@ class Capture:
         variables: list[Variable],
         iterations: Iterations,
         note: Callable[[CaptureIssue], None],
+        unseen: Callable[[Any], Any] | None = None,
     ) -> None:
         self.variables = variables
+        self.unseen = unseen
+        """Wraps what listeners have called, so that a debugger does not look at it."""
         self.iterations = iterations
         self.note = note
         self.lost: set[Subject] = set()
@@ -152,9 +148,15 @@ class FunctionListener:
         self._ready: dict[int, _Ready] = {}
         """What is wanted of the function as each module calls it, in iterations that are due."""
 
-    def entered(self, call: Call) -> State | None:
-        """A call begins."""
-        return self.entered_by(call.first)
+    def hooks(self) -> Hooks:
+        """What is called while the function runs."""
+        hooks = Hooks(
+            self.looked_at,
+            self.returned,
+            entered_by=self.entered_by,
+            looked_at_all=self.looked_at_all,
+        )
+        return hooks if self._capture.unseen is None else hooks.each(self._capture.unseen)
 
     def entered_by(self, first: Any) -> State | None:
         """A call begins, with this first argument."""
@@ -390,11 +392,7 @@ def first_argument(frame: FrameType) -> object:
         return None
     values = frame.f_locals
     first = values.get(code.co_varnames[0])
-    if sys.version_info < (3, 13) and frame.f_trace is None and sys.gettrace() is None:
-        # A snapshot, which the frame would keep, and all values in it. A debugger writes it back,
-        # and the program may have asked for it by ``locals()``.
-        if sys.getrefcount(values) <= _OURS_AND_THE_FRAMES:
-            values.clear()
+    let_go(values, frame)
     return first
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._exception_table import catching_everywhere, covering_jumps
+from shapetrace._frames import frame_of_program, let_go
 from shapetrace._pending_exceptions import raise_later
 from shapetrace.events.followed import (
     CONTAINER,
@@ -26,15 +27,9 @@ from shapetrace.events.followed import (
     VariableChanged,
 )
 from shapetrace.events.model import Other
+from shapetrace.instrument.interface import Hooks
 from shapetrace.variables import calls
-from shapetrace.variables.calls import (
-    Running,
-    around,
-    callers_of,
-    frame_of_program,
-    label,
-    running,
-)
+from shapetrace.variables.calls import Running, around, callers_of, label, running
 from shapetrace.variables.describing import NONE, describe
 from shapetrace.variables.differences import NO_PARTS, differences, parts_of
 from shapetrace.variables.loaded import Tensors, loaded_tensors
@@ -46,7 +41,6 @@ from shapetrace.variables.resolving import MISSING, resolve
 from shapetrace.variables.statistics import with_statistics
 from shapetrace.variables.tensor_memories import TensorMemory
 
-_OURS_AND_THE_FRAMES: Final = 4
 _VALUES: Final = (VALUES,)
 _NOTHING: Final = PlainMemory(None)
 _REMOVED: Final = FollowedValue(REMOVED, Other("removed"))
@@ -158,6 +152,17 @@ class FunctionListener:
                 self._only_whole[name] = followed
                 self._of[name] = [(name, followed)]
 
+    def hooks(self) -> Hooks:
+        """All that there is to hear."""
+        return Hooks(
+            self.looked_at,
+            self.returned,
+            entered_with=self.entered_with,
+            looked_at_all=self.looked_at_all,
+            deleted=self.deleted,
+            stepped_aside=self.stepped_aside,
+        )
+
     def entered_with(self, frame: FrameType, arguments: tuple[object, ...]) -> CallState | None:
         """A call has begun."""
         try:
@@ -263,7 +268,7 @@ class FunctionListener:
                     if name in values:
                         self._begin_with(state, name, values[name], inner)
             finally:
-                _let_go(values, frame)
+                let_go(values, frame)
         return inner
 
     def _begin_with(self, state: CallState, name: str, value: Any, inner: list[NamedValue]) -> None:
@@ -449,7 +454,7 @@ class FunctionListener:
                 if name in values:
                     self.looked_at(state, name, values[name], line, False)
         finally:
-            _let_go(values, frame)
+            let_go(values, frame)
 
     def _end(self, state: CallState, outcome: str, value: FollowedValue | None, line: int) -> None:
         seconds = perf_counter() - state.began
@@ -473,13 +478,6 @@ class FunctionListener:
                 thread=state.thread,
             )
         )
-
-
-def _let_go(values: Any, frame: FrameType) -> None:
-    """Forget a frame's variables where they are a snapshot, which the frame would keep."""
-    if sys.version_info < (3, 13) and frame.f_trace is None and sys.gettrace() is None:
-        if sys.getrefcount(values) <= _OURS_AND_THE_FRAMES:
-            values.clear()
 
 
 def _remembered(value: Any, followed: Followed) -> Memory:

@@ -39,7 +39,7 @@ ALLOWED: dict[str, set[str]] = {
 
 SHARED = {
     *("_asynchronous", "_exception_table", "_locks", "_pending_exceptions"),
-    *("_classes", "_dynamo", "_errors", "_files", "_syntax"),
+    *("_classes", "_dynamo", "_errors", "_files", "_frames", "_syntax"),
 }
 """Modules beside the packages that every package may import. The others there may import all."""
 
