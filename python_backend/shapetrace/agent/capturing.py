@@ -12,8 +12,8 @@ from typing import Any, Final, Protocol
 from torch.nn import Module
 
 from shapetrace._errors import ShapetraceError
-from shapetrace.agent.hooks import hide_hooks, look_away
-from shapetrace.capture.listening import FunctionListener, ModuleListener, RootListener
+from shapetrace.agent.hiding import unseen
+from shapetrace.agent.hooks import hide_hooks
 from shapetrace.capture.problems import CaptureIssue
 from shapetrace.capture.ranks.gathering import Alone, Gathering
 from shapetrace.capture.saving import Outlet
@@ -40,15 +40,6 @@ class Listener(Protocol):
 
     def noted(self, path: str, reason: str) -> None:
         """Something is not captured; the path is empty where that is about no single one."""
-
-
-def hide() -> None:
-    """Keep the debugger out of the library functions that hooks call: no step is to end there."""
-    look_away(
-        (FunctionListener, ("entered", "entered_by", "looked_at", "looked_at_all", "returned")),
-        (RootListener, ("begins", "ends", "fails")),
-        (ModuleListener, ("begins", "ends", "fails")),
-    )
 
 
 def trace(model: Module, paths: Sequence[str], listener: Listener) -> Callable[[], None]:
@@ -84,6 +75,8 @@ class _Tracer(ModelTracer):
 
     def __init__(self, model: Module, outlets: Sequence[Outlet], listener: Listener) -> None:
         super().__init__(model, outlets)
+        # Of ours alone: a tracer of the program's own may call functions of the program.
+        self.unseen = unseen
         self.missed: set[str] = set()
         """The paths that match nothing in the model."""
         self._listener = listener
@@ -111,6 +104,3 @@ def _outlet(model: str, path: str, mode: Mode, listener: Listener) -> Outlet:
 def _nothing() -> None:
     """Nothing is to be ended."""
 
-
-# Once, as nothing else in the process knows of these.
-hide()

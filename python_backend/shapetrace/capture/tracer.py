@@ -103,6 +103,8 @@ class ModelTracer:
         self._counts: dict[Mode, int] = {"train": 0, "eval": 0}
         self.say: Callable[[str], None] = say
         """How problems are told at once: on stderr."""
+        self.unseen: Callable[[Any], Any] | None = None
+        """Wraps what is called while the model runs, so that a debugger does not look at it."""
         self._running: _Running | None = None
         self._changing: _Running | None = None
         """What is just beginning or ending."""
@@ -229,7 +231,9 @@ class _Running:
         self._iterations = Iterations(chain, counts, self._due, self._iteration_ended)
         self._began_at = dict(counts)
         self._known_dues: dict[frozenset[int], frozenset[int]] = {}
-        self._capture = Capture(self._variables, self._iterations, tracer.note)
+        self._capture = Capture(
+            self._variables, self._iterations, tracer.note, tracer.unseen
+        )
         root = unwrapped(tracer.model)
         plan = self._plan = Plan(root, [variable.paths for variable in self._variables])
         self._root = weakref.ref(root, plan.forgetting)
