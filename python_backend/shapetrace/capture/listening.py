@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
 from typing import Any, TypeAlias
 
@@ -17,12 +17,12 @@ from shapetrace._dynamo import regions_begun
 from shapetrace._frames import frame_of_program, let_go
 from shapetrace.capture.changes import Seen, SeenOrdinary, lasting
 from shapetrace.capture.changes import seen as remembered
-from shapetrace.capture.copies import CannotCopyError, copied_ordinary, function_modes, is_ordinary
+from shapetrace.capture.copies import CannotCopyError, function_modes, is_ordinary
 from shapetrace.capture.inside import entries_along, where_it_ends
 from shapetrace.capture.iterations import Iteration, Iterations
 from shapetrace.capture.plan import Subject, Want
 from shapetrace.capture.problems import CaptureIssue
-from shapetrace.capture.saving import CallbackError, Variable
+from shapetrace.capture.receivers import CallbackError, Receiver
 from shapetrace.instrument import Hooks
 
 State: TypeAlias = tuple[
@@ -40,12 +40,12 @@ class Capture:
 
     def __init__(
         self,
-        variables: list[Variable],
+        receivers: Sequence[Receiver],
         iterations: Iterations,
         note: Callable[[CaptureIssue], None],
         unseen: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.variables = variables
+        self.receivers = receivers
         self.unseen = unseen
         """Wraps what listeners have called, so that a debugger does not look at it."""
         self.iterations = iterations
@@ -105,7 +105,7 @@ class Capture:
                 if last is not None and last.is_still(whole):
                     continue
                 try:
-                    self.variables[want.variable].save(name, inner, iteration)
+                    self.receivers[want.receiver].save(name, inner, iteration)
                 except Exception as error:
                     self.not_saved(error, name, iteration)
                     continue
@@ -137,7 +137,7 @@ class FunctionListener:
     ) -> None:
         self._capture = capture
         self._iterations = capture.iterations
-        self._variables = capture.variables
+        self._receivers = capture.receivers
         self._subjects = {subject.number: subject for subject in subjects}
         self._is_method = is_method
         self._wants_locals = wants_locals
@@ -215,10 +215,10 @@ class FunctionListener:
             returns: list[Want] = []
             if self._wants_locals:
                 for name, wants in subject.locals.items():
-                    if some := [want for want in wants if want.variable in due]:
+                    if some := [want for want in wants if want.receiver in due]:
                         wanted[name] = some
             if self._wants_returns:
-                returns = [want for want in subject.returns if want.variable in due]
+                returns = [want for want in subject.returns if want.receiver in due]
             if wanted or returns:
                 simple = {
                     name: wants[0]
@@ -278,7 +278,7 @@ class FunctionListener:
                     now = seen[key] = remembered(value)
                     last = None if known is not None else want.last
                     if last is None or not last.is_still(value):
-                        self._variables[want.variable].save(want.name, value, iteration)
+                        self._receivers[want.receiver].save(want.name, value, iteration)
                         want.last = now.lasting()
                 if want.routes:
                     self._capture.look_inside(want, value, state)
@@ -290,11 +290,7 @@ class FunctionListener:
         want.last = now = SeenOrdinary(value)
         now.version = value._version
         try:
-            variable = self._variables[want.variable]
-            if variable.pre_save_callbacks:
-                variable.save(want.name, value, iteration)
-            else:
-                variable.keep(want.name, copied_ordinary(value), iteration)
+            self._receivers[want.receiver].save_ordinary(want.name, value, iteration)
         except BaseException as error:
             want.last = None
             self._capture.not_saved(error, want.name, iteration)
@@ -311,7 +307,7 @@ class FunctionListener:
                 if type(value) is Tensor and is_ordinary(value):
                     self._save_ordinary(want, value, iteration)
                     continue
-                self._variables[want.variable].save(want.name, value, iteration)
+                self._receivers[want.receiver].save(want.name, value, iteration)
                 want.last = lasting(value)
             except Exception as error:
                 self._capture.not_saved(error, want.name, iteration)

@@ -11,31 +11,15 @@ from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureError
 from shapetrace._exception_table import covering_jumps
 from shapetrace.capture.callbacks import call_callback, call_pre_save, prepared
-from shapetrace.capture.copies import (
-    ON_THE_WAY,
-    copied,
-    refuse_freed,
-    refuse_lost_memory,
-    refuse_unreadable,
-    unseen_among,
-    without_modes,
-)
+from shapetrace.capture.copies import ON_THE_WAY, copied, copied_ordinary, shown, unseen_among
 from shapetrace.capture.iterations import Iteration
-from shapetrace.capture.paths import ValuePath, parse
+from shapetrace.capture.receivers import CallbackError, Receiver, interval
 from shapetrace.capture.results import Mode, ResultEntry
 
 Callbacks = Sequence[Callable[..., Any]]
 
 
-class CallbackError(Exception):
-    """What a ``pre_save`` callback has raised, which is its author's to see."""
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__(repr(error))
-        self.error = error
-
-
-class Variable:
+class Variable(Receiver):
     """Paths of values that are captured in the same way, and what was captured of them.
 
     Args:
@@ -70,11 +54,7 @@ class Variable:
             post_gather_callbacks=post_gather_callbacks,
             post_trace_callbacks=post_trace_callbacks,
         )
-        self.paths: tuple[ValuePath, ...] = tuple(parse(path) for path in paths)
-        if mode not in ("train", "eval", None):
-            raise CaptureError(f"mode must be 'train', 'eval' or None, not {mode!r}")
-        self.mode = mode
-        self.trace_interval = interval("trace_interval", trace_interval)
+        super().__init__(paths, trace_interval, mode)
         self.gather_interval = interval("gather_interval", gather_interval)
         self.pre_save_callbacks = tuple(pre_save_callbacks)
         self._of_gathers = [prepared(callback) for callback in post_gather_callbacks]
@@ -87,8 +67,6 @@ class Variable:
         self._gathered: dict[Mode, int] = {"train": 0, "eval": 0}
         self.rank = 0
         """The process that captures, as far as is known."""
-        self.captured: set[str] = set()
-        """The names of which there was a value."""
 
     @property
     def local_results(self) -> dict[str, ResultEntry]:
@@ -99,17 +77,19 @@ class Variable:
                 found.setdefault(name, ResultEntry()).extend(_of_rank(entry, self.rank))
         return found
 
-    def is_traced(self, mode: Mode, iteration: int) -> bool:
-        """Whether an iteration is captured."""
-        return self.mode in (None, mode) and iteration % self.trace_interval == 0
-
     def save(self, name: str, value: Any, iteration: Iteration) -> None:
         """Keep a value that has changed; raises ``CannotCopyError`` or ``CallbackError``."""
         kept = self.reduced(name, value, iteration.number) if self.pre_save_callbacks else value
-        self.keep(name, copied(kept), iteration)
+        self._keep(name, copied(kept), iteration)
 
-    def keep(self, name: str, copy: Any, iteration: Iteration) -> None:
-        """Keep the copy of a value that has changed, where no callback is to see it before."""
+    def save_ordinary(self, name: str, value: torch.Tensor, iteration: Iteration) -> None:
+        """As ``save``, for an ordinary tensor."""
+        if self.pre_save_callbacks:
+            self.save(name, value, iteration)
+        else:
+            self._keep(name, copied_ordinary(value), iteration)
+
+    def _keep(self, name: str, copy: Any, iteration: Iteration) -> None:
         entries = self._local[iteration.mode]
         entry = entries.get(name)
         if entry is None:
@@ -122,14 +102,8 @@ class Variable:
 
     def reduced(self, name: str, value: Any, iteration: int) -> Any:
         """What the ``pre_save`` callbacks make of a value; raises as ``save`` does."""
-        if isinstance(value, torch.Tensor):
-            refuse_unreadable(value)
-        else:
-            refuse_lost_memory(value)
-        with without_modes():
-            if isinstance(value, torch.Tensor):
-                refuse_freed(value)
-                value = value.detach()
+
+        def reduce(value: Any) -> Any:
             try:
                 for callback in self.pre_save_callbacks:
                     value = call_pre_save(callback, name, value, iteration)
@@ -137,7 +111,9 @@ class Variable:
                 if is_asynchronous(error):
                     raise
                 raise CallbackError(error) from error
-        return value
+            return value
+
+        return shown(value, reduce)
 
     def is_due(self, mode: Mode, iteration: int) -> bool:
         """Whether what was captured is to be gathered after this iteration."""
@@ -209,29 +185,6 @@ class Variable:
             _after_gather(self.post_trace_callbacks)
 
 
-class Outlet(Variable):
-    """A path whose values are handed to a function as they change: none is copied or gathered.
-
-    Args:
-        path: one path.
-        mode: ``"train"`` or ``"eval"``.
-        tell: ``(name, value, iteration)``, called where the value is, and must not change it.
-
-    """
-
-    def __init__(self, path: str, mode: Mode, tell: Callable[[str, Any, int], None]) -> None:
-        super().__init__([path], pre_save_callbacks=[tell], mode=mode)
-
-    def save(self, name: str, value: Any, iteration: Iteration) -> None:
-        """Hand on a value that has changed; raises ``CannotCopyError`` or ``CallbackError``."""
-        self.reduced(name, value, iteration.number)
-        self.captured.add(name)
-
-    def is_due(self, mode: Mode, iteration: int) -> bool:
-        """No: there is nothing to gather."""
-        return False
-
-
 def _of_rank(entry: ResultEntry, rank: int) -> ResultEntry:
     return ResultEntry(entry.iterations, [rank] * len(entry.iterations), entry.values)
 
@@ -260,10 +213,3 @@ def refuse_all_but_lists(**given: object) -> None:
         if not isinstance(value, Iterable):
             shown = getattr(value, "__name__", repr(value))
             raise CaptureError(f"{name} are a list: write [{shown}] in place of {shown}")
-
-
-def interval(name: str, value: int) -> int:
-    """An interval, or a ``CaptureError`` that calls it by this name."""
-    if type(value) is not int or value < 1:
-        raise CaptureError(f"{name} must be a whole number from 1 on, not {value!r}")
-    return value

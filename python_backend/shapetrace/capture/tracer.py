@@ -11,7 +11,6 @@ are no values are told of as a short text, ``<Linear>``.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -26,16 +25,14 @@ from shapetrace._asynchronous import (
 )
 from shapetrace._errors import CaptureError
 from shapetrace._exception_table import catching_everywhere
-from shapetrace.capture.iterations import Iteration, Iterations
-from shapetrace.capture.listening import Capture, RootListener
-from shapetrace.capture.outcome import silent_paths
-from shapetrace.capture.plan import Plan
+from shapetrace.capture.iterations import Iteration
+from shapetrace.capture.listening import RootListener
 from shapetrace.capture.problems import CaptureIssue, say
 from shapetrace.capture.ranks.gathering import Gathered, Gathering, gathering_for_this_process
+from shapetrace.capture.receivers import interval
 from shapetrace.capture.results import Mode, ResultEntry, Round
-from shapetrace.capture.saving import Callbacks, Variable, interval
-from shapetrace.capture.structure import unwrapped, wrappers_of
-from shapetrace.capture.watching import Watch
+from shapetrace.capture.saving import Callbacks, Variable
+from shapetrace.capture.session import CaptureSession
 
 _MODES: tuple[Mode, Mode] = ("train", "eval")
 _OF_VARIABLE = "\0"
@@ -103,8 +100,6 @@ class ModelTracer:
         self._counts: dict[Mode, int] = {"train": 0, "eval": 0}
         self.say: Callable[[str], None] = say
         """How problems are told at once: on stderr."""
-        self.unseen: Callable[[Any], Any] | None = None
-        """Wraps what is called while the model runs, so that a debugger does not look at it."""
         self._running: _Running | None = None
         self._changing: _Running | None = None
         """What is just beginning or ending."""
@@ -150,7 +145,7 @@ class ModelTracer:
             if self._running is not None:
                 raise CaptureError("this tracer is running already; leave its `with` block first")
             label = ", ".join(path.text for each in self.variables for path in each.paths)
-            self._gathering = self.gathering(label)
+            self._gathering = gathering_for_this_process(label)
             running = self._changing = _Running(self, self._gathering, self._counts)
             running.start()
             self._running, self._changing = running, None
@@ -195,10 +190,6 @@ class ModelTracer:
             self._changing.stop_watching()
             self._changing = None
 
-    def gathering(self, label: str) -> Gathering:
-        """How what is captured gets to rank 0."""
-        return gathering_for_this_process(label)
-
     def root_listener(self) -> RootListener:
         """For a call of the model that was under way when the block was entered."""
         if self._running is None:
@@ -227,39 +218,26 @@ class _Running:
         for variable in self._variables:
             variable.rank = gathering.rank
         self._counts = counts
-        chain = wrappers_of(tracer.model)
-        self._iterations = Iterations(chain, counts, self._due, self._iteration_ended)
-        self._began_at = dict(counts)
-        self._known_dues: dict[frozenset[int], frozenset[int]] = {}
-        self._capture = Capture(
-            self._variables, self._iterations, tracer.note, tracer.unseen
+        self._session = CaptureSession(
+            tracer.model, self._variables, counts, tracer.note, self._iteration_ended
         )
-        root = unwrapped(tracer.model)
-        plan = self._plan = Plan(root, [variable.paths for variable in self._variables])
-        self._root = weakref.ref(root, plan.forgetting)
-        self._undo: list[Callable[[], None]] = []
-        """How to listen no more, last first."""
 
     def start(self) -> None:
         """Begin to listen."""
-        for miss in self._plan.misses:
-            self._tracer.note(miss)
-        Watch(self._capture, self._tracer.model, self._plan).start(self._undo)
+        self._session.start(self._tracer.model)
 
     def stop_watching(self) -> None:
         """Leave everything as it was. May be called again, where it was left halfway."""
-        while self._undo:
-            self._undo[-1]()
-            del self._undo[-1]
+        self._session.stop()
 
     def root_listener(self) -> RootListener:
         """Counts calls of the model."""
-        return RootListener(self._capture)
+        return self._session.root_listener()
 
     def stop(self, *, has_failed: bool) -> None:
         """Stop listening, gather what is left, and call the last callbacks."""
         surely(self.stop_watching)
-        if self._iterations.is_forked:
+        if self._session.is_forked:
             return
         try:
             for mode in _MODES:
@@ -270,25 +248,9 @@ class _Running:
                     variable.finish()
         finally:
             if not has_failed:
-                self._tell_of_silence()
-        if self._capture.deferred is not None:
-            raise self._capture.deferred
-
-    def _tell_of_silence(self) -> None:
-        ran = {mode: self._counts[mode] - self._began_at[mode] for mode in _MODES}
-        for issue in silent_paths(self._plan, self._capture, ran):
-            self._tracer.note(issue)
-
-    def _due(self, mode: Mode, number: int) -> frozenset[int]:
-        """Which variables are captured in an iteration."""
-        due = frozenset(
-            [
-                index
-                for index, variable in enumerate(self._variables)
-                if variable.is_traced(mode, number)
-            ]
-        )
-        return self._known_dues.setdefault(due, due)  # Listeners know it by its identity.
+                self._session.tell_of_silence()
+        if self._session.deferred is not None:
+            raise self._session.deferred
 
     def _iteration_ended(self, iteration: Iteration) -> None:
         mode, number = iteration.mode, iteration.number

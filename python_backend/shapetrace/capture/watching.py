@@ -177,7 +177,6 @@ class Watch:
                     listener.stands_for(self._chain[0], self._root)
             self._listen(undo, kind, "__call__", listener)
 
-
     def _listen(
         self, undo: Undo, kind: type, name: str, listener: CallListener, *, outermost: bool = False
     ) -> None:
