@@ -65,7 +65,7 @@ def halved(name, value, iteration):
 
 
 torch.manual_seed(0)
-net = Model()
+net = Model()  # Another than model.py has, which is called as well.
 saver = H5PYSaverCallback("run.h5")
 values = Variable(
     ["layers.*.forward.scores", "forward"],
@@ -267,7 +267,7 @@ inEditors("Captured values", {}, (test) => {
         await eventuallyEqual(() => workbench.debug.console(), without.trim());
         assert.equal(run("-c", TELLS), saved);
         await workbench.trace.show({ keepsCallStack: false });
-        await workbench.trace.waitFor("layers.*.forward.scores: 9 values of 3 names");
+        await workbench.trace.waitFor("layers.*.forward.scores: 15 values of 3 names");
       },
     );
   }

@@ -16,10 +16,10 @@ from torch import nn
 
 import shapetrace
 from shapetrace.capture import replacing
-from shapetrace.capture.tracer import ModelTracer
 from shapetrace.cli.captured_run import CaptureChoice, CapturedRun
 from shapetrace.cli.terminal import Terminal, ViewChoice
 from shapetrace.instrument import following
+from shapetrace.saving.tracer import ModelTracer
 from tests.support.interrupting import Interrupter, exceptions, handled_by, raising, signals
 
 pytestmark = pytest.mark.slow

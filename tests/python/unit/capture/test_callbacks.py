@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import torch
 
-from shapetrace.capture.callbacks import (
+from shapetrace.capture.results import ResultEntry
+from shapetrace.saving.callbacks import (
     call_callback,
     call_pre_save,
     stack_padded_tensors,
     stack_tensors,
 )
-from shapetrace.capture.results import ResultEntry
 
 
 def entry(*values: Any) -> ResultEntry:

@@ -18,13 +18,13 @@ import pytest
 import torch
 
 from shapetrace._errors import CaptureFileError
-from shapetrace.capture.hdf5 import apart
-from shapetrace.capture.hdf5.apart import summary_of
-from shapetrace.capture.hdf5.journal import Left, journal_of, left_beside, recover
-from shapetrace.capture.hdf5.reading import read_names
-from shapetrace.capture.hdf5.saver import H5PYSaverCallback
-from shapetrace.capture.hdf5.summaries import read_summary
 from shapetrace.cli.main import main
+from shapetrace.hdf5 import apart
+from shapetrace.hdf5.apart import summary_of
+from shapetrace.hdf5.journal import Left, journal_of, left_beside, recover
+from shapetrace.hdf5.reading import read_names
+from shapetrace.hdf5.saver import H5PYSaverCallback
+from shapetrace.hdf5.summaries import read_summary
 from tests.python.unit.capture import damaging
 from tests.support.examples import some
 

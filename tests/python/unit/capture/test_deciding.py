@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from torch.distributed import HashStore  # type: ignore[attr-defined]
 
-from shapetrace.capture.ranks import gathering as module
-from shapetrace.capture.ranks.gathering import gathering_for_this_process
-from shapetrace.capture.ranks.groups import Group
-from shapetrace.capture.ranks.liveness import Patience, Process, Standing
 from shapetrace.capture.results import ResultEntry, Round
+from shapetrace.ranks import gathering as module
+from shapetrace.ranks.gathering import gathering_for_this_process
+from shapetrace.ranks.groups import Group
+from shapetrace.ranks.liveness import Patience, Process, Standing
 
 PATIENCE = Patience(beat=0.02, look=0.01)
 

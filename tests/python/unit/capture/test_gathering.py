@@ -13,13 +13,13 @@ import pytest
 import torch
 from torch.distributed import HashStore, Store  # type: ignore[attr-defined]
 
-from shapetrace.capture.ranks import collecting, sending
-from shapetrace.capture.ranks.collecting import Collector
-from shapetrace.capture.ranks.gathering import Alone, gathering_for_this_process
-from shapetrace.capture.ranks.liveness import Patience, Process
-from shapetrace.capture.ranks.mail import CHUNK
-from shapetrace.capture.ranks.sending import Sender
 from shapetrace.capture.results import ResultEntry, Round
+from shapetrace.ranks import collecting, sending
+from shapetrace.ranks.collecting import Collector
+from shapetrace.ranks.gathering import Alone, gathering_for_this_process
+from shapetrace.ranks.liveness import Patience, Process
+from shapetrace.ranks.mail import CHUNK
+from shapetrace.ranks.sending import Sender
 
 WITHIN = 60.0
 STATE = '{"beat": 1, "sent": 0, "finished": false, "still": 0, "where": ""}'

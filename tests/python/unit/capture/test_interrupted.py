@@ -20,10 +20,10 @@ import shapetrace
 from shapetrace import _pending_exceptions
 from shapetrace.capture import copies
 from shapetrace.capture.copies import unseen, unseen_among, without_modes
-from shapetrace.capture.hdf5.saver import H5PYSaverCallback
-from shapetrace.capture.tracer import ModelTracer
+from shapetrace.hdf5.saver import H5PYSaverCallback
 from shapetrace.inspecting import unnoticed
 from shapetrace.inspecting.guards import Guards
+from shapetrace.saving.tracer import ModelTracer
 from tests.support.examples import ONE_IN
 from tests.support.interrupting import Interrupter, exceptions, handled_by, raising, signals
 
@@ -122,7 +122,7 @@ def test_no_exception_is_lost_and_nothing_is_stuck(
                     if OURS in lines:
                         shown.append((at, interrupter.place, lines))
                 assert tracer._running is not None
-                assert tracer._running._iterations.local.iteration is None, interrupter.place
+                assert tracer._running._session._iterations.local.iteration is None, interrupter.place
                 work()
                 saved.clear()
                 assert torch.equal(work(), expected), interrupter.place

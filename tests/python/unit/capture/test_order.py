@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from shapetrace.capture.ranks.order import RoundOrder
 from shapetrace.capture.results import ResultEntry, Round
+from shapetrace.ranks.order import RoundOrder
 
 
 def order(world_size: int, *rounds: str) -> RoundOrder:

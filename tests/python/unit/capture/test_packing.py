@@ -10,8 +10,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from shapetrace.capture.ranks.packing import Problem, pack, unpack
 from shapetrace.capture.results import ResultEntry, Round
+from shapetrace.ranks.packing import Problem, pack, unpack
 
 Pair = collections.namedtuple("Pair", "first second")
 

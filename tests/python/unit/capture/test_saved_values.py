@@ -17,8 +17,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing._internal.two_tensor import TwoTensor
 
-from shapetrace.capture.hdf5.reading import read_values
-from shapetrace.capture.hdf5.saver import H5PYSaverCallback
+from shapetrace.hdf5.reading import read_values
+from shapetrace.hdf5.saver import H5PYSaverCallback
 from tests.support.torches import needs
 
 Output = namedtuple("Output", "loss logits")

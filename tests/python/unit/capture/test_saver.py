@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from shapetrace._errors import CaptureFileError, ShapetraceError
-from shapetrace.capture.hdf5.reading import read_names, read_values
-from shapetrace.capture.hdf5.saver import H5PYSaverCallback
+from shapetrace.hdf5.reading import read_names, read_values
+from shapetrace.hdf5.saver import H5PYSaverCallback
 from tests.python.unit.capture.forking import forked
 
 
@@ -371,7 +371,7 @@ def test_an_interrupt_is_passed_on_and_leaves_the_last_gather(
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("shapetrace.capture.hdf5.transactions.write_at", interrupted)
+    monkeypatch.setattr("shapetrace.hdf5.transactions.write_at", interrupted)
     with pytest.raises(KeyboardInterrupt):
         saver("x", [torch.ones(1000, 100)], [1])
     monkeypatch.undo()

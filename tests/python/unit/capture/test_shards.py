@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from shapetrace._errors import CaptureFileError
-from shapetrace.capture.hdf5.reading import read_names, read_values
-from shapetrace.capture.hdf5.saver import H5PYSaverCallback
-from shapetrace.capture.hdf5.shards import join_shards
+from shapetrace.hdf5.reading import read_names, read_values
+from shapetrace.hdf5.saver import H5PYSaverCallback
+from shapetrace.hdf5.shards import join_shards
 
 Save = Callable[..., H5PYSaverCallback]
 

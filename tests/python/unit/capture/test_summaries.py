@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from shapetrace._errors import CaptureFileError
-from shapetrace.capture.hdf5.saver import H5PYSaverCallback
-from shapetrace.capture.hdf5.summaries import read_summary
 from shapetrace.events.captured import CapturedName, Statistics
 from shapetrace.events.model import DimensionRange
+from shapetrace.hdf5.saver import H5PYSaverCallback
+from shapetrace.hdf5.summaries import read_summary
 from shapetrace.views.shapes import value_text
 from tests.support.torches import needs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from shapetrace.capture.tally import Tally
+from shapetrace.saving.tally import Tally
 
 
 def test_a_histogram_is_of_all_columns_of_a_masked_tensor() -> None:

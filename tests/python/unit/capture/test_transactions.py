@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from shapetrace.capture.hdf5 import journal, transactions
-from shapetrace.capture.hdf5.journal import journal_of, recover, write_at
-from shapetrace.capture.hdf5.transactions import TransactionalFile
+from shapetrace.hdf5 import journal, transactions
+from shapetrace.hdf5.journal import journal_of, recover, write_at
+from shapetrace.hdf5.transactions import TransactionalFile
 from tests.python.unit.capture.forking import forked
 from tests.support.interrupting import Interrupter, exceptions
 

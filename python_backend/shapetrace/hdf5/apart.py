@@ -72,13 +72,13 @@ def main() -> None:
     alive = _Alive(out)
     try:
         if task == "join":
-            from shapetrace.capture.hdf5.shards import join_shards
+            from shapetrace.hdf5.shards import join_shards
 
             join_shards(path)
             answer: dict[str, Any] = {"answer": None}
         else:
-            from shapetrace.capture.hdf5.library import library
-            from shapetrace.capture.hdf5.summaries import read_summary
+            from shapetrace.hdf5.library import library
+            from shapetrace.hdf5.summaries import read_summary
 
             library()
             content = BytesIO(sys.stdin.buffer.read()) if has_content == "yes" else None

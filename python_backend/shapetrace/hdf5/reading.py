@@ -15,10 +15,10 @@ from typing import Any, BinaryIO
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureFileError, ShapetraceError
-from shapetrace.capture.hdf5.entries import Layout, Part, entries_of
-from shapetrace.capture.hdf5.library import FORMAT, opened_for_reading
-from shapetrace.capture.hdf5.shards import MISSING, opened_shards, shards_of
-from shapetrace.capture.hdf5.storage import PROBLEMS
+from shapetrace.hdf5.entries import Layout, Part, entries_of
+from shapetrace.hdf5.library import FORMAT, opened_for_reading
+from shapetrace.hdf5.shards import MISSING, opened_shards, shards_of
+from shapetrace.hdf5.storage import PROBLEMS
 
 
 @dataclass(frozen=True, slots=True)

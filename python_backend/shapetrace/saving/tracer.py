@@ -28,11 +28,11 @@ from shapetrace._exception_table import catching_everywhere
 from shapetrace.capture.iterations import Iteration
 from shapetrace.capture.listening import RootListener
 from shapetrace.capture.problems import CaptureIssue, say
-from shapetrace.capture.ranks.gathering import Gathered, Gathering, gathering_for_this_process
 from shapetrace.capture.receivers import interval
 from shapetrace.capture.results import Mode, ResultEntry, Round
-from shapetrace.capture.saving import Callbacks, Variable
 from shapetrace.capture.session import CaptureSession
+from shapetrace.ranks.gathering import Gathered, Gathering, gathering_for_this_process
+from shapetrace.saving.variable import Callbacks, Variable
 
 _MODES: tuple[Mode, Mode] = ("train", "eval")
 _OF_VARIABLE = "\0"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shapetrace.capture.hdf5.encoding import Structure
+from shapetrace.hdf5.encoding import Structure
 
 
 def decoded(structure: Structure, leaves: Iterator[Any]) -> Any:

@@ -16,13 +16,13 @@ from typing import Any
 
 from shapetrace._exception_table import leaving_surely
 from shapetrace._locks import held
-from shapetrace.capture.ranks.liveness import Patience, Process, beside
-from shapetrace.capture.ranks.mail import Mail
-from shapetrace.capture.ranks.order import RoundOrder
-from shapetrace.capture.ranks.packing import unpack
-from shapetrace.capture.ranks.sending import PROBLEM, room_in_store
-from shapetrace.capture.ranks.sizes import size_of
 from shapetrace.capture.results import ResultEntry, Round
+from shapetrace.ranks.liveness import Patience, Process, beside
+from shapetrace.ranks.mail import Mail
+from shapetrace.ranks.order import RoundOrder
+from shapetrace.ranks.packing import unpack
+from shapetrace.ranks.sending import PROBLEM, room_in_store
+from shapetrace.ranks.sizes import size_of
 
 HELD = 256 << 20
 """Bytes of rounds that are not complete, after which they go out as they are."""

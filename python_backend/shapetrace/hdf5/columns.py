@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from shapetrace.capture.hdf5.encoding import Structure
-from shapetrace.capture.hdf5.library import all_of, float_type, library, member_of
+from shapetrace.hdf5.encoding import Structure
+from shapetrace.hdf5.library import all_of, float_type, library, member_of
 
 LEAF: Final = "shapetrace_column"
 """The attribute that says what a dataset is."""

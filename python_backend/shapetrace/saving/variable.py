@@ -10,11 +10,11 @@ import torch
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureError
 from shapetrace._exception_table import covering_jumps
-from shapetrace.capture.callbacks import call_callback, call_pre_save, prepared
 from shapetrace.capture.copies import ON_THE_WAY, copied, copied_ordinary, shown, unseen_among
 from shapetrace.capture.iterations import Iteration
 from shapetrace.capture.receivers import CallbackError, Receiver, interval
 from shapetrace.capture.results import Mode, ResultEntry
+from shapetrace.saving.callbacks import call_callback, call_pre_save, prepared
 
 Callbacks = Sequence[Callable[..., Any]]
 

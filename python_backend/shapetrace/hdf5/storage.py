@@ -10,21 +10,21 @@ from typing import Any
 
 from shapetrace._asynchronous import is_asynchronous, suppressing, surely
 from shapetrace._errors import CaptureFileError
-from shapetrace.capture.hdf5 import transactions
-from shapetrace.capture.hdf5.encoding import UnstorableError
-from shapetrace.capture.hdf5.entries import Entry, Layout, Row, entries_of
-from shapetrace.capture.hdf5.journal import recover
-from shapetrace.capture.hdf5.library import (
+from shapetrace.capture.problems import Problems
+from shapetrace.hdf5 import transactions
+from shapetrace.hdf5.encoding import UnstorableError
+from shapetrace.hdf5.entries import Entry, Layout, Row, entries_of
+from shapetrace.hdf5.journal import recover
+from shapetrace.hdf5.library import (
     close_what_is_left,
     library,
     new_image,
     opened_for_writing,
 )
-from shapetrace.capture.hdf5.missing import Counted, Missing
-from shapetrace.capture.hdf5.rank import this_process
-from shapetrace.capture.hdf5.shards import join_shards, shard_path
-from shapetrace.capture.hdf5.transactions import TransactionalFile
-from shapetrace.capture.problems import Problems
+from shapetrace.hdf5.missing import Counted, Missing
+from shapetrace.hdf5.rank import this_process
+from shapetrace.hdf5.shards import join_shards, shard_path
+from shapetrace.hdf5.transactions import TransactionalFile
 
 PROBLEMS = "shapetrace_problems"
 """The attribute of a file that lists what is not in it."""

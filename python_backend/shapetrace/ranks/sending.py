@@ -20,10 +20,10 @@ from typing import Any
 
 from shapetrace._exception_table import leaving_surely
 from shapetrace._locks import held
-from shapetrace.capture.ranks.liveness import Patience, Process, Standing, beside
-from shapetrace.capture.ranks.mail import CHUNK, Mail
-from shapetrace.capture.ranks.packing import pack
 from shapetrace.capture.results import ResultEntry, Round
+from shapetrace.ranks.liveness import Patience, Process, Standing, beside
+from shapetrace.ranks.mail import CHUNK, Mail
+from shapetrace.ranks.packing import pack
 
 ROUND, PROBLEM = b"R", b"P"
 """What a message is; its length in 8 bytes and this go before it."""

@@ -20,12 +20,12 @@ from shapetrace._errors import CaptureFileError
 from shapetrace._exception_table import leaving_surely
 from shapetrace._locks import held
 from shapetrace._pending_exceptions import Undropped
-from shapetrace.capture.hdf5.columns import Compression
-from shapetrace.capture.hdf5.encoding import Conversions, Encoded, Encoder, UnstorableError
-from shapetrace.capture.hdf5.entries import Layout, Row
-from shapetrace.capture.hdf5.library import library
-from shapetrace.capture.hdf5.storage import Storage
 from shapetrace.capture.problems import Problems
+from shapetrace.hdf5.columns import Compression
+from shapetrace.hdf5.encoding import Conversions, Encoded, Encoder, UnstorableError
+from shapetrace.hdf5.entries import Layout, Row
+from shapetrace.hdf5.library import library
+from shapetrace.hdf5.storage import Storage
 
 
 class H5PYSaverCallback:

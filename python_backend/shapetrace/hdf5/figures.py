@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from shapetrace.capture.hdf5.columns import Column
-from shapetrace.capture.hdf5.encoding import Structure
 from shapetrace.events.captured import Histogram, Statistics
+from shapetrace.hdf5.columns import Column
+from shapetrace.hdf5.encoding import Structure
 from shapetrace.inspecting.statistics import Statistics as Numbers
 from shapetrace.inspecting.statistics import comparable_array, histogram
 

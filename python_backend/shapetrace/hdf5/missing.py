@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from shapetrace.capture.hdf5.entries import Row
 from shapetrace.capture.problems import Problems, say
+from shapetrace.hdf5.entries import Row
 
 
 class Missing:

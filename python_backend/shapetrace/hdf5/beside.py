@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from shapetrace.capture.hdf5.columns import header_of, write_block
-from shapetrace.capture.hdf5.library import all_of, member_of
+from shapetrace.hdf5.columns import header_of, write_block
+from shapetrace.hdf5.library import all_of, member_of
 
 
 class Beside:

@@ -22,12 +22,12 @@ import weakref
 from typing import Protocol
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace.capture.ranks.collecting import Collector
-from shapetrace.capture.ranks.groups import default_group
-from shapetrace.capture.ranks.liveness import Patience
-from shapetrace.capture.ranks.sending import Sender
-from shapetrace.capture.ranks.sizes import size_of
 from shapetrace.capture.results import ResultEntry, Round
+from shapetrace.ranks.collecting import Collector
+from shapetrace.ranks.groups import default_group
+from shapetrace.ranks.liveness import Patience
+from shapetrace.ranks.sending import Sender
+from shapetrace.ranks.sizes import size_of
 
 Gathered = dict[str, ResultEntry]
 

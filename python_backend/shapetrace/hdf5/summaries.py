@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO
 
-from shapetrace.capture.hdf5.columns import Column
-from shapetrace.capture.hdf5.encoding import Structure
-from shapetrace.capture.hdf5.entries import Part
-from shapetrace.capture.hdf5.figures import BYTE_BUDGET, Looking, nothing, statistics_of
-from shapetrace.capture.hdf5.reading import PlacedPart, opened
 from shapetrace.events.captured import CapturedFile, CapturedLeaf, CapturedName, CapturedPart
 from shapetrace.events.model import Container, Dimension, DimensionRange, Other, Tensor, Value
+from shapetrace.hdf5.columns import Column
+from shapetrace.hdf5.encoding import Structure
+from shapetrace.hdf5.entries import Part
+from shapetrace.hdf5.figures import BYTE_BUDGET, Looking, nothing, statistics_of
+from shapetrace.hdf5.reading import PlacedPart, opened
 
 _PLAIN = frozenset(("int", "float", "bool", "complex", "str", "bytes", "NoneType"))
 

@@ -20,9 +20,9 @@ from typing import Any
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureFileError
 from shapetrace._files import replacing
-from shapetrace.capture.hdf5.beside import Beside, fill_value
-from shapetrace.capture.hdf5.columns import LEAF, Column, free_name
-from shapetrace.capture.hdf5.entries import (
+from shapetrace.hdf5.beside import Beside, fill_value
+from shapetrace.hdf5.columns import LEAF, Column, free_name
+from shapetrace.hdf5.entries import (
     PART,
     Entry,
     Layout,
@@ -31,8 +31,8 @@ from shapetrace.capture.hdf5.entries import (
     escaped,
     members_of,
 )
-from shapetrace.capture.hdf5.journal import recover
-from shapetrace.capture.hdf5.library import FORMAT, VERSION, library, opened_for_reading
+from shapetrace.hdf5.journal import recover
+from shapetrace.hdf5.library import FORMAT, VERSION, library, opened_for_reading
 
 MISSING = "shapetrace_missing_ranks"
 """The attribute that lists ranks which have no file."""

@@ -26,7 +26,7 @@ from shapetrace._asynchronous import is_asynchronous, suppressing
 from shapetrace._exception_table import catching_everywhere
 from shapetrace._files import new_beside, write_whole
 from shapetrace._pending_exceptions import raise_later
-from shapetrace.capture.hdf5.journal import (
+from shapetrace.hdf5.journal import (
     Extents,
     journal_of,
     read_at,
