@@ -129,13 +129,10 @@ class Watches:
 
     def _begin_watching(self) -> Watching:
         if self._watching is None:
-            from shapetrace.agent.hooks import look_away
-            from shapetrace.variables.listening import FunctionListener
             from shapetrace.watch.following import Watching
             from shapetrace.watch.loading import Loading
             from shapetrace.watch.territory import Territory
 
-            look_away((FunctionListener, _LISTENING))
             territory = Territory(but=debugger_folders())
             self._watching = Watching((), territory, self._listener, apart=True)
             runners = filter(None, [sys.modules.get("_pydevd_bundle.pydevd_runpy")])
@@ -156,7 +153,8 @@ class Watches:
         (one,) = wanted
         text = next(text for text, each in self._watched.items() if each == one)
         name = next(each for each in self._names if each.text == text)
-        return listener_for(place, code, wanted, _Outlet(self, name))
+        # Of ours alone: a handler of the program's own is code of the program's.
+        return listener_for(place, code, wanted, _Outlet(self, name), unseen)
 
     # On the program's threads
 
@@ -296,9 +294,6 @@ class _Outlet:
                     thread=began.thread,
                 )
                 self._watches.changed(self._name, event, *self._calls[began.call])
-
-
-_LISTENING: Final = ("entered_with", "looked_at", "looked_at_all", "returned", "left")
 
 
 def hide() -> None:

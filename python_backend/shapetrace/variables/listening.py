@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from sys import _getframe
 from time import perf_counter
@@ -122,8 +123,11 @@ class FunctionListener:
         outlets: Outlets,
         stats: bool,
         flavor: str | None = None,
+        unseen: Callable[[Any], Any] | None = None,
     ) -> None:
+        """``unseen`` wraps all that is called, so that a debugger does not look at it."""
         self._code = code
+        self._unseen = unseen
         self._function = function
         self._line = line
         self._file = os.path.abspath(code.co_filename)
@@ -154,7 +158,7 @@ class FunctionListener:
 
     def hooks(self) -> Hooks:
         """All that there is to hear."""
-        return Hooks(
+        hooks = Hooks(
             self.looked_at,
             self.returned,
             entered_with=self.entered_with,
@@ -162,6 +166,7 @@ class FunctionListener:
             deleted=self.deleted,
             stepped_aside=self.stepped_aside,
         )
+        return hooks if self._unseen is None else hooks.each(self._unseen)
 
     def entered_with(self, frame: FrameType, arguments: tuple[object, ...]) -> CallState | None:
         """A call has begun."""
@@ -429,6 +434,10 @@ class FunctionListener:
 
     def left(self, state: CallState, frame: FrameType) -> None:
         """The call is over and has not returned: it has raised, or was thrown away."""
+        left = self._left if self._unseen is None else self._unseen(self._left)
+        left(state, frame)
+
+    def _left(self, state: CallState, frame: FrameType) -> None:
         try:
             state.is_over = True
             program = frame_of_program(frame)

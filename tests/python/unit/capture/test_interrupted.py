@@ -122,7 +122,9 @@ def test_no_exception_is_lost_and_nothing_is_stuck(
                     if OURS in lines:
                         shown.append((at, interrupter.place, lines))
                 assert tracer._running is not None
-                assert tracer._running._session._iterations.local.iteration is None, interrupter.place
+                assert tracer._running._session._iterations.local.iteration is None, (
+                    interrupter.place
+                )
                 work()
                 saved.clear()
                 assert torch.equal(work(), expected), interrupter.place

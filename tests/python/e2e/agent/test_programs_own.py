@@ -1,4 +1,4 @@
-"""Programs that capture values themselves, with `ModelTracer`, in a debug session."""
+"""Programs that use the package themselves, in a debug session that follows the same functions."""
 
 from __future__ import annotations
 
@@ -71,16 +71,36 @@ with h5py.File("run.h5") as file:
     file.visititems(tell)
 sys.exit(3)
 """
+HANDLES = """
+from shapetrace import var_tracker
+
+def handle(event):
+    print(type(event).__name__)  # @handled
+
+@var_tracker("scores", handler=handle)
+def double(x):
+    scores = x * 2
+    scores = scores + 1
+    if not x:
+        raise ValueError
+    return scores
+
+double(3)  # @begin
+try:
+    double(0)
+except ValueError:
+    print("over")
+"""
 CAPTURES = ("layers.*.forward.scores", "layers.1.up", "forward.name")
 
 
-def run(drive: Drive, directory: Path, *arguments: str) -> Heard:
-    """Debug the program, with the editor asking for values of the same functions."""
+def run(drive: Drive, directory: Path, *arguments: str, program: str = PROGRAM) -> Heard:
+    """Debug a program, with the editor asking for values of the same functions."""
     # As where it is installed: the program finds the package, and the debugger does not show it.
     path = {"PYTHONPATH": str(BACKEND)}
     how = Launch(environment=path, rules=[HIDING_RULE], arguments=arguments)
     heard, _ = same_as_without_us(
-        PROGRAM, drive, directory, how, captures=CAPTURES, watches=("scores",)
+        program, drive, directory, how, captures=CAPTURES, watches=("scores",)
     )
     return heard
 
@@ -97,8 +117,10 @@ def test_the_file_and_all_that_is_printed_are_the_same(tmp_path: Path) -> None:
     assert heard.captured.problems == {}
 
 
-@pytest.mark.parametrize("mark", ["saved", "gathered"])
-def test_breakpoints_in_its_callbacks_stop(mark: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("mark", "program"), [("saved", PROGRAM), ("gathered", PROGRAM), ("handled", HANDLES)]
+)
+def test_breakpoints_in_its_callbacks_stop(mark: str, program: str, tmp_path: Path) -> None:
     def drive(watched: Watched) -> None:
         watched.session.break_at(mark)
         watched.session.go()
@@ -107,7 +129,7 @@ def test_breakpoints_in_its_callbacks_stop(mark: str, tmp_path: Path) -> None:
                 watched.session.clear_breakpoints()
         assert f"@{mark} < " in watched.seen[0]
 
-    run(drive, tmp_path)
+    run(drive, tmp_path, program=program)
 
 
 def test_exceptions_in_its_callbacks_stop(tmp_path: Path) -> None:
