@@ -22,6 +22,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
 from shapetrace.inspecting.memory import ARRAY_GONE, lost_memory_of, may_be_read
 from shapetrace.inspecting.stable_reads import MemoryGoneError, steady_of
 
@@ -284,6 +285,7 @@ class Encoder:
             return "int", self._converted(self._numpy.array(list(value), "i8"))
         return None
 
+    @leaving_surely
     def _converted(self, array: Any) -> Any:
         numpy = self._numpy
         kind = array.dtype.kind

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from shapetrace._exception_table import leaving_surely
 from shapetrace.events.captured import Histogram, Statistics
 from shapetrace.hdf5.columns import Column
 from shapetrace.hdf5.encoding import Structure
@@ -39,6 +40,7 @@ class Looking:
     """Called for each piece that was read."""
 
 
+@leaving_surely
 def statistics_of(column: Sequence[Column], leaf: Structure, looking: Looking) -> Statistics | None:
     """Figures of a column's numbers, which several files may have parts of; None for no numbers.
 

@@ -17,7 +17,8 @@ from typing import Any
 from shapetrace._exception_table import leaving_surely
 from shapetrace._locks import held
 from shapetrace.capture.results import ResultEntry, Round
-from shapetrace.ranks.liveness import Patience, Process, beside
+from shapetrace.process.own_threads import own_thread
+from shapetrace.ranks.liveness import Patience, Process
 from shapetrace.ranks.mail import Mail
 from shapetrace.ranks.order import RoundOrder
 from shapetrace.ranks.packing import unpack
@@ -78,7 +79,8 @@ class Collector:
         self._closing_since: float | None = None
         self._over = False
         self._here = Process.this()
-        self._thread = beside(self._run)
+        self._thread = own_thread(self._run, "shapetrace-gathering")
+        self._thread.start()
 
     @property
     def absent(self) -> frozenset[int]:

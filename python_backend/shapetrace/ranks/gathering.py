@@ -19,7 +19,7 @@ import collections
 import hashlib
 import os
 import weakref
-from typing import Protocol
+from typing import Any, Protocol
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace.capture.results import ResultEntry, Round
@@ -108,6 +108,7 @@ class _Deciding:
         self._early: list[Round] = []
         self._alone = Alone(*_of_environment())
         self._group: Sender | Collector | None = None
+        self._store: Any = None
         self._problems: list[str] = []
         self._gave_up = False
         """The launcher has promised others, and there was no group: each for itself."""
@@ -166,7 +167,7 @@ class _Deciding:
         gathered = self._hand_in_early(self._group) + self._group.finish()
         _unfinished.discard(self._group)
         if isinstance(self._group, Collector):
-            _absent[self._label] = self._group.absent
+            _absent.setdefault(self._store, {})[self._label] = self._group.absent
         return gathered
 
     def _decide_if_possible(self) -> None:
@@ -185,6 +186,7 @@ class _Deciding:
             if found.trouble:
                 self._say(found.trouble)
             return
+        self._store = found.store
         digest = hashlib.sha256(self._label.encode()).hexdigest()[:16]
         prefix = f"shapetrace/{digest}/{self._number}"
         if found.rank == 0:
@@ -193,7 +195,7 @@ class _Deciding:
                 prefix,
                 found.world_size,
                 self._patience,
-                _absent.get(self._label, frozenset()),
+                _absent.get(found.store, {}).get(self._label, frozenset()),
             )
         else:
             self._group = Sender(found.store, prefix, found.rank, found.world_size, self._patience)
@@ -231,8 +233,9 @@ _EARLY = 64 << 20
 """Bytes to keep for a process group that is yet to come."""
 
 _begun: collections.Counter[str] = collections.Counter()
-_absent: dict[str, frozenset[int]] = {}
-"""Which ranks took no part in the last trace of a label; the next one does not wait for them."""
+_absent: weakref.WeakKeyDictionary[Any, dict[str, frozenset[int]]] = weakref.WeakKeyDictionary()
+"""Which ranks of a process group, which its store is known by, took no part in the last trace of a
+label; the next one does not wait for them."""
 _unfinished: set[Sender | Collector] = set()
 
 

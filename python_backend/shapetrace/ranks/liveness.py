@@ -10,9 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from shapetrace._asynchronous import is_asynchronous
@@ -86,16 +84,6 @@ def _state_and_start(pid: int) -> tuple[str, str]:
         if is_asynchronous(error):
             raise
         return "", ""
-
-
-def beside(run: Callable[[], None]) -> threading.Thread:
-    """A thread of ours, begun, that a debugger neither shows nor stops."""
-    thread = threading.Thread(target=run, name="shapetrace-gathering", daemon=True)
-    # What the debugger asks of threads of its own.
-    thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
-    thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
-    thread.start()
-    return thread
 
 
 class Standing:

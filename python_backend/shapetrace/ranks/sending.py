@@ -21,7 +21,8 @@ from typing import Any
 from shapetrace._exception_table import leaving_surely
 from shapetrace._locks import held
 from shapetrace.capture.results import ResultEntry, Round
-from shapetrace.ranks.liveness import Patience, Process, Standing, beside
+from shapetrace.process.own_threads import own_thread
+from shapetrace.ranks.liveness import Patience, Process, Standing
 from shapetrace.ranks.mail import CHUNK, Mail
 from shapetrace.ranks.packing import pack
 
@@ -103,7 +104,8 @@ class Sender:
         """Nobody will take what is handed in."""
         self._over = False
         self._here = Process.this()
-        self._thread = beside(self._run)
+        self._thread = own_thread(self._run, "shapetrace-gathering")
+        self._thread.start()
 
     @leaving_surely
     def hand_in(self, round: Round) -> list[dict[str, ResultEntry]]:

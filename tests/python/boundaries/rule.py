@@ -27,7 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "watch": {"instrument", "variables"},
     "capture": {"inspecting", "instrument"},
     "saving": {"capture", "events", "inspecting", "ranks"},
-    "ranks": {"capture.copies", "capture.results", "inspecting"},
+    "ranks": {"capture.copies", "capture.results", "inspecting", "process.own_threads"},
     "hdf5": {"capture.copies", "capture.problems", "events", "inspecting"},
     "panes": {"events", "inspecting", "recorder", "views"},
     "agent": {

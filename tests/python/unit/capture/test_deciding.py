@@ -14,6 +14,7 @@ from torch.distributed import HashStore  # type: ignore[attr-defined]
 
 from shapetrace.capture.results import ResultEntry, Round
 from shapetrace.ranks import gathering as module
+from shapetrace.ranks.collecting import Collector
 from shapetrace.ranks.gathering import gathering_for_this_process
 from shapetrace.ranks.groups import Group
 from shapetrace.ranks.liveness import Patience, Process, Standing
@@ -32,8 +33,6 @@ class Processes:
         self._monkeypatch = monkeypatch
         self._world_size = world_size
         self.store: Any = HashStore()
-        # What other tests have learned of who takes no part.
-        monkeypatch.setattr(module, "_absent", {})
 
     def be(self, rank: int, **group: Any) -> None:
         found = Group(rank, self._world_size, **({"store": self.store} | group))
@@ -66,6 +65,24 @@ def test_gatherings_of_one_label_meet_in_the_order_of_their_beginning(
     gathered = [main.finish()[0]["x"] for main in mains]
     assert [entry.values for entry in gathered] == [["first a"], ["second a"], ["b"]]
     assert gathered[0].ranks == [1]
+
+
+def test_who_took_no_part_is_known_of_its_own_process_group(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known: list[frozenset[int]] = []
+
+    class Noting(Collector):
+        def __init__(self, *given: Any) -> None:
+            known.append(given[-1])
+            super().__init__(*given)
+
+    monkeypatch.setattr(module, "Collector", Noting)
+    for store in (processes.store, processes.store, HashStore()):
+        processes.store = store
+        processes.be(0)
+        gathering_for_this_process("", Patience(absent=0.0)).finish()
+    assert known == [set(), {1}, set()]
 
 
 def test_rounds_wait_for_a_process_group_that_a_launcher_promises(
