@@ -25,7 +25,7 @@ from shapetrace.hdf5.journal import Left, journal_of, left_beside, recover
 from shapetrace.hdf5.reading import read_names
 from shapetrace.hdf5.saver import H5PYSaverCallback
 from shapetrace.hdf5.summaries import read_summary
-from tests.python.unit.capture import damaging
+from tests.python.unit.hdf5 import damaging
 from tests.support.examples import some
 
 ROOT = Path(__file__).parents[4]

@@ -17,7 +17,7 @@ import torch
 from shapetrace._errors import CaptureFileError, ShapetraceError
 from shapetrace.hdf5.reading import read_names, read_values
 from shapetrace.hdf5.saver import H5PYSaverCallback
-from tests.python.unit.capture.forking import forked
+from tests.python.unit.hdf5.forking import forked
 
 
 @pytest.fixture

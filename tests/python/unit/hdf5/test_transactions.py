@@ -12,7 +12,7 @@ import pytest
 from shapetrace.hdf5 import journal, transactions
 from shapetrace.hdf5.journal import journal_of, recover, write_at
 from shapetrace.hdf5.transactions import TransactionalFile
-from tests.python.unit.capture.forking import forked
+from tests.python.unit.hdf5.forking import forked
 from tests.support.interrupting import Interrupter, exceptions
 
 IDENTITY = b"0123456789abcdef0123456789abcdef"
