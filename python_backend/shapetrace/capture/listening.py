@@ -156,7 +156,7 @@ class FunctionListener:
             entered_by=self.entered_by,
             looked_at_all=self.looked_at_all,
         )
-        return hooks if self._capture.unseen is None else hooks.each(self._capture.unseen)
+        return hooks.each(self._capture.unseen)
 
     def entered_by(self, first: Any) -> State | None:
         """A call begins, with this first argument."""

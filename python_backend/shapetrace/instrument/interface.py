@@ -71,8 +71,10 @@ class Hooks:
     deleted: Deleted | None = None
     stepped_aside: SteppedAside | None = None
 
-    def each(self, wrapped: Callable[[Any], Any]) -> Hooks:
-        """All of them, wrapped."""
+    def each(self, wrapped: Callable[[Any], Any] | None) -> Hooks:
+        """All of them, wrapped if there is something to wrap them in."""
+        if wrapped is None:
+            return self
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         return Hooks(**{name: hook and wrapped(hook) for name, hook in given.items()})
 

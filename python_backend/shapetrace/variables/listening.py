@@ -166,7 +166,7 @@ class FunctionListener:
             deleted=self.deleted,
             stepped_aside=self.stepped_aside,
         )
-        return hooks if self._unseen is None else hooks.each(self._unseen)
+        return hooks.each(self._unseen)
 
     def entered_with(self, frame: FrameType, arguments: tuple[object, ...]) -> CallState | None:
         """A call has begun."""

@@ -51,11 +51,12 @@ Kept: TypeAlias = tuple[Process, KeptName]
 Names: TypeAlias = dict[Named, list[Kept]]
 
 
-class CapturedTree(RequestedTree[str | Named, Names]):
+class CapturedTree(RequestedTree[Named, Names]):
     """Answers what is below which node of captured values."""
 
     ROOT = ROOT
     KIND = "captures"
+    REQUEST_KIND = "capturePath"
     LABEL = "Captured values"
     ITEM = "value"
 
@@ -142,27 +143,11 @@ class CapturedTree(RequestedTree[str | Named, Names]):
         exact = _exact(names)
         return own, [] if exact is None else names[exact]
 
-    def _request_node(self, request: str, came: Names) -> TreeNode:
-        path, names = request, came
-        exact = _exact(names)
-        histogram = None
+    def _row(self, came: Names) -> tuple[str, Histogram | None]:
+        exact = _exact(came)
         if exact is not None:
-            description, histogram = _row(names[exact])
-        elif names:
-            total = counted(self._total(names), "value")
-            description = f"{total} of {counted(len(names), 'name')}"
-        else:
-            description = self._state(path)
-        return TreeNode(
-            id=self._id(path),
-            key=f"{ROOT}/{path}",
-            kind="capturePath",
-            label=printable(path),
-            description=description,
-            has_children=bool(names),
-            is_failed=not names and self._problem(path) is not None,
-            histogram=histogram,
-        )
+            return _row(came[exact])
+        return f"{counted(self._total(came), 'value')} of {counted(len(came), 'name')}", None
 
     def _name_node(self, named: Named, names: Names) -> TreeNode:
         is_told_apart = sum(each.name == named.name for each in names) > 1

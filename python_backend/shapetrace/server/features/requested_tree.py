@@ -7,11 +7,11 @@ have numbers in place of names, which may contain anything.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sized
 from itertools import islice
 from typing import ClassVar, Generic, TypeVar
 
-from shapetrace.server.messages.tree import NodeKind, TreeNode
+from shapetrace.server.messages.tree import Histogram, NodeKind, TreeNode
 from shapetrace.server.processes import Process
 from shapetrace.server.store import TraceStore
 from shapetrace.views.styled import printable
@@ -20,17 +20,18 @@ from shapetrace.views.summary import counted
 _LATER = "from the next run on"
 _WAITING = "nothing yet"
 
-Thing = TypeVar("Thing", bound=Hashable)
-"""What a node is about, if not about one item: a request, or a part of what came of it."""
-Came = TypeVar("Came")
+Part = TypeVar("Part", bound=Hashable)
+"""What a node is about that is neither about a request nor about one item of what came of it."""
+Came = TypeVar("Came", bound=Sized)
 """What came of a request, in all processes."""
 
 
-class RequestedTree(ABC, Generic[Thing, Came]):
+class RequestedTree(ABC, Generic[Part, Came]):
     """One branch of the trace tree."""
 
     ROOT: ClassVar[str]
     KIND: ClassVar[NodeKind]
+    REQUEST_KIND: ClassVar[NodeKind]
     LABEL: ClassVar[str]
     ITEM: ClassVar[str]
     """What is counted."""
@@ -39,8 +40,8 @@ class RequestedTree(ABC, Generic[Thing, Came]):
         self._store = store
         self.wanted: tuple[str, ...] = ()
         """What is requested from the next session on."""
-        self._numbers: dict[Thing, int] = {}
-        self._things: list[Thing] = []
+        self._numbers: dict[str | Part, int] = {}
+        self._things: list[str | Part] = []
 
     @classmethod
     def is_node(cls, node: str | None) -> bool:
@@ -84,10 +85,12 @@ class RequestedTree(ABC, Generic[Thing, Came]):
         """How many items there are."""
 
     @abstractmethod
-    def _request_node(self, request: str, came: Came) -> TreeNode: ...
+    def _row(self, came: Came) -> tuple[str, Histogram | None]:
+        """What is said beside a request of what came of it."""
 
     @abstractmethod
-    def _below(self, thing: Thing, found: dict[str, Came]) -> Iterator[TreeNode]: ...
+    def _below(self, thing: str | Part, found: dict[str, Came]) -> Iterator[TreeNode]:
+        """The nodes below one that is about something."""
 
     @abstractmethod
     def _asked(self, request: str) -> list[Process]:
@@ -97,6 +100,19 @@ class RequestedTree(ABC, Generic[Thing, Came]):
     def _problem(self, request: str) -> str | None:
         """Why nothing came of a request, where that is known."""
 
+    def _request_node(self, request: str, came: Came) -> TreeNode:
+        description, histogram = self._row(came) if came else (self._state(request), None)
+        return TreeNode(
+            id=self._id(request),
+            key=f"{self.ROOT}/{request}",
+            kind=self.REQUEST_KIND,
+            label=printable(request),
+            description=description,
+            has_children=bool(came),
+            is_failed=not came and self._problem(request) is not None,
+            histogram=histogram,
+        )
+
     def _state(self, request: str) -> str:
         """What is said of a request that nothing came of."""
         if not self._asked(request):
@@ -104,13 +120,13 @@ class RequestedTree(ABC, Generic[Thing, Came]):
         problem = self._problem(request)
         return _WAITING if problem is None else printable(problem)
 
-    def _id(self, thing: Thing) -> str:
+    def _id(self, thing: str | Part) -> str:
         if thing not in self._numbers:
             self._numbers[thing] = len(self._things)
             self._things.append(thing)
         return f"{self.ROOT}/{self._numbers[thing]}"
 
-    def _parsed(self, node: str) -> tuple[Thing | None, str]:
+    def _parsed(self, node: str) -> tuple[str | Part | None, str]:
         """What a node is about, and which item of that it is; empty where it is none."""
         number, _, own = node.removeprefix(f"{self.ROOT}/").partition("/")
         known = number.isdecimal() and int(number) < len(self._things)

@@ -36,6 +36,7 @@ class WatchedTree(RequestedTree[str, list[Kept]]):
 
     ROOT = ROOT
     KIND = "watches"
+    REQUEST_KIND = "watch"
     LABEL = "Watched variables"
     ITEM = "change"
 
@@ -106,26 +107,14 @@ class WatchedTree(RequestedTree[str, list[Kept]]):
     def _below(self, thing: str, found: dict[str, list[Kept]]) -> Iterator[TreeNode]:
         return self._change_nodes(thing, found.get(thing, []))
 
-    def _request_node(self, request: str, came: list[Kept]) -> TreeNode:
-        name, kept = request, came
-        description = self._state(name)
-        if kept:
-            first, last = kept[0][1], kept[-1][1]
-            begins = next(iter(first)).event
-            ends = (last.latest or last.first)[-1].event
-            before = value_text((begins.before or begins.after).value)
-            after = value_text(ends.after.value)
-            course = before if before == after else before + ARROW + after
-            description = f"{counted(self._total(kept), 'change')}  {printable(course)}"
-        return TreeNode(
-            id=self._id(name),
-            key=f"{ROOT}/{name}",
-            kind="watch",
-            label=printable(name),
-            description=description,
-            has_children=bool(kept),
-            is_failed=not kept and self._problem(name) is not None,
-        )
+    def _row(self, came: list[Kept]) -> tuple[str, None]:
+        first, last = came[0][1], came[-1][1]
+        begins = next(iter(first)).event
+        ends = (last.latest or last.first)[-1].event
+        before = value_text((begins.before or begins.after).value)
+        after = value_text(ends.after.value)
+        course = before if before == after else before + ARROW + after
+        return f"{counted(self._total(came), 'change')}  {printable(course)}", None
 
     def _change_nodes(self, name: str, kept: list[Kept]) -> Iterator[TreeNode]:
         is_told = len(kept) > 1
