@@ -9,7 +9,7 @@ from typing import Any, Final
 
 _SNAPSHOT_STAYS: Final = sys.version_info < (3, 13)
 _OURS_AND_THE_FRAMES: Final = 4
-"""References to a snapshot that nobody else has: the caller's, two here, and the frame's."""
+"""References to a snapshot that is not shared: the caller's, two here, and the frame's."""
 
 
 def is_own_file(filename: str) -> bool:

@@ -9,15 +9,15 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 from shapetrace.transport.history import History, Numbered
 
 
-class Named(Numbered, Protocol):
-    """What is told of a name, again and again."""
+class NamedItem(Numbered, Protocol):
+    """An item of a name."""
 
     @property
     def name(self) -> int:
         """The number of the name."""
 
 
-Item = TypeVar("Item", bound=Named)
+Item = TypeVar("Item", bound=NamedItem)
 
 _NEVER: Final = object()
 

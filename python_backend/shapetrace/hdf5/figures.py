@@ -26,7 +26,7 @@ _PIECES: Final = 16
 
 
 def nothing() -> None:
-    """Nobody waits for progress."""
+    """Progress is not reported."""
 
 
 @dataclass(frozen=True, slots=True)

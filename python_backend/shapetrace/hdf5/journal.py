@@ -1,7 +1,7 @@
 """A file's journal: what is to be put into place, written down before that is begun.
 
 It is there under its name only as a whole, and locked for as long as its writer lives and is at
-work, so that whoever else finds it knows whether to wait or to finish what was begun.
+work, so that another process that finds it knows whether to wait or to finish what was begun.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def recover(path: str) -> bool:
 def _looked_at(path: str, *, finish: bool) -> Left:
     journal = journal_of(path)
     try:
-        # Neither through a link, nor waiting for whoever holds the other end of a pipe.
+        # Neither through a link, nor waiting for the other end of a pipe.
         descriptor = os.open(journal, os.O_RDONLY | _NO_LINK)
     except FileNotFoundError:
         return Left.NOTHING

@@ -73,14 +73,14 @@ def close_what_is_left(file: Any) -> None:
 
 
 def opened_for_reading(path: str, content: BinaryIO | None = None) -> Any:
-    """A file that somebody may be writing, or this content of one; errors of ours if unreadable."""
+    """A file that may be being written, or this content of one; errors of ours if unreadable."""
     h5py = library()
     shown = os.path.basename(path)
     try:
         if content is not None:
             return h5py.File(content, "r")
         if not stat.S_ISREG(os.stat(path).st_mode) and not os.path.isdir(path):
-            # HDF5 would wait for whoever writes into a pipe.
+            # HDF5 would wait for the writer of a pipe.
             raise CaptureFileError(f"cannot read {shown}: it is no file")
         return h5py.File(path, "r")
     except FileNotFoundError:
@@ -99,7 +99,7 @@ def opened_for_reading(path: str, content: BinaryIO | None = None) -> Any:
 def member_of(group: Any, name: str) -> Any:
     """What a group has under a name; raises ValueError where that leads out of the file.
 
-    A file that somebody has made may refer to any other, or to a pipe that nobody writes to.
+    A crafted file may refer to any other file, or to a pipe that has no writer.
     """
     h5py = library()
     if not isinstance(group.get(name, getlink=True), h5py.HardLink):

@@ -35,8 +35,8 @@ class H5PYSaverCallback:
     ``run.rank0.h5`` beside ``run.h5``, which then shows them as one: nothing has to be gathered.
     ``shards=True`` has one rank do so as well, and old files of ranks noticed at the beginning.
 
-    Values of one call are in the file together or not at all. Whoever calls ``after_gather`` makes
-    that all values of a gather. The file is made when there is something to put into it.
+    Values of one call are in the file together or not at all; with ``after_gather`` after each
+    gather, all values of a gather are. The file is made when there is something to put into it.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ class H5PYSaverCallback:
         self._current = name
         self._storage.settle(is_gathered=ranks is not None)
         if name in self._open:
-            # The next round has begun, and nobody has said that the last was over.
+            # The next round has begun, and ``after_gather`` was not called for the last.
             self._commit()
         with _unseen_among(values):
             rows = list(self._rows(name, values, iterations, ranks))

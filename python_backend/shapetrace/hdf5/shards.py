@@ -1,6 +1,6 @@
 """Files of single ranks, and the file that shows them as one.
 
-Each rank writes ``run.rank0.h5``, ``run.rank1.h5``, ... without asking anybody. ``run.h5`` has
+Each rank writes ``run.rank0.h5``, ``run.rank1.h5``, ... without asking another. ``run.h5`` has
 their datasets one below the other, rank by rank, as virtual datasets: it refers to the files beside
 it and holds none of their numbers, only iterations, ranks and shapes, and texts, of which HDF5 has
 no virtual form. It is made when a rank closes its file, and can be made anew at any time.

@@ -243,7 +243,7 @@ class Storage:
         self._entries = entries_of(self._file, self._layout)
 
     def _make(self) -> None:
-        # Known before the file is there, or nobody would know it where an exception comes then.
+        # Set before the file is there: otherwise it is not known where an exception comes then.
         identity = self._identity = os.urandom(16).hex().encode("ascii")
         try:
             self._create(identity)

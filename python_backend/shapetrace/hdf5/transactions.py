@@ -211,7 +211,7 @@ class TransactionalFile:
     @catching_everywhere
     def __del__(self) -> None:
         try:
-            # Not closed by anybody, as in a forked child: nothing that a warning could better.
+            # It was not closed, as in a forked child: a warning would not help.
             raw = getattr(self, "_raw", None)
             if raw is not None:
                 raw.close()
@@ -296,7 +296,7 @@ class TransactionalFile:
     def _extents(self, last: Collection[int]) -> Extents:
         """What is kept in memory, in the order in which it is to be put into place.
 
-        The superblock is first, as an end of file that is too far away harms nobody.
+        The superblock is first, as an end of file that is too far away does no harm.
         """
         ranges: list[tuple[int, int]] = []
         for start in sorted(self._changed):

@@ -1,4 +1,4 @@
-"""What somebody who follows a function wants to hear, and how it is told."""
+"""What a listener of a followed function asks for, and what is called for it."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Collector:
 
     @leaving_surely
     def let_go(self) -> None:
-        """The end without anybody waiting, of one that nobody holds any more."""
+        """End without waiting: the gathering is referred to no more."""
         with held(self._news):
             self._closing_since = float("-inf")
             self._news.notify_all()

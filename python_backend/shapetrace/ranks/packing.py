@@ -1,8 +1,8 @@
 """Rounds as bytes and back.
 
-By pickle: values are tensors, containers and objects of the program's own. That whoever can write
-to the job's key-value store can thereby run code in it is so with torch alone: torchrun's own
-rendezvous reads pickles from the same store. Whoever is not of the job must not reach its ports.
+By pickle: values are tensors, containers and objects of the program's own. A process that
+can write to the job's key-value store can thereby run code in it. That is so with torch alone:
+torchrun's own rendezvous reads pickles from the same store. Others must not reach the job's ports.
 
 Each value is pickled by itself, so that one that cannot be is left out alone. Plain tensors go as
 their bytes, contiguous, without the storage that they are a view of: torch's own way is slow for

@@ -101,7 +101,7 @@ class Sender:
         self._standing.watch(threading.get_ident())
         self._closing = False
         self._lost = False
-        """Nobody will take what is handed in."""
+        """What is handed in will not be taken."""
         self._over = False
         self._here = Process.this()
         self._thread = own_thread(self._run, "shapetrace-gathering")
@@ -142,7 +142,7 @@ class Sender:
 
     @leaving_surely
     def let_go(self) -> None:
-        """The end without anybody waiting, of one that nobody holds any more."""
+        """End without waiting: the gathering is referred to no more."""
         with held(self._news):
             self._closing = True
             self._news.notify_all()
@@ -259,7 +259,7 @@ class Sender:
                 self._lose(f"rank 0 {reason}")
 
     def _main_is_known(self, now: float) -> bool:
-        """Whether one may end: nobody misses a message that all of this may be for nothing."""
+        """Whether one may end: a message that all of this may be for nothing is not missed."""
         if self._main is not None or not self._sent:
             return True
         if now - self._begun < self._patience.absent:

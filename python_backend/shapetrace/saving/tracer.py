@@ -197,7 +197,7 @@ class ModelTracer:
         return self._running.root_listener()
 
     def let_model_go(self) -> None:
-        """Hold the model no longer, within a block that is the last: it goes when nobody has it."""
+        """Hold the model no longer, within the last block: the program may let go of it."""
         vars(self).pop("model", None)
 
     def note(self, issue: CaptureIssue) -> None:
