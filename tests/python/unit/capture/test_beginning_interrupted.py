@@ -25,7 +25,7 @@ from tests.support.interrupting import Interrupter, exceptions, handled_by, rais
 pytestmark = pytest.mark.slow
 
 OURS = os.path.join(os.path.dirname(shapetrace.__file__), "")
-SAVING = os.path.join(OURS, "capture", "hdf5", "")
+SAVING = os.path.join(OURS, "hdf5", "")
 STRIDE = int(os.environ.get("SHAPETRACE_EVERY_NTH_INSTRUCTION", "0"))
 """Each so many-th instruction is interrupted; 0 for some eighty of them, 1 for all."""
 

@@ -152,7 +152,7 @@ def test_a_file_is_as_of_its_last_gather(tmp_path: Path, monkeypatch: pytest.Mon
     def work() -> Any:
         return model(torch.ones(2, 3))
 
-    folder = os.path.join(OURS, "capture", "hdf5", "")
+    folder = os.path.join(OURS, "hdf5", "")
     # h5py forgets what it has closed in the callbacks of weak references.
     files = (folder, os.path.dirname(h5py.__file__), weakref.__file__, _pending_exceptions.__file__)
     interrupter = Interrupter(signals(), lambda code: code.co_filename.startswith(files))
@@ -193,7 +193,7 @@ def test_a_file_is_as_of_its_last_gather(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.filterwarnings("ignore:.*unclosed file:pytest.PytestUnraisableExceptionWarning")
 def test_a_file_is_whole_wherever_its_first_commit_is_left(tmp_path: Path) -> None:
     names = {"create", "_put_new", "commit", "_apply", "written_journal"}
-    folder = os.path.join(OURS, "capture", "hdf5", "")
+    folder = os.path.join(OURS, "hdf5", "")
     interrupter = Interrupter(
         signals(), lambda code: code.co_filename.startswith(folder) and code.co_name in names
     )
