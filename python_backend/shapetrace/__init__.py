@@ -20,6 +20,7 @@ Inside, for those who change it (ARCHITECTURE.md says how the parts work togethe
 - ``_exception_table``: functions that catch an exception at any of their instructions
 - ``_locks``: locks that are released whatever is raised, and after a fork
 - ``_dynamo``: hides our frames, replacements and hooks from TorchDynamo
+- ``_frames``: which frames on the stack are ours
 - ``_classes``: what a class is and is called, without running its metaclass
 - ``_syntax``: parses and compiles source without emitting warnings
 - ``_files``: writes a file whole or not at all, and never through a foreign link
@@ -29,7 +30,10 @@ Inside, for those who change it (ARCHITECTURE.md says how the parts work togethe
 - ``instrument``: reports the calls and assignments of a function
 - ``variables``: follows named variables in decorated functions
 - ``watch``: follows named variables in a whole program
-- ``capture``: keeps values of a model
+- ``capture``: tells receivers of values of a model, when they change
+- ``saving``: ``ModelTracer``, which keeps them
+- ``ranks``: brings kept values of all ranks to rank 0
+- ``hdf5``: saves values to HDF5 files
 - ``comparing``: compares two traces
 - ``views``: renders a trace as text
 - ``sinks``: writes traces to files
@@ -56,11 +60,7 @@ if TYPE_CHECKING:
         ShapetraceError,
         TraceFileError,
     )
-    from shapetrace.capture.callbacks import stack_padded_tensors, stack_tensors
-    from shapetrace.capture.hdf5.saver import H5PYSaverCallback
     from shapetrace.capture.results import ResultEntry
-    from shapetrace.capture.saving import Variable
-    from shapetrace.capture.tracer import ModelTracer
     from shapetrace.compat.tensor_tracker import (
         _log_change,
         auto_diff,
@@ -71,7 +71,11 @@ if TYPE_CHECKING:
     )
     from shapetrace.compat.torch_code_tracing import DTYPE_ABBRS, TracingMode
     from shapetrace.compat.tracy_nn import Color, TensorOpsTracer, Tracer, trace_model
+    from shapetrace.hdf5.saver import H5PYSaverCallback
     from shapetrace.recording import LiveRecording, Recording, load, trace
+    from shapetrace.saving.callbacks import stack_padded_tensors, stack_tensors
+    from shapetrace.saving.tracer import ModelTracer
+    from shapetrace.saving.variable import Variable
 
 __version__ = "0.1.0"
 
@@ -112,9 +116,9 @@ _HOMES = {
     "CaptureError": "_errors",
     "Color": "compat.tracy_nn",
     "DTYPE_ABBRS": "compat.torch_code_tracing",
-    "H5PYSaverCallback": "capture.hdf5.saver",
+    "H5PYSaverCallback": "hdf5.saver",
     "LiveRecording": "recording",
-    "ModelTracer": "capture.tracer",
+    "ModelTracer": "saving.tracer",
     "PathError": "_errors",
     "ProgramError": "_errors",
     "Recording": "recording",
@@ -124,15 +128,15 @@ _HOMES = {
     "TraceFileError": "_errors",
     "Tracer": "compat.tracy_nn",
     "TracingMode": "compat.torch_code_tracing",
-    "Variable": "capture.saving",
+    "Variable": "saving.variable",
     "_log_change": "compat.tensor_tracker",
     "auto_diff": "compat.tensor_tracker",
     "h4logger": "compat.tensor_tracker",
     "load": "recording",
     "log2file": "compat.tensor_tracker",
     "logger": "compat.tensor_tracker",
-    "stack_padded_tensors": "capture.callbacks",
-    "stack_tensors": "capture.callbacks",
+    "stack_padded_tensors": "saving.callbacks",
+    "stack_tensors": "saving.callbacks",
     "trace": "recording",
     "trace_model": "compat.tracy_nn",
     "var_tracker": "compat.tensor_tracker",

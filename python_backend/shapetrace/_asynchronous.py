@@ -18,7 +18,6 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
-import os
 import sys
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -27,6 +26,7 @@ from typing import Any, Final, TypeVar, cast
 
 from shapetrace._classes import classes_of, is_kind, qualified_name_of
 from shapetrace._exception_table import catching_everywhere
+from shapetrace._frames import OWN_DIRECTORY, is_own_file
 
 TRAMPOLINE_NAME: Final = "<shapetrace call>"
 """The qualified name of code that makes a call in the name of one of the program's lines."""
@@ -57,10 +57,9 @@ _SNAPSHOT_STAYS: Final = sys.version_info < (3, 13)
 
 def is_ours(code: CodeType) -> bool:
     """Whether a frame with this code is one of ours."""
-    return code.co_filename.startswith(_DIRECTORY) or code.co_qualname == TRAMPOLINE_NAME
+    return is_own_file(code.co_filename) or code.co_qualname == TRAMPOLINE_NAME
 
 
-_DIRECTORY: Final = os.path.dirname(is_ours.__code__.co_filename) + os.sep
 _LIBRARIES: Final = sys.stdlib_module_names | {"torch", "numpy", "h5py", "shapetrace"}
 """What has exceptions of its own that its code in C raises without a frame."""
 
@@ -185,7 +184,7 @@ def drop_our_faults(error: BaseException) -> None:
 def _is_a_fault(error: BaseException) -> bool:
     """Whether an exception went through nothing but code of ours that calls nothing of others."""
     codes = [each.tb_frame.f_code for each in _entries(_BASE.__traceback__.__get__(error))]
-    return bool(codes) and all(code.co_filename.startswith(_DIRECTORY) for code in codes)
+    return bool(codes) and all(code.co_filename.startswith(OWN_DIRECTORY) for code in codes)
 
 
 def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:

@@ -27,11 +27,11 @@ from shapetrace._exception_table import (
     hear_of_codes,
     leaving_surely,
 )
+from shapetrace._frames import OWN_DIRECTORY, is_own_file
 from shapetrace._locks import held, module_lock
 from shapetrace.recorder.arrival import when_imported
 
-_OWN_FILES: Final = os.path.dirname(__file__) + os.sep
-_OWN_DIRECTORY: Final = _OWN_FILES.replace(os.sep, "/")
+_SKIPPED: Final = OWN_DIRECTORY.replace(os.sep, "/")
 _EVALUATION: Final = "torch._dynamo.eval_frame"
 _CONVERTING: Final = "torch._dynamo.convert_frame"
 _FUNCTIONS: Final = "torch._dynamo.variables.functions"
@@ -409,7 +409,7 @@ def _codes_in(values: Iterable[Any], module: str) -> Iterator[CodeType]:
 
 
 def _nested_codes(code: CodeType) -> Iterator[CodeType]:
-    if not code.co_filename.startswith(_OWN_FILES):
+    if not is_own_file(code.co_filename):
         return  # what a decorator of another's put around it
     yield code
     for part in code.co_consts:
@@ -424,12 +424,12 @@ def _skip_our_files() -> None:
         return
 
     def undo() -> None:
-        if _OWN_DIRECTORY in rules.SKIP_DIRS:
-            rules.SKIP_DIRS.remove(_OWN_DIRECTORY)
+        if _SKIPPED in rules.SKIP_DIRS:
+            rules.SKIP_DIRS.remove(_SKIPPED)
             rules._recompile_re()
 
     _undo.append(undo)
-    rules.SKIP_DIRS.append(_OWN_DIRECTORY)
+    rules.SKIP_DIRS.append(_SKIPPED)
     rules._recompile_re()
 
 

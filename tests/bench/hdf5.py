@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 import torch
 
-from shapetrace.capture.hdf5.saver import H5PYSaverCallback
+from shapetrace.hdf5.saver import H5PYSaverCallback
 from tests.bench.results import Bar, Comparison, Line, Result
 from tests.bench.timing import Turn, Turns, in_rounds, ratio
 

@@ -61,7 +61,7 @@ def _serve() -> None:
     import torch  # noqa: F401
 
     import shapetrace
-    import shapetrace.capture.tracer
+    import shapetrace.saving.tracer
 
     assert shapetrace.var_tracker is not None
     for line in sys.stdin:

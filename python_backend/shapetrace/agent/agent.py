@@ -27,6 +27,7 @@ from shapetrace.process.ending import Ending
 from shapetrace.process.exits import WatchedExits
 from shapetrace.process.forks import undivided
 from shapetrace.process.main_thread import raise_on_main_thread, soon_on_main_thread
+from shapetrace.process.own_threads import own_thread
 from shapetrace.process.undisturbed import undisturbed
 from shapetrace.recorder.arrival import when_torch_is_imported
 from shapetrace.recorder.ranks import ThisProcess
@@ -112,10 +113,7 @@ class Agent:
         self._sender = Sender(
             address, this_process(()), on_connected=self._begin_anew, on_command=self._obey
         )
-        self._thread = threading.Thread(target=self._run, name="Shapetrace", daemon=True)
-        # What the debugger asks of threads of its own: it neither stops nor shows this one.
-        self._thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
-        self._thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
+        self._thread = own_thread(self._run, "Shapetrace")
 
     @property
     def is_over(self) -> bool:

@@ -7,7 +7,6 @@ and kept until our own thread asks; the newest of each name stay, for a server t
 
 from __future__ import annotations
 
-import itertools
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +21,6 @@ from shapetrace.transport.captures import (
     CaptureNews,
     Mode,
 )
-from shapetrace.transport.history import History
 from shapetrace.transport.messages import write
 
 if TYPE_CHECKING:
@@ -40,16 +38,6 @@ PATIENCE: Final = 1.0
 """Seconds in which another model may be called that has what the first has not."""
 
 
-class _Name:
-    """What is kept of one name."""
-
-    def __init__(self, about: CapturedName) -> None:
-        self.about = about
-        self.ordinals = itertools.count(1)
-        self.values: History[CapturedValue] = History(0, MOST_KEPT)
-        self.is_told = False
-
-
 class Captures:
     """The captured values of one process."""
 
@@ -58,9 +46,12 @@ class Captures:
         self._now = now
         self._models: list[weakref.ref[Module]] = []
         self._leave: list[Callable[[], None]] = []
-        self._names: dict[tuple[str, str, str], _Name] = {}
-        self._by_number: dict[int, _Name] = {}
-        self._feed: Feed[CapturedValue] = Feed(MOST_WAITING, MOST_AT_ONCE, problems={})
+        self._names: dict[tuple[str, str, str], CapturedName] = {}
+        self._names_told = 0
+        """How many of them the server was told."""
+        self._feed: Feed[CapturedValue] = Feed(
+            MOST_WAITING, MOST_AT_ONCE, (0, MOST_KEPT), problems={}
+        )
         self._misses: dict[str, str] = {}
         """What the first model had to say that has nothing of a path."""
         self._met: set[str] = set()
@@ -106,11 +97,11 @@ class Captures:
             if len(self._names) >= MOST_NAMES:
                 self.noted(path, f"only the first {MOST_NAMES:,} names are captured")
                 return
-            about = CapturedName(len(self._names) + 1, name, path, model)
-            known = self._by_number[about.number] = self._names[model, path, name] = _Name(about)
+            known = CapturedName(len(self._names) + 1, name, path, model)
+            self._names[model, path, name] = known
         summary = summary_of(value)
-        ordinal = next(known.ordinals)
-        self._feed.add(CapturedValue(known.about.number, ordinal, iteration, mode, *summary))
+        ordinal = self._feed.next_ordinal(known.number)
+        self._feed.add(CapturedValue(known.number, ordinal, iteration, mode, *summary))
 
     def missed(self, path: str, reason: str) -> None:
         """A model has nothing that a path could mean."""
@@ -130,8 +121,10 @@ class Captures:
         """What has not been told yet, or some of it; None where that is nothing."""
         if not self._paths:
             return None
-        values = self._feed.take(lambda value: self._by_number[value.name].values.add(value))
-        names = self._new_names()  # Behind the values: each name is told before the first of its.
+        values = self._feed.take()
+        # Behind the values: each name is told before the first of its.
+        names = list(self._names.values())[self._names_told :]
+        self._names_told += len(names)
         changed = self._feed.changed(paths=self._paths, problems=self._problems_now())
         if not values and not names and not changed:
             return None
@@ -144,22 +137,14 @@ class Captures:
 
     def begin_anew(self) -> None:
         """Tell everything once more, as far as it is kept: there is a server that knows nothing."""
-        names = list(self._names.values())
-        for name in names:
-            name.is_told = False
-        self._feed.begin_anew(value for name in names for value in name.values)
+        self._names_told = 0
+        self._feed.begin_anew()
 
     def end(self) -> None:
         """Have the program run as without us; what was seen can still be told."""
         self._is_over = self._is_settled = True
         while self._leave:
             self._leave.pop()()
-
-    def _new_names(self) -> list[CapturedName]:
-        new = [name for name in list(self._names.values()) if not name.is_told]
-        for name in new:
-            name.is_told = True
-        return [name.about for name in new]
 
     def _problems_now(self) -> dict[str, str]:
         """What is known to be wrong by now. Another model may have what the first has not."""

@@ -1,4 +1,4 @@
-"""One model's tracer, as a debug session wants it: it tells of values, and keeps none.
+"""Capturing from one model, as a debug session wants it: values are told of, and none is kept.
 
 The language server hears from each process by itself, so nothing goes to other ranks, and nothing
 is written to the program's own standard error.
@@ -7,25 +7,29 @@ is written to the program's own standard error.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final, Protocol
 
 from torch.nn import Module
 
+from shapetrace._asynchronous import clean_if_asynchronous, surely
 from shapetrace._errors import ShapetraceError
-from shapetrace.agent.hooks import hide_hooks, look_away
-from shapetrace.capture.listening import FunctionListener, ModuleListener, RootListener
+from shapetrace._exception_table import catching_everywhere
+from shapetrace.agent.hiding import unseen
+from shapetrace.agent.hooks import hide_hooks
+from shapetrace.capture.copies import shown
+from shapetrace.capture.iterations import Iteration
 from shapetrace.capture.problems import CaptureIssue
-from shapetrace.capture.ranks.gathering import Alone, Gathering
-from shapetrace.capture.saving import Outlet
+from shapetrace.capture.receivers import Receiver
+from shapetrace.capture.session import CaptureSession
 from shapetrace.capture.structure import unwrapped
-from shapetrace.capture.tracer import ModelTracer
 from shapetrace.transport.captures import Mode
 
 _MODES: Final[tuple[Mode, Mode]] = ("train", "eval")
 
 
 class Listener(Protocol):
-    """Who hears of what a tracer sees."""
+    """Who hears of what a model does."""
 
     def captured(
         self, model: str, path: str, name: str, value: Any, iteration: int, mode: Mode
@@ -42,55 +46,60 @@ class Listener(Protocol):
         """Something is not captured; the path is empty where that is about no single one."""
 
 
-def hide() -> None:
-    """Keep the debugger out of the library functions that hooks call: no step is to end there."""
-    look_away(
-        (FunctionListener, ("entered", "entered_by", "looked_at", "looked_at_all", "returned")),
-        (RootListener, ("begins", "ends", "fails")),
-        (ModuleListener, ("begins", "ends", "fails")),
-    )
-
-
+@catching_everywhere
 def trace(model: Module, paths: Sequence[str], listener: Listener) -> Callable[[], None]:
     """Have values of a model told of from its next call on; returns how to end that."""
-    kind = type(unwrapped(model)).__name__
-    outlets: list[Outlet] = []
-    read: list[str] = []
-    for path in paths:
-        try:
-            # One for each mode: what is unchanged since the training is new to the evaluation.
-            outlets += [_outlet(kind, path, mode, listener) for mode in _MODES]
-            read.append(path)
-        except ShapetraceError as error:
-            listener.noted(path, str(error))
-    if not outlets:
-        return _nothing
-    tracer = _Tracer(model, outlets, listener)
-    tracer.__enter__()
-    tracer.let_model_go()
-    hide_hooks()
-    for path in read:
-        if path not in tracer.missed:
-            listener.met(path)
-
-    def end() -> None:
-        tracer.__exit__(None, None, None)
-
-    return end
+    session: CaptureSession | None = None
+    try:
+        receivers = _receivers(type(unwrapped(model)).__name__, paths, listener)
+        if not receivers:
+            return _nothing
+        notes = _Notes(listener)
+        counts: dict[Mode, int] = dict.fromkeys(_MODES, 0)
+        # Of ours alone: what a tracer of the program's own calls may be the program's.
+        session = CaptureSession(model, receivers, counts, notes.note, _ended, unseen)
+        session.start(model)
+        hide_hooks()
+        for path in dict.fromkeys(receiver.path for receiver in receivers):
+            if path not in notes.missed:
+                listener.met(path)
+        return partial(_end, session)
+    except BaseException as error:
+        if session is not None:
+            surely(session.stop)
+        clean_if_asynchronous(error)
+        raise
 
 
-class _Tracer(ModelTracer):
-    """A tracer that tells a listener what is wrong."""
+class _Teller(Receiver):
+    """Tells a listener of each value of one path."""
 
-    def __init__(self, model: Module, outlets: Sequence[Outlet], listener: Listener) -> None:
-        super().__init__(model, outlets)
+    def __init__(self, model: str, path: str, mode: Mode, listener: Listener) -> None:
+        super().__init__([path], 1, mode)
+        self.path: Final = path
+        self._mode: Final[Mode] = mode
+        self._model: Final = model
+        self._listener: Final = listener
+
+    def save(self, name: str, value: Any, iteration: Iteration) -> None:
+        """Tell of a value where it is."""
+
+        def tell(value: Any) -> None:
+            self._listener.captured(
+                self._model, self.path, name, value, iteration.number, self._mode
+            )
+
+        shown(value, tell)
+        self.captured.add(name)
+
+
+class _Notes:
+    """Tells a listener what is wrong, once."""
+
+    def __init__(self, listener: Listener) -> None:
         self.missed: set[str] = set()
         """The paths that match nothing in the model."""
         self._listener = listener
-
-    def gathering(self, label: str) -> Gathering:
-        """Each process tells its own language server connection what it has captured."""
-        return Alone()
 
     def note(self, issue: CaptureIssue) -> None:
         """Tell of something that is not captured."""
@@ -101,16 +110,26 @@ class _Tracer(ModelTracer):
             self._listener.noted(issue.path or "", issue.text)
 
 
-def _outlet(model: str, path: str, mode: Mode, listener: Listener) -> Outlet:
-    def tell(name: str, value: Any, iteration: int) -> None:
-        listener.captured(model, path, name, value, iteration, mode)
+def _receivers(model: str, paths: Sequence[str], listener: Listener) -> list[_Teller]:
+    found: list[_Teller] = []
+    for path in paths:
+        try:
+            # One for each mode: what is unchanged since the training is new to the evaluation.
+            found += [_Teller(model, path, mode, listener) for mode in _MODES]
+        except ShapetraceError as error:
+            listener.noted(path, str(error))
+    return found
 
-    return Outlet(path, mode, tell)
+
+def _end(session: CaptureSession) -> None:
+    surely(session.stop)
+    if not session.is_forked:
+        session.tell_of_silence()
+
+
+def _ended(iteration: Iteration) -> None:
+    """Nothing is to be gathered."""
 
 
 def _nothing() -> None:
     """Nothing is to be ended."""
-
-
-# Once, as nothing else in the process knows of these.
-hide()

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
-from collections.abc import Callable, Iterable
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-Item = TypeVar("Item")
+from shapetrace.transport.history import History, Numbered
+
+
+class NamedItem(Numbered, Protocol):
+    """An item of a name."""
+
+    @property
+    def name(self) -> int:
+        """The number of the name."""
+
+
+Item = TypeVar("Item", bound=NamedItem)
 
 _NEVER: Final = object()
 
@@ -14,24 +25,34 @@ _NEVER: Final = object()
 class Feed(Generic[Item]):
     """Items that the program's threads add and our own thread takes.
 
-    Beside them it knows what the server was told last, of all that is told only when it changes.
+    The first and the last of each name are kept, for a server that comes anew. Beside them it knows
+    what the server was told last, of all that is told only when it changes.
     """
 
-    def __init__(self, most_waiting: int, most_at_once: int, **known: object) -> None:
-        """Keep so many items, the newest; ``known`` is what a server takes for granted."""
+    def __init__(
+        self, most_waiting: int, most_at_once: int, kept: tuple[int, int], **known: object
+    ) -> None:
+        """Let so many items wait, the newest; ``known`` is what a server takes for granted."""
         self._waiting: deque[Item] = deque(maxlen=most_waiting)
         self._again: deque[Item] = deque()
         """What another server was told already."""
         self._most_at_once = most_at_once
+        self._most_kept = kept
+        self._kept: dict[int, History[Item]] = {}
+        self._ordinals: dict[int, itertools.count[int]] = {}
         self._granted = known
         self._told = dict(known)
+
+    def next_ordinal(self, name: int) -> int:
+        """The position of the next item of a name, from 1. Called on the program's threads."""
+        return next(self._ordinals.setdefault(name, itertools.count(1)))
 
     def add(self, item: Item) -> None:
         """Have an item told. Called on the program's threads."""
         self._waiting.append(item)
 
-    def take(self, keep: Callable[[Item], object]) -> list[Item]:
-        """The next items to tell; ``keep`` is called with those that were never told."""
+    def take(self) -> list[Item]:
+        """The next items to tell."""
         taken: list[Item] = []
         while len(taken) < self._most_at_once:
             if self._again:
@@ -41,7 +62,10 @@ class Feed(Generic[Item]):
                 item = self._waiting.popleft()
             except IndexError:
                 break
-            keep(item)
+            kept = self._kept.get(item.name)
+            if kept is None:
+                kept = self._kept[item.name] = History(*self._most_kept)
+            kept.add(item)
             taken.append(item)
         return taken
 
@@ -51,12 +75,14 @@ class Feed(Generic[Item]):
         self._told.update(news)
         return news
 
-    def begin_anew(self, kept: Iterable[Item]) -> None:
+    def begin_anew(self) -> None:
         """Tell another server everything, first the items that were kept."""
         self._told = dict(self._granted)
-        self._again = deque(kept)
+        self._again = deque(item for kept in self._kept.values() for item in kept)
 
     def forget(self) -> None:
         """Tell nothing of what there is: it is of the process that this one was forked from."""
-        self.begin_anew(())
+        self._kept.clear()
+        self._ordinals.clear()
         self._waiting.clear()
+        self.begin_anew()

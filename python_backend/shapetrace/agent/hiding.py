@@ -15,7 +15,6 @@ here does without where a pydevd is not as those we know.
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from types import CodeType, FrameType, SimpleNamespace
 from typing import Any, Final, TypeVar
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._frames import is_own_file
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -183,9 +183,5 @@ def _hide_skips() -> tuple[Any, str, Any, Any]:
     return tracers, _SKIPPED, notify, notify_of_others
 
 
-_OWN_DIRECTORY = os.path.dirname(os.path.dirname(hide_code.__code__.co_filename)) + os.sep
-"""As the debugger sees it, which need not be the real path."""
-
-
 def _is_ours(code: CodeType) -> bool:
-    return code.co_filename.startswith(_OWN_DIRECTORY) or code in _hidden
+    return is_own_file(code.co_filename) or code in _hidden

@@ -6,9 +6,8 @@ over: a step that comes back from a call would end once more on the line that ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from types import FunctionType
-from typing import Any, Final
+from typing import Final
 
 from shapetrace.agent.hiding import hide_code, unseen
 from shapetrace.instrument import Call, activations, hooks, modules
@@ -34,13 +33,5 @@ def hide_hooks() -> None:
                 hide_code(function.__code__)
 
 
-def look_away(*owners: tuple[Any, Iterable[str]]) -> None:
-    """Have the debugger look away while these functions run."""
-    for owner, names in owners:
-        for name in names:
-            function = getattr(owner, name, None)
-            if function is not None and not hasattr(function, "__wrapped__"):
-                setattr(owner, name, unseen(function))
-
-
-look_away((hooks, ("_is_compiling",)))
+# Once, as nothing else in the process does so.
+hooks._is_compiling = unseen(hooks._is_compiling)

@@ -10,7 +10,6 @@ import itertools
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from types import CodeType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,7 +28,6 @@ from shapetrace.events.followed import (
 from shapetrace.events.source import source_row
 from shapetrace.events.update import Source
 from shapetrace.process.forks import undivided
-from shapetrace.transport.history import History
 from shapetrace.transport.messages import write
 from shapetrace.transport.watches import (
     MOST_FIRST,
@@ -54,30 +52,23 @@ MOST_RUNNING: Final = 200
 """Calls that are told of as running."""
 
 
-@dataclass(slots=True)
-class _Name:
-    """What is kept of one name."""
-
-    number: int
-    text: str
-    ordinals: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
-    changes: History[WatchedChange] = field(default_factory=lambda: History(MOST_FIRST, MOST_LAST))
-
-
 class Watches:
     """The watched variables of one process, and of those that are forked from it."""
 
     def __init__(self, names: tuple[str, ...], began_at: float | None) -> None:
         self._since = began_at or time.time()
         self._first_names: Final = names
-        self._names: list[_Name] = []
+        self._names: list[str] = []
         self._watched: dict[str, Wanted] = {}
         """What is watched now, as the user wrote it."""
         self._watching: Watching | None = None
         self._loading: Loading | None = None
         self._running: dict[int, RunningCall] = {}
         self._feed: Feed[WatchedChange] = Feed(
-            MOST_WAITING, MOST_AT_ONCE, names=(), problems={}, running=()
+            *(MOST_WAITING, MOST_AT_ONCE, (MOST_FIRST, MOST_LAST)),
+            names=(),
+            problems={},
+            running=(),
         )
         self._refused: dict[str, str] = {}
         """Names that are none, and why."""
@@ -121,21 +112,18 @@ class Watches:
             else:
                 self._watched[text] = wanted
                 new.append(wanted)
-            if not any(each.text == text for each in self._names):
-                self._names.append(_Name(len(self._names), text))
+            if text not in self._names:
+                self._names.append(text)
         if new:
             self._begin_watching().add(new)
             hide()
 
     def _begin_watching(self) -> Watching:
         if self._watching is None:
-            from shapetrace.agent.hooks import look_away
-            from shapetrace.variables.listening import FunctionListener
             from shapetrace.watch.following import Watching
             from shapetrace.watch.loading import Loading
             from shapetrace.watch.territory import Territory
 
-            look_away((FunctionListener, _LISTENING))
             territory = Territory(but=debugger_folders())
             self._watching = Watching((), territory, self._listener, apart=True)
             runners = filter(None, [sys.modules.get("_pydevd_bundle.pydevd_runpy")])
@@ -155,8 +143,9 @@ class Watches:
 
         (one,) = wanted
         text = next(text for text, each in self._watched.items() if each == one)
-        name = next(each for each in self._names if each.text == text)
-        return listener_for(place, code, wanted, _Outlet(self, name))
+        name = self._names.index(text)
+        # Of ours alone: a handler of the program's own is code of the program's.
+        return listener_for(place, code, wanted, _Outlet(self, name), unseen)
 
     # On the program's threads
 
@@ -170,11 +159,11 @@ class Watches:
         """A followed call is over."""
         self._running.pop(event.call, None)
 
-    def changed(self, name: _Name, event: VariableChanged, function: str, call: int) -> None:
+    def changed(self, name: int, event: VariableChanged, function: str, call: int) -> None:
         """A watched variable has changed; ``call`` counts the calls of the function, from 1."""
         if not self._is_over:
-            ordinal = next(name.ordinals)
-            self._feed.add(WatchedChange(name.number, ordinal, function, call, event))
+            ordinal = self._feed.next_ordinal(name)
+            self._feed.add(WatchedChange(name, ordinal, function, call, event))
             wake, self._wake = self._wake, None
             if wake is not None:
                 wake()
@@ -185,10 +174,10 @@ class Watches:
         """What has not been told yet, or some of it; None where that is nothing."""
         if not self._names:
             return None
-        changes = self._feed.take(lambda change: self._names[change.name].changes.add(change))
+        changes = self._feed.take()
         running = tuple(self._running.values())
         changed = self._feed.changed(
-            names=tuple(name.text for name in self._names),
+            names=tuple(self._names),
             problems=self._problems_now(),
             running=running,
         )
@@ -212,7 +201,7 @@ class Watches:
     def begin_anew(self) -> None:
         """Tell everything once more, as far as it is kept: there is a server that knows nothing."""
         self._told_files = set()
-        self._feed.begin_anew(change for name in self._names for change in name.changes)
+        self._feed.begin_anew()
 
     @leaving_surely
     def watch(self, names: tuple[str, ...]) -> None:
@@ -238,9 +227,6 @@ class Watches:
         """Itself, in a process that was just forked, of which nothing has been told."""
         self._told_files = set()
         self._feed.forget()
-        for name in self._names:
-            name.ordinals = itertools.count(1)
-            name.changes = History(MOST_FIRST, MOST_LAST)
         return self
 
     def _problems_now(self) -> dict[str, str]:
@@ -261,7 +247,7 @@ class Watches:
 class _Outlet:
     """What one listener tells."""
 
-    def __init__(self, watches: Watches, name: _Name) -> None:
+    def __init__(self, watches: Watches, name: int) -> None:
         self._watches: Final = watches
         self._name: Final = name
         self._calls: dict[int, tuple[str, int]] = {}
@@ -296,9 +282,6 @@ class _Outlet:
                     thread=began.thread,
                 )
                 self._watches.changed(self._name, event, *self._calls[began.call])
-
-
-_LISTENING: Final = ("entered_with", "looked_at", "looked_at_all", "returned", "left")
 
 
 def hide() -> None:

@@ -10,20 +10,16 @@ Modules:
 - ``replacing``: replaces methods of classes that can only be followed from outside
 - ``watch_importlib_bootstrap``: our frames on the program's stack while the model runs
 - ``iterations``: which iteration of the model runs, by thread and generator
+- ``session``: one model whose values are captured, from its start to its end
+- ``receivers``: who gets the values
 - ``listening``: handles the begin, the assignments and the return of a followed call
 - ``changes``: whether a value differs from what was last seen
 - ``steps``: parameter changes by fused optimizers, which do not count them
 - ``copies``: copies values unnoticed
 - ``inside``: the named parts of a value: keys, indices, fields, attributes
 - ``dtensors``: distributed tensors by their local shard
-- ``saving``: ``Variable``: from a changed value to its results
-- ``tracer``: ``ModelTracer``
 - ``results``: captured values with iteration and rank, and rounds of them
-- ``callbacks``: calls users' callbacks, and the two built-in ones
 - ``problems``: what could not be captured, as values; what could not be saved
 - ``outcome``: explains why a path captured nothing
 - ``finding``: finds the program's model for the command line: the outermost called module
-- ``tally``: a callback that keeps figures instead of values
-- ``ranks``: brings the values of all ranks to rank 0
-- ``hdf5``: saves values to HDF5 files
 """

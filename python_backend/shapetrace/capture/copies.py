@@ -10,7 +10,7 @@ import dataclasses
 import enum
 import sys
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import torch
@@ -276,6 +276,20 @@ _unreadable: Final = unreadable_of(
     *(Reason.OWN_DATA, Reason.META, Reason.DEVICE, Reason.NESTED, Reason.LAYOUT),
     *(Reason.QUANTIZED, Reason.JIT_TRACE, Reason.GIVEN_BACK, Reason.GONE),
 )
+
+
+def shown(value: Any, look: Callable[[Any], Any]) -> Any:
+    """What a function makes of a value as it is, detached; raises ``CannotCopyError``."""
+    is_tensor = isinstance(value, torch.Tensor)
+    if is_tensor:
+        refuse_unreadable(value)
+    else:
+        refuse_lost_memory(value)
+    with without_modes():
+        if is_tensor:
+            refuse_freed(value)
+            value = value.detach()
+        return look(value)
 
 
 def refuse_lost_memory(value: Any) -> None:

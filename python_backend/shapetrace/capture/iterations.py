@@ -19,10 +19,10 @@ import torch
 from torch.nn import Module
 
 from shapetrace._exception_table import leaving_surely
+from shapetrace._frames import frame_of_program
 from shapetrace._locks import held
 from shapetrace.capture.results import Mode
 
-_PACKAGE: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 _LATER: Final = (GeneratorType, CoroutineType, AsyncGeneratorType)
 
 
@@ -213,13 +213,6 @@ _here: Final = _Here()
 def _none() -> Iteration:
     """In place of an iteration where none is counted: nothing is captured in it."""
     return Iteration("eval", 0, frozenset())
-
-
-def frame_of_program(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame that is none of ours."""
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
-    return frame
 
 
 def _counterparts(replica: Module, model: Module) -> dict[int, int]:

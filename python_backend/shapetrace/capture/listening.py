@@ -5,23 +5,25 @@ from __future__ import annotations
 import inspect
 import sys
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from torch import Tensor
 from torch.nn import Module
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._dynamo import regions_begun
+from shapetrace._frames import frame_of_program, let_go
 from shapetrace.capture.changes import Seen, SeenOrdinary, lasting
 from shapetrace.capture.changes import seen as remembered
-from shapetrace.capture.copies import CannotCopyError, copied_ordinary, function_modes, is_ordinary
+from shapetrace.capture.copies import CannotCopyError, function_modes, is_ordinary
 from shapetrace.capture.inside import entries_along, where_it_ends
-from shapetrace.capture.iterations import Iteration, Iterations, frame_of_program
+from shapetrace.capture.iterations import Iteration, Iterations
 from shapetrace.capture.plan import Subject, Want
 from shapetrace.capture.problems import CaptureIssue
-from shapetrace.capture.saving import CallbackError, Variable
+from shapetrace.capture.receivers import CallbackError, Receiver
+from shapetrace.instrument import Hooks
 
 State: TypeAlias = tuple[
     Iteration, dict[str, list[Want]], list[Want], dict[Any, Seen], dict[str, Want], bool
@@ -31,15 +33,6 @@ returns, what it has been seen to hold, of which variables only the whole value 
 name, and whether the iteration ends with it. What such a variable holds is kept by its name."""
 
 _Ready: TypeAlias = tuple[Subject, dict[str, list[Want]], list[Want], dict[str, Want]]
-_OURS_AND_THE_FRAMES: Final = 3
-
-
-class Call(Protocol):
-    """What is told of a call that begins."""
-
-    @property
-    def first(self) -> object:
-        """The value of the first parameter."""
 
 
 class Capture:
@@ -47,11 +40,14 @@ class Capture:
 
     def __init__(
         self,
-        variables: list[Variable],
+        receivers: Sequence[Receiver],
         iterations: Iterations,
         note: Callable[[CaptureIssue], None],
+        unseen: Callable[[Any], Any] | None = None,
     ) -> None:
-        self.variables = variables
+        self.receivers = receivers
+        self.unseen = unseen
+        """Wraps what listeners have called, so that a debugger does not look at it."""
         self.iterations = iterations
         self.note = note
         self.lost: set[Subject] = set()
@@ -109,7 +105,7 @@ class Capture:
                 if last is not None and last.is_still(whole):
                     continue
                 try:
-                    self.variables[want.variable].save(name, inner, iteration)
+                    self.receivers[want.receiver].save(name, inner, iteration)
                 except Exception as error:
                     self.not_saved(error, name, iteration)
                     continue
@@ -141,7 +137,7 @@ class FunctionListener:
     ) -> None:
         self._capture = capture
         self._iterations = capture.iterations
-        self._variables = capture.variables
+        self._receivers = capture.receivers
         self._subjects = {subject.number: subject for subject in subjects}
         self._is_method = is_method
         self._wants_locals = wants_locals
@@ -152,9 +148,15 @@ class FunctionListener:
         self._ready: dict[int, _Ready] = {}
         """What is wanted of the function as each module calls it, in iterations that are due."""
 
-    def entered(self, call: Call) -> State | None:
-        """A call begins."""
-        return self.entered_by(call.first)
+    def hooks(self) -> Hooks:
+        """What is called while the function runs."""
+        hooks = Hooks(
+            self.looked_at,
+            self.returned,
+            entered_by=self.entered_by,
+            looked_at_all=self.looked_at_all,
+        )
+        return hooks.each(self._capture.unseen)
 
     def entered_by(self, first: Any) -> State | None:
         """A call begins, with this first argument."""
@@ -213,10 +215,10 @@ class FunctionListener:
             returns: list[Want] = []
             if self._wants_locals:
                 for name, wants in subject.locals.items():
-                    if some := [want for want in wants if want.variable in due]:
+                    if some := [want for want in wants if want.receiver in due]:
                         wanted[name] = some
             if self._wants_returns:
-                returns = [want for want in subject.returns if want.variable in due]
+                returns = [want for want in subject.returns if want.receiver in due]
             if wanted or returns:
                 simple = {
                     name: wants[0]
@@ -276,7 +278,7 @@ class FunctionListener:
                     now = seen[key] = remembered(value)
                     last = None if known is not None else want.last
                     if last is None or not last.is_still(value):
-                        self._variables[want.variable].save(want.name, value, iteration)
+                        self._receivers[want.receiver].save(want.name, value, iteration)
                         want.last = now.lasting()
                 if want.routes:
                     self._capture.look_inside(want, value, state)
@@ -288,11 +290,7 @@ class FunctionListener:
         want.last = now = SeenOrdinary(value)
         now.version = value._version
         try:
-            variable = self._variables[want.variable]
-            if variable.pre_save_callbacks:
-                variable.save(want.name, value, iteration)
-            else:
-                variable.keep(want.name, copied_ordinary(value), iteration)
+            self._receivers[want.receiver].save_ordinary(want.name, value, iteration)
         except BaseException as error:
             want.last = None
             self._capture.not_saved(error, want.name, iteration)
@@ -309,7 +307,7 @@ class FunctionListener:
                 if type(value) is Tensor and is_ordinary(value):
                     self._save_ordinary(want, value, iteration)
                     continue
-                self._variables[want.variable].save(want.name, value, iteration)
+                self._receivers[want.receiver].save(want.name, value, iteration)
                 want.last = lasting(value)
             except Exception as error:
                 self._capture.not_saved(error, want.name, iteration)
@@ -390,11 +388,7 @@ def first_argument(frame: FrameType) -> object:
         return None
     values = frame.f_locals
     first = values.get(code.co_varnames[0])
-    if sys.version_info < (3, 13) and frame.f_trace is None and sys.gettrace() is None:
-        # A snapshot, which the frame would keep, and all values in it. A debugger writes it back,
-        # and the program may have asked for it by ``locals()``.
-        if sys.getrefcount(values) <= _OURS_AND_THE_FRAMES:
-            values.clear()
+    let_go(values, frame)
     return first
 
 

@@ -14,7 +14,7 @@ from shapetrace.capture.results import Mode
 
 def silent_paths(plan: Plan, capture: Capture, ran: Mapping[Mode, int]) -> Iterator[CaptureIssue]:
     """One for each path that matches something and of which there is no value."""
-    captured = {name for variable in capture.variables for name in variable.captured}
+    captured = {name for receiver in capture.receivers for name in receiver.captured}
     silent = {
         text: wants
         for text, wants in plan.wants.items()
@@ -55,11 +55,11 @@ def _reason(
     capture: Capture,
     ran: Mapping[Mode, int],
 ) -> str:
-    traced = [capture.variables[want.variable] for want in wants]
-    modes = {variable.mode for variable in traced}
+    traced = [capture.receivers[want.receiver] for want in wants]
+    modes = {receiver.mode for receiver in traced}
     if len(modes) == 1 and (mode := modes.pop()) is not None and not ran[mode]:
         return f"the model was not in {mode} mode"
-    if all(variable.trace_interval > max(ran.values()) for variable in traced):
+    if all(receiver.trace_interval > max(ran.values()) for receiver in traced):
         return f"there were fewer than {traced[0].trace_interval} iterations"
     if not any(subject.was_entered for subject in subjects):
         shown = subjects[0].full_name if subjects else text

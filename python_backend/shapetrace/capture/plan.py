@@ -36,8 +36,8 @@ class Want:
     """A value that is looked for, under one name."""
 
     name: str
-    variable: int
-    """Which of the tracer's variables asks for it."""
+    receiver: int
+    """Which of the session's receivers gets it."""
     whole: bool = False
     """Whether the value itself is meant."""
     routes: list[tuple[ValuePath, States]] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Subject:
 class Plan:
     """What all paths mean together."""
 
-    def __init__(self, root: Module, variables: Iterable[Iterable[ValuePath]]) -> None:
+    def __init__(self, root: Module, receivers: Iterable[Iterable[ValuePath]]) -> None:
         self.subjects: list[Subject] = []
         self.wants: dict[str, list[Want]] = {}
         """What each path means, by its text."""
@@ -101,7 +101,7 @@ class Plan:
         self._first_names: dict[tuple[int, str, str, int], str] = {}
         # Not kept: a function may have the model in a closure of its.
         catalogue = Catalogue(root)
-        for number, paths in enumerate(variables):
+        for number, paths in enumerate(receivers):
             for path in paths:
                 search = _Search(self, path, number, catalogue)
                 search.module(root, "", path.start, 0)

@@ -37,6 +37,15 @@ class CallListener(Protocol):
         """It has raised, or something has while its beginning or end was heard."""
 
 
+class Wrapped:
+    """A listener, each function of which is wrapped."""
+
+    def __init__(self, listener: CallListener, wrapped: Callable[[Any], Any]) -> None:
+        self.begins = wrapped(listener.begins)
+        self.ends = wrapped(listener.ends)
+        self.fails = wrapped(listener.fails)
+
+
 def watched(original: Callable[..., Any], listeners: list[CallListener]) -> Any:
     """A stand-in for a function of a class that tells of each call, from the outside in."""
 

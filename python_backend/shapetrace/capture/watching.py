@@ -22,7 +22,7 @@ from shapetrace.capture.problems import CaptureIssue
 from shapetrace.capture.replacing import can_be_replaced, listen, stop_listening
 from shapetrace.capture.steps import hear_of_fused_steps
 from shapetrace.capture.structure import function_of, is_compiled, wrappers_of
-from shapetrace.capture.watch_importlib_bootstrap import CallListener
+from shapetrace.capture.watch_importlib_bootstrap import CallListener, Wrapped
 from shapetrace.instrument import CannotFollowError, Interest, follow
 
 Undo: TypeAlias = list[Callable[[], None]]
@@ -49,7 +49,7 @@ class Watch:
         # Last, so that a call of the model is begun before anything in it is heard.
         for kind in {type(module) for module in self._chain}:
             root = RootListener(self._capture)
-            _listen(undo, kind, "__call__", root, outermost=True)
+            self._listen(undo, kind, "__call__", root, outermost=True)
 
     def _apart(self) -> tuple[list[Subject], list[Subject]]:
         """What can be followed, and what is compiled or lies in what is compiled."""
@@ -150,7 +150,7 @@ class Watch:
         for kind, name in {(type(each.module), each.name) for each in methods}:
             listener = ModuleListener(self._capture, methods)
             if can_be_replaced(kind, name):
-                _listen(undo, kind, name, listener)
+                self._listen(undo, kind, name, listener)
 
     def _count_direct_calls(self, undo: Undo, inside: Iterable[Subject]) -> None:
         """Hear of ``model.forward(x)`` where nobody else does."""
@@ -175,15 +175,16 @@ class Watch:
             for each in outside:
                 if each.module is self._root and type(self._chain[0]) is kind:
                     listener.stands_for(self._chain[0], self._root)
-            _listen(undo, kind, "__call__", listener)
+            self._listen(undo, kind, "__call__", listener)
 
-
-def _listen(
-    undo: Undo, kind: type, name: str, listener: CallListener, *, outermost: bool = False
-) -> None:
-    # First: an exception of the program's may come as soon as it is listened to.
-    undo.append(partial(stop_listening, kind, name, listener))
-    listen(kind, name, listener, outermost=outermost)
+    def _listen(
+        self, undo: Undo, kind: type, name: str, listener: CallListener, *, outermost: bool = False
+    ) -> None:
+        if self._capture.unseen is not None:
+            listener = Wrapped(listener, self._capture.unseen)
+        # First: an exception of the program's may come as soon as it is listened to.
+        undo.append(partial(stop_listening, kind, name, listener))
+        listen(kind, name, listener, outermost=outermost)
 
 
 def _by_function(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from shapetrace.capture.finding import ModelFinder
-    from shapetrace.capture.tracer import ModelTracer
+    from shapetrace.saving.tracer import ModelTracer
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ class CapturedRun:
         if self._choice.output is not None:
             _check_place(self._choice.output, self._choice)
             if self._choice.shards:
-                from shapetrace.capture.hdf5.rank import this_process
-                from shapetrace.capture.hdf5.shards import shard_path
+                from shapetrace.hdf5.rank import this_process
+                from shapetrace.hdf5.shards import shard_path
 
                 own = shard_path(self._choice.output, this_process()[0])
                 _check_place(own, self._choice)
@@ -140,12 +140,12 @@ class CapturedRun:
 
     def _load(self) -> None:
         """Import what the first call needs: where exceptions come in there, none gets through."""
-        import_module("shapetrace.capture.tracer")
+        import_module("shapetrace.saving.tracer")
         if self._place is None:
-            import_module("shapetrace.capture.tally")
+            import_module("shapetrace.saving.tally")
         else:
-            import_module("shapetrace.capture.hdf5.saver")
-            from shapetrace.capture.hdf5.library import library
+            import_module("shapetrace.hdf5.saver")
+            from shapetrace.hdf5.library import library
 
             with suppressing(CaptureFileError):  # which is told when a model is found
                 library()
@@ -153,7 +153,7 @@ class CapturedRun:
     def _found(self, module: Any) -> Any:
         """The program calls its model for the first time."""
         from shapetrace.capture.structure import unwrapped
-        from shapetrace.capture.tracer import ModelTracer
+        from shapetrace.saving.tracer import ModelTracer
 
         with import_path(self._own_path):
             if not self._begun:
@@ -167,17 +167,17 @@ class CapturedRun:
         return tracer.root_listener()
 
     def _made_for(self, module: Any) -> ModelTracer:
-        from shapetrace.capture.tracer import ModelTracer
+        from shapetrace.saving.tracer import ModelTracer
 
         choice = self._choice
         callbacks: dict[str, list[Any]] = {"pre_gather": [], "post_gather": []}
         if self._place is None:
-            from shapetrace.capture.tally import Tally
+            from shapetrace.saving.tally import Tally
 
             self._tally = Tally()
             callbacks["post_gather"].append(self._tally)
         else:
-            from shapetrace.capture.hdf5.saver import H5PYSaverCallback
+            from shapetrace.hdf5.saver import H5PYSaverCallback
 
             self._saver = H5PYSaverCallback(
                 self._place, overwrite=choice.overwrite, shards=choice.shards

@@ -13,7 +13,7 @@ from shapetrace.cli.options import add_view_options, input_file, view_choice
 from shapetrace.cli.terminal import Terminal, ViewChoice
 
 if TYPE_CHECKING:
-    from shapetrace.capture.hdf5.journal import Left
+    from shapetrace.hdf5.journal import Left
 
 _COMMAND = "python -m shapetrace"
 
@@ -89,7 +89,7 @@ def _is_shared_name(path: str) -> bool:
     if os.path.lexists(path) or not path.isprintable():
         return False
     from shapetrace._errors import CaptureFileError
-    from shapetrace.capture.hdf5.shards import shards_of
+    from shapetrace.hdf5.shards import shards_of
 
     if shards_of(path):
         return True
@@ -119,8 +119,8 @@ def _show_captured(
     path: str, content: bytes | None, terminal: Terminal, choice: ViewChoice
 ) -> None:
     from shapetrace._errors import CaptureFileError
-    from shapetrace.capture.hdf5.apart import summary_of
-    from shapetrace.capture.hdf5.journal import Left, journal_of
+    from shapetrace.hdf5.apart import summary_of
+    from shapetrace.hdf5.journal import Left, journal_of
 
     if choice.view != "tree":
         raise CaptureFileError(
@@ -145,8 +145,8 @@ def _show_captured(
 
 def _left_beside(path: str) -> dict[str, Left]:
     """What is beside a file of captured values, and those of single ranks that it shows."""
-    from shapetrace.capture.hdf5.journal import left_beside
-    from shapetrace.capture.hdf5.shards import shards_of
+    from shapetrace.hdf5.journal import left_beside
+    from shapetrace.hdf5.shards import shards_of
 
     found: dict[str, Left] = {}
     for file in (path, *shards_of(path).values()):
@@ -160,9 +160,9 @@ def _recover(path: str, terminal: Terminal) -> bool:
     """Finish what a program was killed in, if it was; the one thing here that writes."""
     from shapetrace._errors import CaptureFileError
     from shapetrace._files import advice
-    from shapetrace.capture.hdf5.apart import join
-    from shapetrace.capture.hdf5.journal import Left, journal_of, recover
-    from shapetrace.capture.hdf5.shards import shards_of
+    from shapetrace.hdf5.apart import join
+    from shapetrace.hdf5.journal import Left, journal_of, recover
+    from shapetrace.hdf5.shards import shards_of
 
     left = _left_beside(path)
     for file, what in left.items():

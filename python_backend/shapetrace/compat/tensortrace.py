@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from shapetrace.capture.callbacks import stack_padded_tensors, stack_tensors
-    from shapetrace.capture.hdf5.saver import H5PYSaverCallback
     from shapetrace.capture.results import ResultEntry
-    from shapetrace.capture.saving import Variable
-    from shapetrace.capture.tracer import ModelTracer
+    from shapetrace.hdf5.saver import H5PYSaverCallback
+    from shapetrace.saving.callbacks import stack_padded_tensors, stack_tensors
+    from shapetrace.saving.tracer import ModelTracer
+    from shapetrace.saving.variable import Variable
 
 __all__ = [
     "H5PYSaverCallback",
@@ -29,11 +29,11 @@ __all__ = [
 
 _HOMES = {
     "H5PYSaverCallback": "hdf5.saver",
-    "ModelTracer": "tracer",
-    "ResultEntry": "results",
-    "Variable": "saving",
-    "stack_padded_tensors": "callbacks",
-    "stack_tensors": "callbacks",
+    "ModelTracer": "saving.tracer",
+    "ResultEntry": "capture.results",
+    "Variable": "saving.variable",
+    "stack_padded_tensors": "saving.callbacks",
+    "stack_tensors": "saving.callbacks",
 }
 
 
@@ -41,7 +41,7 @@ def trace_model(
     model: Any, variables: Sequence[str | Variable] | Variable, *args: Any, **kwargs: Any
 ) -> tuple[Any, ModelTracer]:
     """What a model returns for some arguments, and a tracer with the values of that one call."""
-    from shapetrace.capture.tracer import ModelTracer
+    from shapetrace.saving.tracer import ModelTracer
 
     with ModelTracer(model, variables) as tracer:
         output = model(*args, **kwargs)
@@ -51,4 +51,4 @@ def trace_model(
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"shapetrace.capture.{_HOMES[name]}"), name)
+    return getattr(import_module(f"shapetrace.{_HOMES[name]}"), name)

@@ -23,6 +23,15 @@ Modules:
 
 from shapetrace._errors import CannotFollowError
 from shapetrace.instrument.following import Following, follow, own_code
-from shapetrace.instrument.interface import Call, Interest, Listener
+from shapetrace.instrument.interface import Call, Hooks, Interest, Listener
 
-__all__ = ["Call", "CannotFollowError", "Following", "Interest", "Listener", "follow", "own_code"]
+__all__ = [
+    "Call",
+    "CannotFollowError",
+    "Following",
+    "Hooks",
+    "Interest",
+    "Listener",
+    "follow",
+    "own_code",
+]

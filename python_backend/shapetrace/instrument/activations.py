@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace.instrument.interface import Call, Interest, Listener
+from shapetrace.instrument.interface import Entered, Interest, Listener, LookedAt, Returned
 
 FEW: Final = 64
 """So many calls are remembered at least before those that are over are forgotten."""
@@ -24,25 +24,15 @@ class Following:
         self.merges: Final = interest.merges
         self.error: Exception | None = None
         """What the listener raised, which ended the following."""
-        self.entered: Callable[[Call], object | None] = getattr(listener, "entered", nothing)
-        self.entered_by: Callable[[object], object | None] | None = getattr(
-            listener, "entered_by", None
-        )
-        """For listeners that need to know nothing of a call but its first parameter."""
-        self.entered_with: Callable[[types.FrameType, tuple[object, ...]], object | None] | None = (
-            getattr(listener, "entered_with", None)
-        )
-        """For listeners that are told of all arguments at once, and of none of them again."""
-        self.looked_at: Callable[[Any, str, Any, int, bool], None] = listener.looked_at
-        self.looked_at_all: Callable[..., None] | None = getattr(listener, "looked_at_all", None)
-        """For listeners that are told of all variables of one place at once."""
-        self.deleted: Callable[[Any, frozenset[str]], None] | None = getattr(
-            listener, "deleted", None
-        )
-        self.returned: Callable[[Any, Any, int], None] = (
-            listener.returned if interest.returns else nothing
-        )
-        self._step_aside: Callable[[], None] | None = getattr(listener, "stepped_aside", None)
+        hooks = listener.hooks()
+        self.entered: Entered = hooks.entered or nothing
+        self.entered_by = hooks.entered_by
+        self.entered_with = hooks.entered_with
+        self.looked_at: LookedAt = hooks.looked_at
+        self.looked_at_all = hooks.looked_at_all
+        self.deleted = hooks.deleted
+        self.returned: Returned = (hooks.returned if interest.returns else None) or nothing
+        self._step_aside = hooks.stepped_aside
         self.is_active = True
         """Whether the listener still hears of the function."""
         self._stop: Callable[[Following], None] | None = stop

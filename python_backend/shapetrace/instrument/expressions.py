@@ -8,7 +8,7 @@ from typing import Final
 
 from shapetrace.instrument import scopes
 from shapetrace.instrument.hooks import Plan, Site
-from shapetrace.instrument.nodes import Hooks, beginning, line_of, location, variable
+from shapetrace.instrument.nodes import HookNodes, beginning, line_of, location, variable
 
 _HAVE_FRAMES: Final = sys.version_info < (3, 12)
 """Comprehensions other than generator expressions run in frames of their own."""
@@ -18,7 +18,7 @@ class Expressions(ast.NodeTransformer):
     """Rewrites the expressions of one function's statements."""
 
     def __init__(
-        self, plan: Plan, hooks: Hooks, wanted: frozenset[str], plain: frozenset[str]
+        self, plan: Plan, hooks: HookNodes, wanted: frozenset[str], plain: frozenset[str]
     ) -> None:
         self._plan: Final = plan
         self._hooks: Final = hooks

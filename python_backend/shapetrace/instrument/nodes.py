@@ -23,7 +23,7 @@ NOWHERE: Final[Location] = {
 _NUMBERS: Final = itertools.count()
 
 
-class Hooks:
+class HookNodes:
     """Constants to be, which stand for themselves as texts until the code is compiled."""
 
     def __init__(self, gate: object, bound: object, line: int) -> None:

@@ -10,7 +10,7 @@ from shapetrace.instrument.expressions import Expressions
 from shapetrace.instrument.hooks import Finishing, Forgetting, Leaving, Mark, Plan, Site
 from shapetrace.instrument.nodes import (
     NOWHERE,
-    Hooks,
+    HookNodes,
     Location,
     beginning,
     ending,
@@ -37,7 +37,7 @@ class Rewriting:
         own = self._variables.names
         self._wanted: Final = frozenset(own if names is None else own & names)
         self._steady: Final = (self._wanted & self._variables.plain) - self._variables.shared
-        self._hooks: Final = Hooks(plan.gate, plan.bound, first_line(definition))
+        self._hooks: Final = HookNodes(plan.gate, plan.bound, first_line(definition))
         self._expressions: Final = Expressions(
             plan, self._hooks, self._wanted, frozenset(self._variables.plain)
         )

@@ -4,6 +4,7 @@ Modules:
 
 - ``beginning``: when this process began
 - ``main_thread``: runs something on the main thread between two instructions
+- ``own_threads``: threads that a debugger neither shows nor stops
 - ``forks``: keeps a fork from happening in the middle of something
 - ``undisturbed``: runs code at the end despite the program's signal handlers
 - ``ending``: ends the program early (``--stop-after-trace``)

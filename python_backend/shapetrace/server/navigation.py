@@ -11,6 +11,7 @@ from shapetrace.server.calls import calls_at, calls_of, index_in, step
 from shapetrace.server.capturing import Capturing
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.capture_paths import NOTHING
+from shapetrace.server.features.captured_tree import CapturedTree
 from shapetrace.server.features.pins import module_call_of, nearest, pin_of
 from shapetrace.server.features.tree import TraceTree
 from shapetrace.server.features.watched_tree import WatchedTree
@@ -65,8 +66,8 @@ class Navigation:
         self._scopes = scopes
         self._view = view
         self._capturing = capturing
-        self._captured = capturing.tree
         self._watched = watched
+        self._branches: tuple[WatchedTree | CapturedTree, ...] = (watched, capturing.tree)
         self._tell = tell
         self._refresh = refresh
         self._tree = TraceTree(store)
@@ -83,10 +84,9 @@ class Navigation:
         """Watched variables and captured values stand before all calls."""
         parent, text, offset, limit = given.parent, given.filter, given.offset, given.limit
         pinned = self._scopes.pinned
-        if parent is not None and self._watched.is_node(parent):
-            return self._watched.page(parent, text, offset, limit)
-        if parent is not None and self._captured.is_node(parent):
-            return self._captured.page(parent, text, offset, limit)
+        branch = None if parent is None else self._branch(parent)
+        if parent is not None and branch is not None:
+            return branch.page(parent, text, offset, limit)
         roots = self._roots(text) if parent is None else []
         first = roots[offset:]
         offset, limit = max(offset - len(roots), 0), limit - len(first)
@@ -95,8 +95,11 @@ class Navigation:
 
     def _roots(self, text: str) -> list[TreeNode]:
         """What stands before all calls."""
-        roots = (self._watched.root(text), self._captured.root(text))
+        roots = (branch.root(text) for branch in self._branches)
         return [each for each in roots if each is not None]
+
+    def _branch(self, node: str) -> WatchedTree | CapturedTree | None:
+        return next((branch for branch in self._branches if branch.is_node(node)), None)
 
     def tree_path(self, given: TreePathQuestion) -> TreePath:
         """Where in the tree the call is that was made at a position."""
@@ -116,20 +119,16 @@ class Navigation:
 
     def story(self, given: NodeReference) -> Story:
         """What is shown over a node."""
-        node = given.node
-        if self._watched.is_node(node):
-            return Story(self._watched.story(node))
-        tree = self._captured if self._captured.is_node(node) else self._tree
-        return Story(tree.story(node))
+        tree = self._branch(given.node) or self._tree
+        return Story(tree.story(given.node))
 
     def place(self, given: NodeReference) -> Placed:
         """Where in the source a node's call was made."""
         node = given.node
-        if self._watched.is_node(node):
-            changed = self._watched.place(node)
-            return Placed(None if changed is None else self._placed(*changed))
-        if self._captured.is_node(node):
-            made = self._capturing.place(node)
+        branch = self._branch(node)
+        if branch is not None:
+            placing = self._watched if branch is self._watched else self._capturing
+            made = placing.place(node)
             return Placed(None if made is None else self._placed(*made))
         key = self._tree.call_of(node)
         return Placed(None if key is None else self._place(key))

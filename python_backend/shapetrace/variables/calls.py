@@ -8,19 +8,17 @@ import os
 import sys
 import threading
 import weakref
-from functools import lru_cache
 from threading import get_ident
 from types import CodeType, FrameType
 from typing import Any, Final, TypeAlias
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._frames import is_own_file
 from shapetrace.events.followed import Caller
 
 MOST_CALLERS: Final = 3
 MODULE: Final = "<module>"
 """The function of a module's own code. Callers end there: what is around it imports or runs it."""
-_PACKAGE: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
-
 _STANDARD_LIBRARY: Final = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
 
 next_number: Final = itertools.count(1).__next__
@@ -32,19 +30,6 @@ frame may have got the number of one that ended at the recursion limit."""
 
 running: Final[dict[int, Running]] = {}
 """By the frame that it runs in. What is here goes with its call, so a number will do."""
-
-
-def frame_of_program(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame that is none of ours."""
-    while frame is not None and is_ours(frame.f_code.co_filename):
-        frame = frame.f_back
-    return frame
-
-
-@lru_cache(maxsize=1024)
-def is_ours(filename: str) -> bool:
-    """Whether a file is one of this package's."""
-    return filename.startswith(_PACKAGE)
 
 
 def around(frame: FrameType) -> tuple[Running | None, tuple[Caller, ...]]:
@@ -104,7 +89,7 @@ def _caller_in(frame: FrameType) -> Caller | None:
 
 def _is_between(filename: str) -> bool:
     """Whether code only hands calls on: ours, torch's, and that of the standard library."""
-    if is_ours(filename) or filename.startswith(("<frozen ", "<string>")):
+    if is_own_file(filename) or filename.startswith(("<frozen ", "<string>")):
         return True
     torch = getattr(sys.modules.get("torch"), "__file__", None)
     if torch and filename.startswith(os.path.join(os.path.dirname(torch), "")):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from sys import _getframe
 from time import perf_counter
@@ -12,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._exception_table import catching_everywhere, covering_jumps
+from shapetrace._frames import frame_of_program, let_go
 from shapetrace._pending_exceptions import raise_later
 from shapetrace.events.followed import (
     CONTAINER,
@@ -26,15 +28,9 @@ from shapetrace.events.followed import (
     VariableChanged,
 )
 from shapetrace.events.model import Other
+from shapetrace.instrument.interface import Hooks
 from shapetrace.variables import calls
-from shapetrace.variables.calls import (
-    Running,
-    around,
-    callers_of,
-    frame_of_program,
-    label,
-    running,
-)
+from shapetrace.variables.calls import Running, around, callers_of, label, running
 from shapetrace.variables.describing import NONE, describe
 from shapetrace.variables.differences import NO_PARTS, differences, parts_of
 from shapetrace.variables.loaded import Tensors, loaded_tensors
@@ -46,7 +42,6 @@ from shapetrace.variables.resolving import MISSING, resolve
 from shapetrace.variables.statistics import with_statistics
 from shapetrace.variables.tensor_memories import TensorMemory
 
-_OURS_AND_THE_FRAMES: Final = 4
 _VALUES: Final = (VALUES,)
 _NOTHING: Final = PlainMemory(None)
 _REMOVED: Final = FollowedValue(REMOVED, Other("removed"))
@@ -128,8 +123,11 @@ class FunctionListener:
         outlets: Outlets,
         stats: bool,
         flavor: str | None = None,
+        unseen: Callable[[Any], Any] | None = None,
     ) -> None:
+        """``unseen`` wraps all that is called, so that a debugger does not look at it."""
         self._code = code
+        self._unseen = unseen
         self._function = function
         self._line = line
         self._file = os.path.abspath(code.co_filename)
@@ -157,6 +155,18 @@ class FunctionListener:
             if len(pairs) == 1 and not followed.name.steps:
                 self._only_whole[name] = followed
                 self._of[name] = [(name, followed)]
+
+    def hooks(self) -> Hooks:
+        """All that there is to hear."""
+        hooks = Hooks(
+            self.looked_at,
+            self.returned,
+            entered_with=self.entered_with,
+            looked_at_all=self.looked_at_all,
+            deleted=self.deleted,
+            stepped_aside=self.stepped_aside,
+        )
+        return hooks.each(self._unseen)
 
     def entered_with(self, frame: FrameType, arguments: tuple[object, ...]) -> CallState | None:
         """A call has begun."""
@@ -263,7 +273,7 @@ class FunctionListener:
                     if name in values:
                         self._begin_with(state, name, values[name], inner)
             finally:
-                _let_go(values, frame)
+                let_go(values, frame)
         return inner
 
     def _begin_with(self, state: CallState, name: str, value: Any, inner: list[NamedValue]) -> None:
@@ -424,6 +434,10 @@ class FunctionListener:
 
     def left(self, state: CallState, frame: FrameType) -> None:
         """The call is over and has not returned: it has raised, or was thrown away."""
+        left = self._left if self._unseen is None else self._unseen(self._left)
+        left(state, frame)
+
+    def _left(self, state: CallState, frame: FrameType) -> None:
         try:
             state.is_over = True
             program = frame_of_program(frame)
@@ -449,7 +463,7 @@ class FunctionListener:
                 if name in values:
                     self.looked_at(state, name, values[name], line, False)
         finally:
-            _let_go(values, frame)
+            let_go(values, frame)
 
     def _end(self, state: CallState, outcome: str, value: FollowedValue | None, line: int) -> None:
         seconds = perf_counter() - state.began
@@ -473,13 +487,6 @@ class FunctionListener:
                 thread=state.thread,
             )
         )
-
-
-def _let_go(values: Any, frame: FrameType) -> None:
-    """Forget a frame's variables where they are a snapshot, which the frame would keep."""
-    if sys.version_info < (3, 13) and frame.f_trace is None and sys.gettrace() is None:
-        if sys.getrefcount(values) <= _OURS_AND_THE_FRAMES:
-            values.clear()
 
 
 def _remembered(value: Any, followed: Followed) -> Memory:

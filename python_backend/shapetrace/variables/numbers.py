@@ -6,6 +6,7 @@ import sys
 from typing import Any, Final, NamedTuple
 
 from shapetrace._asynchronous import is_asynchronous
+from shapetrace._exception_table import leaving_surely
 from shapetrace.inspecting.memory import may_be_read
 from shapetrace.inspecting.stable_reads import steady_of
 from shapetrace.inspecting.statistics import spread
@@ -44,6 +45,7 @@ def numbers_of_tensor(tensor: Any, tensors: Tensors) -> Numbers | None:
         return None
 
 
+@leaving_surely
 def numbers_of_array(array: Any) -> Numbers | None:
     """Numbers of a NumPy array; None where it has none."""
     numpy: Any = sys.modules["numpy"]
@@ -64,6 +66,7 @@ def numbers_of_array(array: Any) -> Numbers | None:
         return None
 
 
+@leaving_surely
 def is_within(before: Numbers | None, after: Numbers | None, tolerance: float) -> bool | None:
     """Whether no two numbers are further apart; None where that cannot be told."""
     if before is None or after is None:

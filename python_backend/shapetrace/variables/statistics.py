@@ -76,6 +76,7 @@ def _of_array(array: Any) -> FollowedStatistics:
         return FollowedStatistics(0, 0, reason="not read: NumPy does not compute with it")
 
 
+@leaving_surely
 def _of_numbers(array: Any, numpy: Any) -> FollowedStatistics:
     part = spread(array, max(MOST_BYTES // array.itemsize, 1))
     found = Statistics()

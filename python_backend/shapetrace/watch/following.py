@@ -6,14 +6,14 @@ import ast
 import os
 import types
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Final, Protocol, TypeAlias
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._dynamo import TO_SEE_IT_ALL, regions_begun
 from shapetrace.instrument import Following
-from shapetrace.instrument.interface import Interest, Listener
+from shapetrace.instrument.interface import Hooks, Interest, Listener
 from shapetrace.instrument.modules import MODULE, Choice, follow_module
 from shapetrace.instrument.scopes import assigned
 from shapetrace.instrument.source import Definition
@@ -200,14 +200,18 @@ class _Reached:
 
     def __init__(self, listener: Listener, found: list[_Found]) -> None:
         self.found: Final = found
-        self.looked_at = listener.looked_at
-        self.returned = listener.returned
-        for name in ("entered", "entered_by", "entered_with"):
-            if hasattr(listener, name):
-                setattr(self, name, self._noting(getattr(listener, name)))
-        for name in ("looked_at_all", "deleted"):
-            if hasattr(listener, name):
-                setattr(self, name, getattr(listener, name))
+        self._listener: Final = listener
+
+    def hooks(self) -> Hooks:
+        """Those of the listener; what is compiled is told of in the end."""
+        own = self._listener.hooks()
+        return replace(
+            own,
+            entered=own.entered and self._noting(own.entered),
+            entered_by=own.entered_by and self._noting(own.entered_by),
+            entered_with=own.entered_with and self._noting(own.entered_with),
+            stepped_aside=None,
+        )
 
     def _noting(self, entered: Callable[..., object]) -> Callable[..., object]:
         found = self.found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import CodeType
-from typing import Final
+from typing import Any, Final
 
 from shapetrace.instrument.interface import Listener
 from shapetrace.instrument.modules import MODULE
@@ -16,11 +17,20 @@ MODULE_FLAVOR: Final = "module"
 
 
 def listener_for(
-    place: Place, code: CodeType, wanted: tuple[Wanted, ...], outlet: Outlet
+    place: Place,
+    code: CodeType,
+    wanted: tuple[Wanted, ...],
+    outlet: Outlet,
+    unseen: Callable[[Any], Any] | None = None,
 ) -> Listener:
-    """What hears of some variables of one function, or of a module, and tells an outlet."""
+    """What hears of some variables of one function, or of a module, and tells an outlet.
+
+    ``unseen`` wraps all that is called, so that a debugger does not look at it.
+    """
     names = {each.name.text: each.name for each in wanted}
     followed = tuple(Followed(name) for name in names.values())
     flavor = MODULE_FLAVOR if place.function == MODULE else None
     outlets = Outlets((outlet,))
-    return FunctionListener(code, place.function, place.line, followed, outlets, False, flavor)
+    return FunctionListener(
+        code, place.function, place.line, followed, outlets, False, flavor, unseen
+    )

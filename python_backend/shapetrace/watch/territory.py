@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-_OURS: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from shapetrace._frames import OWN_DIRECTORY
+
 _LIBRARY: Final = os.path.dirname(os.path.abspath(os.__file__))
 _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
@@ -19,7 +20,7 @@ class Territory:
     def __init__(self, packages: Iterable[str] = (), but: Iterable[str] = ()) -> None:
         """``packages`` are installed and count all the same; what is in ``but`` does not."""
         self._packages: Final = tuple(packages)
-        self._excluded: Final = (_OURS, *map(os.path.abspath, but))
+        self._excluded: Final = (OWN_DIRECTORY, *map(os.path.abspath, but))
 
     def has(self, module: str, file: str) -> bool:
         """Whether a module is the user's, or of a package that was named."""

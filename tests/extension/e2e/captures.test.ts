@@ -1,10 +1,14 @@
 /** Values that are captured: chosen at the cursor or in the tree, and shown in it. */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { cpSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 
+import { ROOT } from "../../../scripts/setup.mjs";
 import { launchConfigurations } from "./support/folder";
 import { type Fixture, inEditors } from "./support/suite";
 import { eventually, eventuallyEqual, eventuallyMatches } from "./support/waiting";
-import { lineOf } from "./support/programs";
+import { lineOf, makeEnvironment, shareTorch } from "./support/programs";
 
 const PROGRAM = `\
 import torch
@@ -48,6 +52,44 @@ const FILES = {
     console: "internalConsole",
   }),
 };
+
+/** A program that captures values by itself, and saves them. */
+const SAVES = `\
+import torch
+from model import Model
+from shapetrace import H5PYSaverCallback, ModelTracer, Variable
+
+
+def halved(name, value, iteration):
+    return value / 2
+
+
+torch.manual_seed(0)
+net = Model()  # Another than model.py has, which is called as well.
+saver = H5PYSaverCallback("run.h5")
+values = Variable(
+    ["layers.*.forward.scores", "forward"],
+    pre_save_callbacks=[halved],
+    post_gather_callbacks=[saver],
+)
+with ModelTracer(net, [values]) as tracer:
+    for step in range(3):
+        net(torch.randn(2, 8, 4))
+saver.close()
+print(sorted(tracer.results), tracer.problems)
+`;
+
+/** Prints all that is in a file of captured values. */
+const TELLS = `\
+import h5py
+
+def tell(name, item):
+    value = item[()].tolist() if isinstance(item, h5py.Dataset) else ""
+    print(name, sorted((key, str(each)) for key, each in item.attrs.items()), value)
+
+with h5py.File("run.h5") as file:
+    file.visititems(tell)
+`;
 
 const CAPTURE = "Shapetrace: Capture Values...";
 const LATER = "from the next run on";
@@ -172,6 +214,63 @@ inEditors("Captured values", {}, (test) => {
       await tree.waitFor("layers.*.forward.x: 6 values of 3 names");
     },
   );
+
+  for (const { where, isInstalled } of [
+    { where: "from the VSIX", isInstalled: false },
+    { where: "of its own environment, in another version", isInstalled: true },
+  ]) {
+    test(
+      `beside those that a program saves itself with the package ${where}`,
+      {
+        files: {
+          "model.py": PROGRAM,
+          "saves.py": SAVES,
+          ...launchConfigurations({
+            name: "Saves",
+            type: "shapetrace",
+            request: "launch",
+            program: "${workspaceFolder}/saves.py",
+            python: "${workspaceFolder}/environment/bin/python",
+            console: "internalConsole",
+          }),
+        },
+      },
+      async (fixture) => {
+        const { workbench, folder } = fixture;
+        const environment = makeEnvironment(folder.file("environment"));
+        shareTorch(environment);
+        const own = join(environment.packages, "shapetrace");
+        cpSync(join(ROOT, "python_backend", "shapetrace"), own, { recursive: true });
+        const run = (...options: string[]) => {
+          const result = spawnSync(environment.python, options, {
+            cwd: folder.path,
+            encoding: "utf8",
+          });
+          assert.equal(result.status, 0, result.stderr);
+          return result.stdout;
+        };
+        const without = run("saves.py");
+        const saved = run("-c", TELLS);
+        assert.match(saved, /layers\.1\.forward\.scores_iterations .*\[1, 2, 3\]/);
+        rmSync(folder.file("run.h5"));
+        if (isInstalled) {
+          writeFileSync(join(own, "capture", "__init__.py"), "raise ImportError('another')\n");
+        } else {
+          rmSync(own, { recursive: true });
+        }
+        await open(fixture);
+        await goTo(fixture, "scores = self.up", "scores");
+        await type(fixture, "layers.*.forward.scores");
+        await workbench.debug.startNamed("Saves");
+        await workbench.debug.waitUntilRunning();
+        await workbench.debug.waitUntilEnded();
+        await eventuallyEqual(() => workbench.debug.console(), without.trim());
+        assert.equal(run("-c", TELLS), saved);
+        await workbench.trace.show({ keepsCallStack: false });
+        await workbench.trace.waitFor("layers.*.forward.scores: 15 values of 3 names");
+      },
+    );
+  }
 
   test("are captured no longer", { files: FILES }, async (fixture) => {
     const { workbench } = fixture;

@@ -25,21 +25,27 @@ ALLOWED: dict[str, set[str]] = {
         *("recorder.describe", "recorder.plain_rows"),
     },
     "watch": {"instrument", "variables"},
-    "capture": {"events", "inspecting", "instrument"},
+    "capture": {"inspecting", "instrument"},
+    "saving": {"capture", "events", "inspecting", "ranks"},
+    "ranks": {"capture.copies", "capture.results", "inspecting", "process.own_threads"},
+    "hdf5": {"capture.copies", "capture.problems", "events", "inspecting"},
     "panes": {"events", "inspecting", "recorder", "views"},
     "agent": {
         *("events", "inspecting", "panes", "recorder", "variables", "watch", "capture"),
         *("instrument", "process", "transport", "views.shapes"),
     },
     "server": {"comparing", "events", "views", "transport", "capture.paths", "watch.wanted"},
-    "compat": {"events", "views", "variables", "capture", "live", "process", "recording"},
+    "compat": {
+        *("events", "views", "variables", "live", "process", "recording"),
+        *("capture.results", "saving", "hdf5"),
+    },
     "cli": {"*"},
 }
 """What of ours each package may import, beside itself and the modules below."""
 
 SHARED = {
     *("_asynchronous", "_exception_table", "_locks", "_pending_exceptions"),
-    *("_classes", "_dynamo", "_errors", "_files", "_syntax"),
+    *("_classes", "_dynamo", "_errors", "_files", "_frames", "_syntax"),
 }
 """Modules beside the packages that every package may import. The others there may import all."""
 
@@ -59,7 +65,10 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
 OUTSIDE: dict[str, set[str]] = {
     "views": {"rich"},
     "recorder": {"torch"},
-    "capture": {"h5py", "numpy", "torch"},
+    "capture": {"torch"},
+    "saving": {"torch"},
+    "ranks": {"torch"},
+    "hdf5": {"h5py", "numpy", "torch"},
     "compat": {"torch"},
     "agent": {"torch"},
     "server": {"cattrs", "lsprotocol", "pygls"},

@@ -33,10 +33,10 @@ OURS_ALONE: dict[str, str] = {
     "transport.sender": "used on the agent's thread, and after the program's end",
     "cli.show": "runs no program",
     "events.loading": "only commands that run no program read traces in this way",
-    "capture.hdf5.apart": "runs in a process of its own, for commands that run no program",
-    "capture.ranks.mail": "used on threads of ours only",
-    "capture.ranks.collecting:Collector._run": "runs on a thread of ours",
-    "capture.ranks.sending:Sender._run": "runs on a thread of ours",
+    "hdf5.apart": "runs in a process of its own, for commands that run no program",
+    "ranks.mail": "used on threads of ours only",
+    "ranks.collecting:Collector._run": "runs on a thread of ours",
+    "ranks.sending:Sender._run": "runs on a thread of ours",
     "agent.agent:Agent._run": "runs on a thread of ours",
     "agent.debugger:has_breakpoint_in": "asked on the agent's thread",
     "cli.attendant:Attendant._next_wait": "runs on a thread of ours",
@@ -65,7 +65,7 @@ OURS_ALONE: dict[str, str] = {
 NOT_THE_PROGRAMS: dict[str, str] = {
     "agent.bootstrap:_after_fork_in_child": "Python drops what is raised in callbacks of forks",
     "agent.in_place:_evaluate": "the debugger too shows whatever comes while it evaluates",
-    "capture.hdf5.reading:opened": "a MemoryError, of a file that claims to be too large",
+    "hdf5.reading:opened": "a MemoryError, of a file that claims to be too large",
     "events.codec:read_all": "a MemoryError, of a file that is too large",
     "recorder.bindings:_parsed": "a MemoryError, of the parser: too many parentheses",
 }

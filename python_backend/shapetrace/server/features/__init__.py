@@ -12,6 +12,7 @@ Modules:
 - ``captured_tree``: captured values in the trace tree
 - ``captured_text``: captured values as text and tables
 - ``capture_paths``: the paths that capture a value at a source position
+- ``requested_tree``: what the trees of captures and watches have in common
 - ``watched_tree``: watched variables in the trace tree
 - ``watched_hints``: changes of watched variables beside lines
 """

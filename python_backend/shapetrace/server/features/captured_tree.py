@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Final, TypeAlias
 
 from shapetrace.server.captured import KeptName
@@ -26,9 +25,9 @@ from shapetrace.server.features.captured_text import (
     value_row,
     value_story,
 )
+from shapetrace.server.features.requested_tree import RequestedTree
 from shapetrace.server.messages.tree import Histogram, TreeNode
 from shapetrace.server.processes import Process
-from shapetrace.server.store import TraceStore
 from shapetrace.transport.captures import CapturedValue
 from shapetrace.views.captured import number_text
 from shapetrace.views.histograms import Histogram as Bars
@@ -37,9 +36,6 @@ from shapetrace.views.styled import printable
 from shapetrace.views.summary import counted
 
 ROOT: Final = "captured"
-_LABEL: Final = "Captured values"
-_LATER: Final = "from the next run on"
-_WAITING: Final = "nothing yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,67 +51,23 @@ Kept: TypeAlias = tuple[Process, KeptName]
 Names: TypeAlias = dict[Named, list[Kept]]
 
 
-class CapturedTree:
+class CapturedTree(RequestedTree[Named, Names]):
     """Answers what is below which node of captured values."""
 
-    def __init__(self, store: TraceStore) -> None:
-        self._store = store
-        self.wanted: tuple[str, ...] = ()
-        """What is to be captured from the next session on."""
-        self._numbers: dict[str | Named, int] = {}
-        """For each path and name the number that nodes have in them."""
-        self._things: list[str | Named] = []
-
-    @staticmethod
-    def is_node(node: str | None) -> bool:
-        """Whether a node of the trace tree is one of these."""
-        return node is not None and node.startswith(ROOT)
-
-    def root(self, text: str) -> TreeNode | None:
-        """The node above all others; None where there is nothing to show."""
-        found = self._found(text)
-        if not found:
-            return None
-        number = sum(_total(kept) for names in found.values() for kept in names.values())
-        return TreeNode(
-            id=ROOT,
-            key=ROOT,
-            kind="captures",
-            label=_LABEL,
-            description=counted(number, "value") if number else "",
-            has_children=True,
-            is_expanded=True,
-        )
-
-    def page(self, parent: str, text: str, offset: int, limit: int) -> tuple[list[TreeNode], bool]:
-        """Some of what is below a node, and whether there is more."""
-        found = self._found(text)
-        _, _, own = parent.removeprefix(f"{ROOT}/").partition("/")
-        thing = None if parent == ROOT or own else self._thing(parent)
-        if parent == ROOT:
-            nodes: Iterator[TreeNode] = (self._path_node(*each) for each in found.items())
-        elif isinstance(thing, str):
-            names = found.get(thing, {})
-            exact = _exact(names)
-            if exact is None:
-                nodes = (self._name_node(named, names) for named in names)
-            else:
-                nodes = self._value_nodes(exact, names[exact])
-        elif thing is not None:
-            nodes = self._value_nodes(thing, found.get(thing.path, {}).get(thing, []))
-        else:
-            return [], False
-        shown = list(islice(nodes, offset, offset + limit + 1))
-        return shown[:limit], len(shown) > limit
+    ROOT = ROOT
+    KIND = "captures"
+    REQUEST_KIND = "capturePath"
+    LABEL = "Captured values"
+    ITEM = "value"
 
     def path_of(self, node: str) -> str | None:
         """What was asked for that a node shows the values of."""
-        thing = self._thing(node)
+        thing, _ = self._parsed(node)
         return thing.path if isinstance(thing, Named) else thing
 
     def name_of(self, node: str) -> tuple[Process, str] | None:
         """What the values of a node are called, or the first of them; a process that has them."""
-        thing = self._thing(node)
+        thing, _ = self._parsed(node)
         path = thing.path if isinstance(thing, Named) else thing
         names = {} if path is None else self._found().get(path, {})
         named = thing if isinstance(thing, Named) else next(iter(names), None)
@@ -161,63 +113,41 @@ class CapturedTree:
                 shown[path] = own
         return shown
 
-    def _state(self, path: str) -> str:
-        """What is said of a path that has brought nothing."""
-        processes = [it for it in self._store.shown_processes() if path in it.captured.paths]
-        if not processes:
-            return _LATER
-        problems = [each.captured.problems.get(path) for each in processes]
-        return next((printable(each) for each in problems if each), _WAITING)
+    def _total(self, came: Names) -> int:
+        return sum(map(_total, came.values()))
 
-    def _is_failed(self, path: str) -> bool:
-        return any(path in each.captured.problems for each in self._store.shown_processes())
+    def _asked(self, request: str) -> list[Process]:
+        return [it for it in self._store.shown_processes() if request in it.captured.paths]
+
+    def _problem(self, request: str) -> str | None:
+        told = (each.captured.problems.get(request) for each in self._asked(request))
+        return next(filter(None, told), None)
 
     # Nodes
 
-    def _number(self, thing: str | Named) -> int:
-        if thing not in self._numbers:
-            self._numbers[thing] = len(self._things)
-            self._things.append(thing)
-        return self._numbers[thing]
-
-    def _id(self, thing: str | Named) -> str:
-        return f"{ROOT}/{self._number(thing)}"
-
-    def _thing(self, node: str) -> str | Named | None:
-        number = node.removeprefix(f"{ROOT}/").partition("/")[0]
-        known = number.isdecimal() and int(number) < len(self._things)
-        return self._things[int(number)] if known else None
+    def _below(self, thing: str | Named, found: dict[str, Names]) -> Iterator[TreeNode]:
+        if isinstance(thing, Named):
+            return self._value_nodes(thing, found.get(thing.path, {}).get(thing, []))
+        names = found.get(thing, {})
+        exact = _exact(names)
+        if exact is None:
+            return (self._name_node(named, names) for named in names)
+        return self._value_nodes(exact, names[exact])
 
     def _kept_of(self, node: str) -> tuple[str, list[Kept]]:
         """The values that a node is above or one of, and which one it is."""
-        thing = self._thing(node)
-        _, _, own = node.removeprefix(f"{ROOT}/").partition("/")
+        thing, own = self._parsed(node)
         if isinstance(thing, Named):
             return own, self._found().get(thing.path, {}).get(thing, [])
         names = {} if thing is None else self._found().get(thing, {})
         exact = _exact(names)
         return own, [] if exact is None else names[exact]
 
-    def _path_node(self, path: str, names: Names) -> TreeNode:
-        exact = _exact(names)
-        histogram = None
+    def _row(self, came: Names) -> tuple[str, Histogram | None]:
+        exact = _exact(came)
         if exact is not None:
-            description, histogram = _row(names[exact])
-        elif names:
-            total = counted(sum(map(_total, names.values())), "value")
-            description = f"{total} of {counted(len(names), 'name')}"
-        else:
-            description = self._state(path)
-        return TreeNode(
-            id=self._id(path),
-            key=f"{ROOT}/{path}",
-            kind="capturePath",
-            label=printable(path),
-            description=description,
-            has_children=bool(names),
-            is_failed=not names and self._is_failed(path),
-            histogram=histogram,
-        )
+            return _row(came[exact])
+        return f"{counted(self._total(came), 'value')} of {counted(len(came), 'name')}", None
 
     def _name_node(self, named: Named, names: Names) -> TreeNode:
         is_told_apart = sum(each.name == named.name for each in names) > 1

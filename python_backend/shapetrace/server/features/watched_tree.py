@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final, TypeAlias
 
+from shapetrace.server.features.requested_tree import RequestedTree
 from shapetrace.server.messages.tree import TreeNode
 from shapetrace.server.processes import Process
 from shapetrace.server.ranges import SourceRange
-from shapetrace.server.store import TraceStore
 from shapetrace.server.watched import Timeline
 from shapetrace.transport.watches import WatchedChange
 from shapetrace.views.changes import ARROW, change_text
@@ -28,63 +27,22 @@ from shapetrace.views.styled import printable
 from shapetrace.views.summary import counted
 
 ROOT: Final = "watched"
-_LABEL: Final = "Watched variables"
-_LATER: Final = "from the next run on"
-_WAITING: Final = "nothing yet"
 
 Kept: TypeAlias = tuple[Process, Timeline]
 
 
-class WatchedTree:
+class WatchedTree(RequestedTree[str, list[Kept]]):
     """Answers what is below which node of watched variables."""
 
-    def __init__(self, store: TraceStore) -> None:
-        self._store = store
-        self.wanted: tuple[str, ...] = ()
-        """What is to be watched."""
-        self._numbers: dict[str, int] = {}
-        """For each name the number that nodes have in them."""
-        self._names: list[str] = []
-
-    @staticmethod
-    def is_node(node: str | None) -> bool:
-        """Whether a node of the trace tree is one of these."""
-        return node is not None and node.startswith(ROOT)
-
-    def root(self, text: str) -> TreeNode | None:
-        """The node above all others; None where there is nothing to show."""
-        found = self._found(text)
-        if not found:
-            return None
-        number = sum(timeline.total for kept in found.values() for _, timeline in kept)
-        return TreeNode(
-            id=ROOT,
-            key=ROOT,
-            kind="watches",
-            label=_LABEL,
-            description=counted(number, "change") if number else "",
-            has_children=True,
-            is_expanded=True,
-        )
-
-    def page(self, parent: str, text: str, offset: int, limit: int) -> tuple[list[TreeNode], bool]:
-        """Some of what is below a node, and whether there is more."""
-        found = self._found(text)
-        name = self.name_of(parent)
-        if parent == ROOT:
-            nodes: Iterator[TreeNode] = (self._name_node(*each) for each in found.items())
-        elif name is not None:
-            nodes = self._change_nodes(name, found.get(name, []))
-        else:
-            return [], False
-        shown = list(islice(nodes, offset, offset + limit + 1))
-        return shown[:limit], len(shown) > limit
+    ROOT = ROOT
+    KIND = "watches"
+    REQUEST_KIND = "watch"
+    LABEL = "Watched variables"
+    ITEM = "change"
 
     def name_of(self, node: str) -> str | None:
         """What is watched that a node is of."""
-        number = node.removeprefix(f"{ROOT}/").partition("/")[0]
-        known = number.isdecimal() and int(number) < len(self._names)
-        return self._names[int(number)] if known else None
+        return self._parsed(node)[0]
 
     def story(self, node: str) -> str:
         """What is shown over a node, as Markdown."""
@@ -132,53 +90,31 @@ class WatchedTree:
             return found
         return {name: kept for name, kept in found.items() if text in name.lower()}
 
-    def _state(self, name: str) -> str:
-        """What is said of a name that has brought nothing."""
-        processes = [
-            each for each in self._store.watching_processes() if name in each.watched.names
-        ]
-        if not processes:
-            return _LATER
-        problem = self._problem(name)
-        return _WAITING if problem is None else printable(problem)
+    def _total(self, came: list[Kept]) -> int:
+        return sum(timeline.total for _, timeline in came)
 
-    def _problem(self, name: str) -> str | None:
-        """Why no process has anything of a name, once that is known."""
-        processes = [
-            each for each in self._store.watching_processes() if name in each.watched.names
-        ]
+    def _asked(self, request: str) -> list[Process]:
+        return [it for it in self._store.watching_processes() if request in it.watched.names]
+
+    def _problem(self, request: str) -> str | None:
+        processes = self._asked(request)
         if any(each.is_running for each in processes):
             return None
-        return next((p for each in processes if (p := each.watched.problems.get(name))), None)
+        return next((p for each in processes if (p := each.watched.problems.get(request))), None)
 
     # Nodes
 
-    def _id(self, name: str) -> str:
-        if name not in self._numbers:
-            self._numbers[name] = len(self._names)
-            self._names.append(name)
-        return f"{ROOT}/{self._numbers[name]}"
+    def _below(self, thing: str, found: dict[str, list[Kept]]) -> Iterator[TreeNode]:
+        return self._change_nodes(thing, found.get(thing, []))
 
-    def _name_node(self, name: str, kept: list[Kept]) -> TreeNode:
-        description = self._state(name)
-        if kept:
-            total = sum(timeline.total for _, timeline in kept)
-            first, last = kept[0][1], kept[-1][1]
-            begins = next(iter(first)).event
-            ends = (last.latest or last.first)[-1].event
-            before = value_text((begins.before or begins.after).value)
-            after = value_text(ends.after.value)
-            course = before if before == after else before + ARROW + after
-            description = f"{counted(total, 'change')}  {printable(course)}"
-        return TreeNode(
-            id=self._id(name),
-            key=f"{ROOT}/{name}",
-            kind="watch",
-            label=printable(name),
-            description=description,
-            has_children=bool(kept),
-            is_failed=not kept and self._problem(name) is not None,
-        )
+    def _row(self, came: list[Kept]) -> tuple[str, None]:
+        first, last = came[0][1], came[-1][1]
+        begins = next(iter(first)).event
+        ends = (last.latest or last.first)[-1].event
+        before = value_text((begins.before or begins.after).value)
+        after = value_text(ends.after.value)
+        course = before if before == after else before + ARROW + after
+        return f"{counted(self._total(came), 'change')}  {printable(course)}", None
 
     def _change_nodes(self, name: str, kept: list[Kept]) -> Iterator[TreeNode]:
         is_told = len(kept) > 1
@@ -224,8 +160,7 @@ class WatchedTree:
         return ", ".join(parts)
 
     def _change_of(self, node: str) -> tuple[Process, WatchedChange] | None:
-        name = self.name_of(node)
-        own = node.removeprefix(f"{ROOT}/").partition("/")[2]
+        name, own = self._parsed(node)
         number, _, ordinal = own.partition(".")
         if name is None or not (number.isdecimal() and ordinal.isdecimal()):
             return None

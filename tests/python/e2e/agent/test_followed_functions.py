@@ -83,10 +83,12 @@ main()
 
 LISTENER = """
 from shapetrace.agent.hiding import hide_code, hide_skips
-from shapetrace.instrument import Interest, follow
+from shapetrace.instrument import Hooks, Interest, follow
 
 class Listener:
     heard = 0
+    def hooks(self):
+        return Hooks(self.looked_at, self.returned, self.entered)
     def entered(self, call):
         return self
     def looked_at(self, state, name, value, line, assigned):

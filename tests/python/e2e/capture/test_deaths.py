@@ -71,7 +71,7 @@ def test_rank_0_finishes_without_one_that_was_killed(tmp_path: Path) -> None:
         import torch
         import torch.distributed as dist
         from rounds import a_round, tell
-        from shapetrace.capture.ranks.gathering import gathering_for_this_process
+        from shapetrace.ranks.gathering import gathering_for_this_process
 
         rank, count = map(int, sys.argv[1:])
         dist.init_process_group("gloo", init_method="file://store", rank=rank, world_size=count)
@@ -117,7 +117,7 @@ def test_the_others_end_when_rank_0_was_killed(tmp_path: Path) -> None:
         import torch
         import torch.distributed as dist
         from rounds import a_round, tell
-        from shapetrace.capture.ranks.gathering import gathering_for_this_process
+        from shapetrace.ranks.gathering import gathering_for_this_process
 
         rank, count = map(int, sys.argv[1:])
         if rank == 0:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.e2e
 PROGRAM = """
 import os, sys
 import h5py, torch
-from shapetrace.capture.hdf5.saver import H5PYSaverCallback
+from shapetrace.hdf5.saver import H5PYSaverCallback
 
 folder = sys.argv[1]
 path = os.path.join(folder, "run.h5")

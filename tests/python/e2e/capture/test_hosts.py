@@ -23,8 +23,8 @@ SOURCE = """
     import torch
     import torch.distributed as dist
     from rounds import a_round, tell
-    from shapetrace.capture.ranks.gathering import gathering_for_this_process
-    from shapetrace.capture.ranks.liveness import Patience
+    from shapetrace.ranks.gathering import gathering_for_this_process
+    from shapetrace.ranks.liveness import Patience
 
     dist.init_process_group("gloo")
     rank = dist.get_rank()

@@ -11,9 +11,9 @@ import h5py
 import numpy as np
 import pytest
 
-from shapetrace.capture.hdf5.journal import journal_of, recover
-from shapetrace.capture.hdf5.reading import read_names, read_values
-from shapetrace.capture.hdf5.shards import join_shards
+from shapetrace.hdf5.journal import journal_of, recover
+from shapetrace.hdf5.reading import read_names, read_values
+from shapetrace.hdf5.shards import join_shards
 from tests.python.e2e.capture.writers import NAMES, PER_GATHER, start
 
 pytestmark = pytest.mark.e2e

@@ -15,8 +15,8 @@ SCENARIOS = """
     import torch
     import torch.distributed as dist
     from rounds import a_round, tell
-    from shapetrace.capture.ranks.gathering import gathering_for_this_process as begin
-    from shapetrace.capture.ranks.liveness import Patience
+    from shapetrace.ranks.gathering import gathering_for_this_process as begin
+    from shapetrace.ranks.liveness import Patience
 
     early = begin("early")
     early_rounds = early.hand_in(a_round(1, early.rank))
@@ -210,7 +210,7 @@ def test_four_ranks_without_a_word_to_each_other(tmp_path: Path) -> None:
         """
         import torch.distributed as dist
         from rounds import a_round, tell
-        from shapetrace.capture.ranks.gathering import gathering_for_this_process
+        from shapetrace.ranks.gathering import gathering_for_this_process
 
         dist.init_process_group("gloo")
         rank = dist.get_rank()

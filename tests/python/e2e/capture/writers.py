@@ -16,7 +16,7 @@ PER_GATHER = 4
 WRITER = """
 import os, sys
 import torch
-from shapetrace.capture.hdf5.saver import H5PYSaverCallback
+from shapetrace.hdf5.saver import H5PYSaverCallback
 
 torch.set_num_threads(1)
 path, gathers = sys.argv[1], int(sys.argv[2])

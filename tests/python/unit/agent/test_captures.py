@@ -10,10 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from shapetrace import ModelTracer
 from shapetrace.agent import captures, capturing
 from shapetrace.agent.captures import Captures
-from shapetrace.capture.saving import Outlet
+from shapetrace.capture import copies
 from shapetrace.transport.captures import MOST_KEPT, CapturedName, CapturedValue, CaptureNews
 
 
@@ -49,6 +48,13 @@ class Judge(nn.Module):
     def forward(self, x: Any) -> Any:
         verdict = self.fc(x)
         return verdict
+
+
+class Returning(nn.Module):
+    """Returns what it is given."""
+
+    def forward(self, x: Any) -> Any:
+        return x
 
 
 def call(captured: Captures, model: nn.Module, times: int = 1) -> None:
@@ -193,14 +199,23 @@ def test_how_a_problem_is_worded_is_nobodys_business(monkeypatch: pytest.MonkeyP
     captured.end()
 
 
-def test_what_is_told_is_neither_copied_nor_kept() -> None:
-    outlet = Outlet("forward.hidden", "train", lambda name, value, iteration: None)
-    with ModelTracer(Block(), [outlet]) as tracer:
-        tracer.model(torch.ones(1, 2))
-        assert outlet.captured == {"forward.hidden"}
-        assert tracer.local_results == {}
-    assert tracer.results == {}
-    assert tracer.problems == []
+def test_what_is_told_is_neither_copied_nor_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Last(Heard):
+        def captured(self, *told: Any) -> None:
+            super().captured(*told)
+            self.storage = told[3].untyped_storage().data_ptr()
+
+    monkeypatch.setattr(copies, "_cloned", None)
+    heard = Last()
+    model = Returning()
+    end = capturing.trace(model, ["forward"], heard)
+    assert heard.values == []
+    given = torch.ones(1, 2)
+    model(given)
+    end()
+    assert heard.values == [("forward", "forward", 1, "train")]
+    assert heard.storage == given.untyped_storage().data_ptr()
+    assert heard.notes == []
 
 
 def test_nothing_is_left_of_it_in_the_end() -> None:

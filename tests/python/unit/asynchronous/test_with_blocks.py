@@ -168,7 +168,7 @@ def test_what_a_block_raises_goes_on() -> None:
 STATES = {
     *("DisableTorchFunction", "_DisableTorchDispatch", "_AutoDispatchBelowAutograd", "as_is"),
     *("_below_autograd", "_without_dispatch", "_without_autocast", "_inference_mode", "_unlisted"),
-    *("held", "undivided"),
+    *("held", "undivided", "errstate"),
 }
 """Contexts that nothing of the program's may be left in."""
 UNSURE = {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "_disable_current_modes"}

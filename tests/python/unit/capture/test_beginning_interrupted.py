@@ -16,16 +16,16 @@ from torch import nn
 
 import shapetrace
 from shapetrace.capture import replacing
-from shapetrace.capture.tracer import ModelTracer
 from shapetrace.cli.captured_run import CaptureChoice, CapturedRun
 from shapetrace.cli.terminal import Terminal, ViewChoice
 from shapetrace.instrument import following
+from shapetrace.saving.tracer import ModelTracer
 from tests.support.interrupting import Interrupter, exceptions, handled_by, raising, signals
 
 pytestmark = pytest.mark.slow
 
 OURS = os.path.join(os.path.dirname(shapetrace.__file__), "")
-SAVING = os.path.join(OURS, "capture", "hdf5", "")
+SAVING = os.path.join(OURS, "hdf5", "")
 STRIDE = int(os.environ.get("SHAPETRACE_EVERY_NTH_INSTRUCTION", "0"))
 """Each so many-th instruction is interrupted; 0 for some eighty of them, 1 for all."""
 

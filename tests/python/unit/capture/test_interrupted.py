@@ -20,10 +20,10 @@ import shapetrace
 from shapetrace import _pending_exceptions
 from shapetrace.capture import copies
 from shapetrace.capture.copies import unseen, unseen_among, without_modes
-from shapetrace.capture.hdf5.saver import H5PYSaverCallback
-from shapetrace.capture.tracer import ModelTracer
+from shapetrace.hdf5.saver import H5PYSaverCallback
 from shapetrace.inspecting import unnoticed
 from shapetrace.inspecting.guards import Guards
+from shapetrace.saving.tracer import ModelTracer
 from tests.support.examples import ONE_IN
 from tests.support.interrupting import Interrupter, exceptions, handled_by, raising, signals
 
@@ -122,7 +122,9 @@ def test_no_exception_is_lost_and_nothing_is_stuck(
                     if OURS in lines:
                         shown.append((at, interrupter.place, lines))
                 assert tracer._running is not None
-                assert tracer._running._iterations.local.iteration is None, interrupter.place
+                assert tracer._running._session._iterations.local.iteration is None, (
+                    interrupter.place
+                )
                 work()
                 saved.clear()
                 assert torch.equal(work(), expected), interrupter.place
@@ -150,7 +152,7 @@ def test_a_file_is_as_of_its_last_gather(tmp_path: Path, monkeypatch: pytest.Mon
     def work() -> Any:
         return model(torch.ones(2, 3))
 
-    folder = os.path.join(OURS, "capture", "hdf5", "")
+    folder = os.path.join(OURS, "hdf5", "")
     # h5py forgets what it has closed in the callbacks of weak references.
     files = (folder, os.path.dirname(h5py.__file__), weakref.__file__, _pending_exceptions.__file__)
     interrupter = Interrupter(signals(), lambda code: code.co_filename.startswith(files))
@@ -191,7 +193,7 @@ def test_a_file_is_as_of_its_last_gather(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.filterwarnings("ignore:.*unclosed file:pytest.PytestUnraisableExceptionWarning")
 def test_a_file_is_whole_wherever_its_first_commit_is_left(tmp_path: Path) -> None:
     names = {"create", "_put_new", "commit", "_apply", "written_journal"}
-    folder = os.path.join(OURS, "capture", "hdf5", "")
+    folder = os.path.join(OURS, "hdf5", "")
     interrupter = Interrupter(
         signals(), lambda code: code.co_filename.startswith(folder) and code.co_name in names
     )

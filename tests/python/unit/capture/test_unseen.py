@@ -15,11 +15,11 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import shapetrace
 from shapetrace import H5PYSaverCallback, ModelTracer, stack_padded_tensors, stack_tensors
-from shapetrace.capture.callbacks import Callback
-from shapetrace.capture.ranks.packing import pack
-from shapetrace.capture.ranks.sizes import size_of
 from shapetrace.capture.results import ResultEntry, Round
-from shapetrace.capture.tally import Tally
+from shapetrace.ranks.packing import pack
+from shapetrace.ranks.sizes import size_of
+from shapetrace.saving.callbacks import Callback
+from shapetrace.saving.tally import Tally
 from tests.python.unit.capture.test_copies import Counting, CountingKernels
 
 X = torch.linspace(-1, 1, 6).reshape(2, 3)

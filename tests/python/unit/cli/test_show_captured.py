@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from shapetrace.capture.hdf5.saver import H5PYSaverCallback
 from shapetrace.cli.main import main
+from shapetrace.hdf5.saver import H5PYSaverCallback
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from torch import nn
 
 import shapetrace
 from shapetrace import H5PYSaverCallback, ModelTracer, Variable, stack_padded_tensors, stack_tensors
-from shapetrace.capture.hdf5.library import library
-from shapetrace.capture.hdf5.reading import read_values
 from shapetrace.compat import tensortrace
 from shapetrace.compat.tensortrace import trace_model
+from shapetrace.hdf5.library import library
+from shapetrace.hdf5.reading import read_values
 
 
 class Model(nn.Module):

@@ -12,6 +12,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from shapetrace.instrument import Hooks
+
 _NUMBERS = itertools.count()
 
 _REPEATS_AFTER_CALLS = sys.version_info[:2] == (3, 12)
@@ -41,6 +43,9 @@ class Heard:
         self.returns: list[tuple[object, int]] = []
         self.states: list[tuple[int, str]] = []
         self._interested = interested
+
+    def hooks(self) -> Hooks:
+        return Hooks(self.looked_at, self.returned, self.entered)
 
     def entered(self, call: Any) -> object | None:
         self.calls.append((call.function, call.first, call.line))

@@ -14,16 +14,16 @@ import shapetrace
 from shapetrace import H5PYSaverCallback, ModelTracer, Variable
 from shapetrace.agent.summaries import summary_of
 from shapetrace.capture import changes
-from shapetrace.capture.callbacks import stack_padded_tensors, stack_tensors
 from shapetrace.capture.copies import CannotCopyError, copied
-from shapetrace.capture.ranks.packing import pack, unpack
 from shapetrace.capture.results import ResultEntry, Round
-from shapetrace.capture.tally import Tally
 from shapetrace.compat import tensor_tracker
 from shapetrace.compat.tensortrace import trace_model
 from shapetrace.panes import children, presentation
 from shapetrace.panes.entries import Group
+from shapetrace.ranks.packing import pack, unpack
 from shapetrace.recorder.values.fingerprints import Fingerprints
+from shapetrace.saving.callbacks import stack_padded_tensors, stack_tensors
+from shapetrace.saving.tally import Tally
 from shapetrace.variables.describing import describe
 from shapetrace.variables.differences import differences
 from shapetrace.variables.memories import remember

@@ -300,7 +300,7 @@ def test_traces_from_pipes(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_captured_values_from_pipes(folder: Path) -> None:
-    from shapetrace.capture.hdf5.saver import H5PYSaverCallback
+    from shapetrace.hdf5.saver import H5PYSaverCallback
 
     with H5PYSaverCallback(folder / "run.h5") as saver:
         saver("x", list(range(3)), list(range(3)))

@@ -16,9 +16,9 @@ from torch.profiler import ProfilerActivity, profile
 import shapetrace
 from shapetrace import ModelTracer, Variable, auto_diff, var_tracker
 from shapetrace.agent.summaries import summary_of
-from shapetrace.capture.callbacks import stack_tensors
-from shapetrace.capture.tally import Tally
 from shapetrace.panes import presentation
+from shapetrace.saving.callbacks import stack_tensors
+from shapetrace.saving.tally import Tally
 from tests.support.torches import TORCH
 
 TO_THE_END: dict[str, Any] = {} if TORCH < (2, 5) else {"acc_events": True}

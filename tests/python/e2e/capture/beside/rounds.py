@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from shapetrace.capture.ranks.gathering import Gathering
 from shapetrace.capture.results import ResultEntry, Round
+from shapetrace.ranks.gathering import Gathering
 
 
 def a_round(number: int, rank: int, *values: Any, name: str = "x", mode: Any = "train") -> Round:
