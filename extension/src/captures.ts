@@ -17,7 +17,8 @@ export class Captures extends Wishes<CaptureProblem> {
       tell: ([first, ...others]) => {
         if (first !== undefined) {
           const of = first.path === "" ? "" : ` of ${first.path}`;
-          const more = others.length === 0 ? "" : ` (and of ${others.length} more: see the trace)`;
+          const more =
+            others.length === 0 ? "" : ` (and ${others.length} more: see the trace tree)`;
           void messages.notCaptured(`Nothing is captured${of}: ${first.message}${more}`);
         }
       },

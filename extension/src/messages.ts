@@ -18,7 +18,7 @@ const CONFIGURE: Action = {
   command: "workbench.action.debug.configure",
 };
 const RESTART: Action = { title: "Restart Server", command: Command.restartServer };
-const RUN_OTHER: Action = { title: "Run Something Else...", command: Command.traceForwardPassOf };
+const RUN_OTHER: Action = { title: "Run Another Program...", command: Command.traceForwardPassOf };
 const TRACE: Action = { title: "Trace Forward Pass", command: Command.traceForwardPass };
 const DIFFERENCES: Action = { title: "Differences...", command: Command.showDifferences };
 const SOURCES: Action = { title: "Open Sources", command: Command.openDifferingSources };
@@ -59,7 +59,7 @@ export class Messages {
   }
 
   noServer(reason: string): Promise<void> {
-    const text = `The shapes will be missing: ${reason}`;
+    const text = `No shapes will be shown: ${reason}`;
     return offer(window.showErrorMessage, text, SELECT, RESTART, SHOW_LOG);
   }
 
@@ -138,7 +138,7 @@ export class Messages {
   async untrusted(): Promise<void> {
     const manage = "Manage Workspace Trust";
     const chosen = await window.showWarningMessage(
-      "Shapetrace runs the program that it traces, and this folder is not trusted. " +
+      "Shapetrace runs your program, and this folder is not trusted. " +
         "Trust it if you know where its code comes from.",
       manage,
     );

@@ -37,7 +37,7 @@ export class Pins implements Disposable {
       server.onDidChangePin(({ pin, lost }) => {
         this.#set(pin);
         if (lost !== null) {
-          void messages.info(`${lost} was pinned and is not in the new run: all calls are shown.`);
+          void messages.info(`${lost} was pinned but is not in the new run. All calls are shown.`);
         }
       }),
       server.onDidChangeState(({ kind }) => {
@@ -82,7 +82,7 @@ export class Pins implements Disposable {
       this.#item.hide();
     } else if (pin.isWaiting) {
       this.#timer = setTimeout(() => {
-        const told = "the new run has not come to it, and all its calls are shown";
+        const told = "the new run has not made this call yet, and all calls are shown";
         this.#show("$(watch)", `${pin.label} is pinned: ${told}`, "unpin it");
       }, PATIENCE_MILLISECONDS);
     } else {

@@ -21,7 +21,8 @@ export class Watches extends Wishes<WatchProblem> {
           ({ name }) => name === "" || names.includes(name),
         );
         if (first !== undefined) {
-          const more = others.length === 0 ? "" : ` (and ${others.length} more: see the trace)`;
+          const more =
+            others.length === 0 ? "" : ` (and ${others.length} more: see the trace tree)`;
           void messages.notWatched(`Watching: ${first.message}.${more}`);
         }
       },

@@ -24,7 +24,7 @@ export async function askVersion(candidate: Candidate): Promise<Asked> {
   const { output, failure } = await run([...candidate.command, ...VERSION_PROBE], {});
   const version = parseVersion(output);
   return version === undefined
-    ? { candidate, failure: failure ?? "it is no Python" }
+    ? { candidate, failure: failure ?? "it is not Python" }
     : { candidate, version };
 }
 
@@ -60,7 +60,7 @@ function reasonOf(error: NodeJS.ErrnoException | Error): string {
     case "ENOENT":
       return "there is no such file";
     case "EACCES":
-      return "it must not be run";
+      return "permission to run it is denied";
     default:
       return error.message.split("\n")[0] ?? "it failed";
   }

@@ -193,7 +193,7 @@ export class Server implements Disposable {
 
   async #start(): Promise<Running> {
     if (!workspace.isTrusted) {
-      throw new ServerError("This folder is not trusted, and Shapetrace runs nothing there.");
+      throw new ServerError("This folder is not trusted. Shapetrace does not run there.");
     }
     this.#set({ kind: "starting" });
     const choice = await this.interpreters.forServer();
@@ -224,7 +224,7 @@ export class Server implements Disposable {
     } catch (error) {
       server.child.kill();
       const words = server.lastWords.at(-1) ?? messageOf(error);
-      throw new ServerError(`The language server did not start (${words}). The log has more.`);
+      throw new ServerError(`The language server did not start (${words}). See the log.`);
     }
     this.#set({ kind: "running" });
     if (captures !== this.#captures) {
@@ -271,7 +271,7 @@ export class Server implements Disposable {
     const words = server.lastWords.at(-1);
     this.log.error(`server: ended unexpectedly${words === undefined ? "" : `: ${words}`}`);
     if (!this.#crashes.note(Date.now())) {
-      const reason = "The language server keeps ending. The log says more.";
+      const reason = "The language server keeps stopping. See the log.";
       this.#set({ kind: "failed", reason });
       return;
     }

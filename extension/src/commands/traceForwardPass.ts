@@ -54,8 +54,8 @@ async function lookAgain({ messages, sessions }: Context): Promise<void> {
   const processes = await sessions.wake();
   await messages.info(
     processes === 0
-      ? "A debug session is running, and no program in it is being recorded. Stop it to trace anew."
-      : "Shapetrace looks at everything again from the next forward pass on.",
+      ? "A debug session is running, but no program in it is being recorded. Stop it and trace again."
+      : "Shapetrace records everything again from the next forward pass on.",
   );
 }
 

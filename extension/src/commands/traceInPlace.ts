@@ -12,7 +12,7 @@ import { shortExpression } from "../model/evaluation";
 import { property } from "../model/interpreters";
 
 /** Random numbers are put back, which need not be said here. */
-const ONCE_MORE = "One run more than the program's own: buffers, caches, gradients stay changed";
+const ONCE_MORE = "An extra call: changes of buffers, caches and gradients remain";
 
 type Choice = { readonly expression: string } | "other" | "continue";
 
@@ -33,7 +33,7 @@ export async function traceInPlace(context: Context, stopped: StoppedFrame): Pro
   const where = place && `${place.function}, ${basename(place.file.path)}:${place.line}`;
   const chosen = await window.showQuickPick(itemsFor(expressions, where), {
     title: "Trace Forward Pass",
-    placeHolder: `The program stands still${where === undefined ? "" : ` in ${where}`}`,
+    placeHolder: `The program is stopped${where === undefined ? "" : ` in ${where}`}`,
     matchOnDescription: true,
   });
   const choice = chosen?.choice;
@@ -67,7 +67,7 @@ function itemsFor(expressions: readonly string[], where: string | undefined): It
     { label: "", kind: QuickPickItemKind.Separator },
     {
       label: "$(debug-continue) Continue, and Record the Next Forward Pass",
-      description: "evaluates nothing",
+      description: "does not evaluate anything",
       choice: "continue",
     },
   ];
@@ -98,7 +98,7 @@ async function placeOf({ log }: Context, { frame }: StoppedFrame): Promise<Place
       return { file: uriOf(file), line, function: String(property(found, "name")) };
     }
   } catch (error) {
-    log.debug(`it is not known where the frame stands: ${messageOf(error)}`);
+    log.debug(`the line of the frame is unknown: ${messageOf(error)}`);
   }
   return undefined;
 }

@@ -70,7 +70,7 @@ export function problemOf(configuration: Configuration): string | undefined {
   const targets = ["program", "module", "code"].filter((key) => key in configuration);
   switch (targets.length) {
     case 0:
-      return `The debug configuration says nothing to run: add "program" or "module".`;
+      return `The debug configuration names nothing to run: add "program" or "module".`;
     case 1:
       return undefined;
     default:
@@ -85,7 +85,7 @@ function problemOfAttach(configuration: Configuration): string | undefined {
   });
   if (ways.length === 0) {
     return (
-      `The debug configuration says nothing to attach to: add "connect" with the port of a program ` +
+      `The debug configuration names nothing to attach to: add "connect" with the port of a program ` +
       `that was started with "python -m debugpy --listen", or "processId".`
     );
   }

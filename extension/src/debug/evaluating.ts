@@ -50,7 +50,7 @@ export async function evaluateIn(
   try {
     const outcome = await running;
     if (outcome === undefined) {
-      await messages.info("The program has gone on: nothing was evaluated.");
+      await messages.info("The program has continued. Nothing was evaluated.");
       return;
     }
     await tell(context, expression, outcome);

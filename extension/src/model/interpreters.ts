@@ -105,7 +105,7 @@ export function explainChoice(choice: Exclude<Choice, { kind: "found" }>): strin
     case "none":
       return (
         `No Python was found. Install Python ${OLDEST} or newer, or select an interpreter ` +
-        "if there is one."
+        "if you have one."
       );
   }
 }

@@ -85,7 +85,7 @@ export function stateInWords({ state, message, passes, calls, dropped }: Program
     case "recording":
       return `recording (${counts}${lost})`;
     case "settled":
-      return `the shapes have settled (${counts}${lost})`;
+      return `nothing new: recording pauses (${counts}${lost})`;
     case "complete":
       return `the forward pass is recorded (${counts}${lost})`;
     case "noForward":
@@ -102,7 +102,7 @@ export function stateInWords({ state, message, passes, calls, dropped }: Program
 }
 
 function detailsOf({ name, isSilent, programs }: SessionFacts): string[] {
-  const silent = isSilent ? [`${name}: no word from the program`] : [];
+  const silent = isSilent ? [`${name}: no connection to the program`] : [];
   // Of many that came and went, such as those that load data, only the sum is of interest.
   const over = programs.filter(({ state }) => state === "gone");
   const isSummed = programs.length > MOST_PROGRAMS && over.length > 1;

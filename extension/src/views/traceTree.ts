@@ -232,7 +232,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
     const children = await this.#tree.children(parent);
     if (parent === undefined) {
       const isMissing = this.#filter !== "" && children.length === 0;
-      this.#view.message = isMissing ? `No call has "${this.#filter}" in it.` : "";
+      this.#view.message = isMissing ? `No call matches "${this.#filter}".` : "";
     }
     this.#selectAgain(children);
     return [...children];
