@@ -36,7 +36,7 @@ _EVALUATION: Final = "torch._dynamo.eval_frame"
 _CONVERTING: Final = "torch._dynamo.convert_frame"
 _FUNCTIONS: Final = "torch._dynamo.variables.functions"
 _EXPORTING: Final = "torch.export._trace"
-TO_SEE_IT_ALL: Final = "TORCH_COMPILE_DISABLE=1 in the environment has nothing compiled"
+TO_SEE_IT_ALL: Final = "set TORCH_COMPILE_DISABLE=1 to switch compiling off"
 """What to do where something was stepped around."""
 _WRAPPERS: Final = ("compile_wrapper", "_fn")
 """What Dynamo calls the functions that it puts in the place of compiled ones."""

@@ -217,7 +217,7 @@ class CapturedRun:
         try:
             tracer.__exit__(None, None, None)
         except Exception as error:
-            self._terminal.note(f"not all could be handed out: {notes.on_one_line(error)}")
+            self._terminal.note(f"not all values could be gathered: {notes.on_one_line(error)}")
             is_whole = False
         if self._saver is not None:
             self._saver.close()
@@ -236,15 +236,15 @@ class CapturedRun:
         if sys.modules.get("torch") is None:
             return notes.NOT_IMPORTED.replace("trace", "capture")
         if self._finder is not None and self._finder.misses:
-            return "nothing was captured: no module that was called has these values"
+            return "nothing was captured: no called module has these values"
         if self._finder is not None and self._finder.was_interrupted:
             return (
-                "nothing was captured: whenever capturing was to begin, the program had an "
-                "exception raised, by a signal handler or from another thread"
+                "nothing was captured: each time when capturing was to begin, an exception arrived "
+                "from a signal handler or another thread"
             )
         line = "nothing was captured: no module with parameters was called"
         if regions_begun():
-            line += f" outside of what torch.compile has compiled; {TO_SEE_IT_ALL}"
+            line += f" outside of code compiled by torch.compile; {TO_SEE_IT_ALL}"
         return line
 
 
@@ -254,7 +254,7 @@ def _check_place(path: str, choice: CaptureChoice) -> None:
 
     if os.path.lexists(path):
         if not choice.overwrite:
-            raise CaptureError(f"{path} is there already; --overwrite replaces it")
+            raise CaptureError(f"{path} exists already; --overwrite replaces it")
         if os.path.exists(path) and not os.path.isdir(path) and not os.path.isfile(path):
             raise CaptureError(f"cannot write {path}: HDF5 needs a file; name one, such as run.h5")
     OutputFile(path, None, () if choice.program is None else (choice.program,)).open()

@@ -39,7 +39,7 @@ examples:
   python -m shapetrace show run.json
   python -m shapetrace diff good.json bad.json
 
-`python -m shapetrace run --help`, and the same of the others, say more."""
+`python -m shapetrace COMMAND --help` describes a command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         own, program = run.separate_program(given[1:], options)
         given = [given[0], *own]
     elif given and not given[0].startswith("-") and given[0] not in _READING:
-        parser.error(f"there is no command {given[0]!r}; `{PROGRAM} run PROGRAM` runs a program")
+        parser.error(f"unknown command {given[0]!r}; `{PROGRAM} run PROGRAM` runs a program")
     chosen = parser.parse_args(given)
     try:
         if chosen.command in _READING:
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.command == "capture":
             return capture.run(chosen, program)
         if chosen.stop_after_trace and chosen.passes is None:
-            own_parser.error("--stop-after-trace needs a number of passes to stop after")
+            own_parser.error("--stop-after-trace needs a number of passes: use --passes N")
         return run.run(chosen, program)
     except ShapetraceError as error:
         Terminal().note(str(error))

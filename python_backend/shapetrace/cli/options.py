@@ -14,7 +14,7 @@ def add_view_options(parser: argparse._ArgumentGroup, *, may_be_none: bool) -> N
         choices=(*VIEW_NAMES, "none") if may_be_none else VIEW_NAMES,
         # With --watch alone no view is wanted, so that `run` must know of what was not chosen.
         default=None if may_be_none else "tree",
-        help="tree (default): modules and their ops; listing: source lines with what they did; "
+        help="tree (default): modules and their ops; listing: source lines with their calls; "
         "table: one row for each module; markdown; json: the trace file",
     )
     add_look_options(parser)
@@ -22,20 +22,21 @@ def add_view_options(parser: argparse._ArgumentGroup, *, may_be_none: bool) -> N
 
 def add_look_options(
     parser: argparse._ArgumentGroup,
-    verbose: str = "also show what is folded away as library detail",
+    verbose: str = "also show library calls that are folded otherwise",
 ) -> None:
     """Declare ``--color``, ``--width`` and ``--verbose``, which does what is said here."""
     parser.add_argument(
         "--color",
         choices=COLOR_CHOICES,
         default="auto",
-        help="auto (default): where a terminal takes it and NO_COLOR is not set",
+        help="auto (default): use colors if stdout is a terminal that supports them and "
+        "NO_COLOR is not set",
     )
     parser.add_argument(
         "--width",
         type=positive,
         metavar="COLUMNS",
-        help="columns to lay out for (default: those of the terminal)",
+        help="width of the output in columns (default: that of the terminal)",
     )
     parser.add_argument("--verbose", action="store_true", help=verbose)
 

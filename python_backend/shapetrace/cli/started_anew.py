@@ -55,8 +55,8 @@ class StartedAnew:
         was = "was" if self.number == 1 else "were"
         within, command = _REMEDIES[missed]
         return (
-            f"{processes} that the program started anew {was} not {missed}; "
-            f"use {within} in what they run, or start ranks by torchrun -m shapetrace {command}"
+            f"{processes} that the program spawned {was} not {missed}; "
+            f"use {within} in their code, or start ranks with torchrun -m shapetrace {command}"
         )
 
     def _replace(self, module: str) -> None:

@@ -58,7 +58,7 @@ class Terminal:
             return
         stream = self._usable_stdout()
         if stream is None:
-            self.note("the trace is not shown, as stdout is closed; write it to a file with -o")
+            self.note("the trace is not shown: stdout is closed. Write it to a file with -o")
             return
         _write(stream, _rendered(trace, choice, stream, self._base))
 
@@ -102,7 +102,7 @@ class Terminal:
         """Print what differs between two runs."""
         stream = self._usable_stdout()
         if stream is None:
-            self.note("nothing is shown, as stdout is closed; write it to a file with -o")
+            self.note("nothing is shown: stdout is closed. Write it to a file with -o")
         else:
             _write(stream, self.differences(comparison, names, choice, stream))
 

@@ -322,7 +322,7 @@ class TracedRun:
             # Its end has come meanwhile, or has failed and says so.
             return
         self._terminal.note(
-            "the program did not end; it was ended without its remaining exit handlers"
+            "the program did not end by itself; it was ended without its remaining exit handlers"
         )
         self._leave(0)
 

@@ -53,7 +53,7 @@ def compare(
             fits the coarsest dtype that they were computed by way of.
         read_source: gives source files, to find calls again whose code was moved.
         whole: also give all that is alike.
-        modules_only: leave out what was called outside of modules: making a model, its loss.
+        modules_only: ignore calls outside of modules, for example those that create the model.
 
     """
     if modules_only:
@@ -86,7 +86,7 @@ def _compare(
     counts = Counts(a, b, notes)
     _note_values(a, b, ignored, notes)
     if not steps:
-        notes.append("neither has any calls: nothing was compared")
+        notes.append("neither run has calls: nothing was compared")
     rounding = Rounding(tolerance)
     alike: list[float] = []
     compared = 0
@@ -216,7 +216,7 @@ def _same_level(a: Trace, b: Trace, notes: list[str]) -> tuple[Trace, Trace]:
     kernels_b = any(op.level != "torch" for op in b.ops)
     if kernels_a == kernels_b:
         return a, b
-    notes.append("only one of them was recorded with --level aten: kernels are not compared")
+    notes.append("only one run was recorded with --level aten: kernels are not compared")
     return (_without_kernels(a), b) if kernels_a else (a, _without_kernels(b))
 
 
@@ -224,7 +224,7 @@ def _note_values(a: Trace, b: Trace, ignored: frozenset[Kind], notes: list[str])
     lacking = [not any(op.fingerprints for op in trace.ops) for trace in (a, b)]
     if any(lacking) and "values" not in ignored and (a.ops or b.ops):
         who = "both" if all(lacking) else "one of them"
-        notes.append(f"values are not compared: record {who} with --fingerprint for that")
+        notes.append(f"values are not compared: record {who} with --fingerprint")
 
 
 def _without_kernels(trace: Trace) -> Trace:

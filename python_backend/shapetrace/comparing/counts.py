@@ -13,7 +13,7 @@ class Counts:
     def __init__(self, a: Trace, b: Trace, notes: list[str]) -> None:
         self._passes_a, self._passes_b = a.run.passes, b.run.passes
         if self._passes_a != self._passes_b:
-            notes.append("they were recorded for another number of forward passes")
+            notes.append("they have different numbers of recorded forward passes")
 
     @property
     def is_other_length(self) -> bool:

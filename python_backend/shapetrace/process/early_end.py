@@ -31,4 +31,4 @@ class EarlyEnd:
 
 def ended_by(name: str) -> str:
     """What is said where a signal of this name ends the program."""
-    return f"the program is ended by {name}; this is what was recorded until then"
+    return f"the program is ended by {name}; this is the trace so far"

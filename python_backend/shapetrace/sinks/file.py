@@ -25,9 +25,9 @@ class Kind:
     beginning: re.Pattern[bytes]
 
 
-TRACE: Final = Kind("is no trace", re.compile(rb'\s*\{\s*"format"\s*:\s*"shapetrace/'))
+TRACE: Final = Kind("is not a trace", re.compile(rb'\s*\{\s*"format"\s*:\s*"shapetrace/'))
 REPORT: Final = Kind(
-    "is no report of `shapetrace diff`",
+    "is not a report of `shapetrace diff`",
     re.compile(
         rb'\s*\{\s*"format"\s*:\s*"shapetrace-diff/'
         rb"|# `.*` and `.*` (?:differ|are alike)\r?\n"
@@ -89,11 +89,10 @@ class OutputFile:
         kind = self._kind
         is_ours = kind is None or not beginning or kind.beginning.match(beginning)
         if is_input and (is_ours or TRACE.beginning.match(beginning)):
-            raise TraceFileError(f"{self._given} is read by this command: name another file")
+            raise TraceFileError(f"{self._given} is an input of this command: name another file")
         if kind is not None and not is_ours:
             raise TraceFileError(
-                f"{self._given} is there already and {kind.lacking}: remove it, or "
-                "name another file"
+                f"{self._given} exists already and {kind.lacking}: remove it, or name another file"
             )
 
 

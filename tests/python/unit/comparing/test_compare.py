@@ -153,7 +153,7 @@ def test_a_run_that_never_began_is_not_taken_for_one_that_was_cut() -> None:
     assert kinds(compare(nothing, a)) == ["only"]
     neither = compare(nothing, nothing)
     assert not neither.differ
-    assert neither.notes[0] == "neither has any calls: nothing was compared"
+    assert neither.notes[0] == "neither run has calls: nothing was compared"
 
 
 @pytest.mark.parametrize("what", ["label", "detail", "message"])
@@ -211,9 +211,7 @@ def test_values_are_only_compared_where_both_have_them() -> None:
     world.with_values = False
     comparison = compare(with_values, world.trace())
     assert not comparison.differ
-    assert comparison.notes == (
-        "values are not compared: record one of them with --fingerprint for that",
-    )
+    assert comparison.notes == ("values are not compared: record one of them with --fingerprint",)
 
 
 def test_what_was_not_looked_into_in_one_of_them_is_said() -> None:
