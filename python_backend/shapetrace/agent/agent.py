@@ -463,7 +463,7 @@ class Agent:
                 if self._sender.waiting < waiting:
                     patience = now + self._flush_seconds
                 if now > min(deadline, patience):
-                    self._message = "the program ended before all of it could be told"
+                    self._message = "the program ended before all of it was sent"
                     break
             self._send_changes(recorder)
         self._asked.tell(self._sender)

@@ -130,7 +130,7 @@ def _run(number: int, text: str) -> dict[str, Any]:
     if recorder is None:
         return _came("refused", "nothing is being recorded in this process")
     if found is None:
-        return _came("refused", "the program has gone on")
+        return _came("refused", "the program has continued")
     before, _ = recorder.counters()
     try:
         came = _evaluate(recorder, found[0], text)

@@ -14,7 +14,7 @@ from shapetrace.views.registry import VIEWS
 from shapetrace.views.styled import printable
 from shapetrace.views.terminal import to_text
 
-RUNNING_ALREADY = "another recording is running already, and only one can; stop that one first"
+RUNNING_ALREADY = "another recording is running; stop it first, there can be only one"
 """Why a second recording is not begun."""
 
 

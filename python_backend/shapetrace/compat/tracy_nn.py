@@ -35,7 +35,7 @@ from shapetrace.recording import LiveRecording, Recording, trace
 from shapetrace.views import StyledText
 from shapetrace.views.styled import Line, printable
 
-_NOT_STOPPED = "The program ended before stop() was called; this is what had been seen."
+_NOT_STOPPED = "The program ended before stop() was called; this was recorded until then."
 
 
 class Color:

@@ -175,7 +175,7 @@ def _pieces(trace: Trace) -> Iterator[str]:
     except RecursionError:
         raise TraceFileError(_TOO_DEEP) from None
     except (TypeError, ValueError) as error:
-        raise TraceFileError(f"this trace holds a value that JSON cannot: {error}") from None
+        raise TraceFileError(f"this trace has a value that JSON cannot express: {error}") from None
 
 
 def _list_pieces(events: Iterable[object]) -> Iterator[str]:

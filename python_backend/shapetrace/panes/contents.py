@@ -95,7 +95,7 @@ def children(value: Any, usual: Usual | None = None, folder: str = "") -> list[E
     except Exception as error:
         if is_asynchronous(error):
             raise
-        return [Entry("…", Text(f"{type(error).__name__} while looking"), None)]
+        return [Entry("…", Text(f"{type(error).__name__} while reading"), None)]
 
 
 @leaving_surely

@@ -73,7 +73,7 @@ def own_entries(value: Any, error: Exception) -> list[Entry]:
         items = list(enumerate(islice(tuple.__iter__(value), MOST_KEYS)))
         entries = [Entry(f"[{index}]", item, f"[{index}]") for index, item in items]
     entries += _attribute_entries(own_attributes(value, classes), dataclass_fields(classes))
-    return [*entries, Entry("…", Text(f"{type(error).__name__} while looking"), None)]
+    return [*entries, Entry("…", Text(f"{type(error).__name__} while reading"), None)]
 
 
 def _has_fields(classes: tuple[type, ...]) -> bool:

@@ -121,7 +121,7 @@ class App:
             given = structure(params.initialization_options or {}, Initialization)
         except MessageError as error:
             # From a client that is not our extension.
-            _log.warning("the initialization options are not used: %s", error)
+            _log.warning("the initialization options are ignored: %s", error)
             given = Initialization()
         self._capabilities = params.capabilities.workspace or self._capabilities
         self._set_options(given.settings)
@@ -364,7 +364,7 @@ class App:
             journal.remove_old()
             await self.sessions.replay(journal.replay())
         except Exception:
-            _log.exception("what was recorded before cannot be read back")
+            _log.exception("the recordings of the previous server cannot be read")
 
 
 def create_server() -> LanguageServer:

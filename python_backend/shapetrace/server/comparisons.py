@@ -38,7 +38,7 @@ def _trace(path: str | None, recorded: Trace | None) -> Trace:
     if path is not None:
         return load_calls(path)
     if recorded is None:
-        raise TraceFileError("nothing was recorded in this window yet; trace a forward pass first")
+        raise TraceFileError("nothing is recorded in this window yet; trace a forward pass first")
     return recorded
 
 

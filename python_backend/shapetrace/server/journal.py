@@ -93,7 +93,7 @@ class JournalPart:
         length = HEADER_LENGTH + len(payload)
         if self._length + len(self._pending) + length > self._most_bytes:
             self.flush()
-            self._give_up(f"is full at {self._length} bytes; what follows is lost at a restart")
+            self._give_up(f"is full at {self._length} bytes; later messages are lost at a restart")
             return
         self._pending += frame_of(payload)
         if len(self._pending) >= _PENDING:
@@ -242,7 +242,7 @@ def _read(path: Path) -> Replayed | None:
     try:
         heading = next(messages, None)
         if heading is None or heading["type"] != "journal" or heading.get("format") != _FORMAT:
-            _log.warning("%s is no journal of this version", path.name)
+            _log.warning("%s is not a journal of this version", path.name)
             return None
         session = SessionInfo(
             *(str(heading.get(key, "")) for key in ("session", "name", "mode")),

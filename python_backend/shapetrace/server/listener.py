@@ -51,7 +51,7 @@ _TURN = 0.003
 _MOST_EXTENSIONS = 12
 _REFUSALS_LOGGED = 20
 _MOST_UNREAD_COMMANDS = 64 * 1024
-_REFUSED = "this session is not open here, or its token is another one"
+_REFUSED = "this session is not open here, or its token differs"
 
 _log = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ class Listener:
         somebody else has taken the port since, it is another one.
         """
         if token is not None and not 0 < len(token) <= LONGEST_NAME:
-            _log.warning("session %s: the token given is of no use; it gets a new one", session)
+            _log.warning("session %s: the given token is invalid; it gets a new one", session)
             token = None
         async with self._opening:
             known = self._sessions.get(session)
@@ -259,7 +259,9 @@ class Listener:
             del self._waiting[oldest]
             oldest.transport.abort()
             if self._turned_away == 0:
-                _log.warning("too many connections that prove nothing; the oldest are closed")
+                _log.warning(
+                    "too many connections without proof of the token; the oldest are closed"
+                )
             self._turned_away += 1
         self._waiting[writer] = None
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
@@ -274,14 +276,14 @@ class Listener:
                 async with asyncio.timeout(self._proven_within):
                     hello, session = await self._greet(reader, writer, decoder)
             except TimeoutError:
-                self._refuse(writer, "no proof came in time")
+                self._refuse(writer, "no proof of the token came in time")
                 return
             except (FrameError, HandshakeError) as error:
                 if writer in self._waiting:
                     self._refuse(writer, str(error))
                 return
             except OSError as error:
-                _log.info("a connection ended before it proved itself: %s", error)
+                _log.info("a connection ended before its proof of the token: %s", error)
                 return
             finally:
                 self._no_longer_waiting(writer)
@@ -392,7 +394,7 @@ class Listener:
         try:
             call()
         except Exception:
-            _log.exception("fault in handling what a process said")
+            _log.exception("fault in handling a message of a process")
 
     def _let_go(self, connection: _Connection) -> None:
         if connection.journal is not None:
@@ -411,7 +413,7 @@ class Listener:
     def _no_longer_waiting(self, writer: asyncio.StreamWriter) -> None:
         self._waiting.pop(writer, None)
         if self._turned_away and not self._waiting:
-            _log.warning("%d connections that proved nothing were closed", self._turned_away)
+            _log.warning("%d connections without proof of the token were closed", self._turned_away)
             self._turned_away = 0
 
 
@@ -419,7 +421,7 @@ async def _next_message(reader: asyncio.StreamReader, decoder: Decoder) -> Messa
     while (payload := decoder.take()) is None:
         data = await reader.read(_READ_AT_ONCE)
         if not data:
-            raise HandshakeError("the connection ended before it proved itself")
+            raise HandshakeError("the connection ended before its proof of the token")
         decoder.feed(data)
     return decode(payload)
 

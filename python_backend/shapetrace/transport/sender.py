@@ -44,7 +44,7 @@ PATIENCE = 60.0
 _CONNECT_WITHIN = 1.0
 _WELCOME_WITHIN = 15.0
 """Seconds; a server that is reading what another process sent may be late."""
-_STRANGER = "whoever listens there does not know the session's token"
+_STRANGER = "the server there does not know the session's token"
 _FIRST_DELAY = 0.1
 _LONGEST_DELAY = 2.0
 _STABLE_AFTER = 5.0
@@ -238,7 +238,7 @@ class Sender:
             if self._welcomed and not self._has_something_to_send():
                 return True
             if deadline.left() <= 0:
-                self.trouble = "the time to send the rest was over"
+                self.trouble = "there was no time left to send the rest"
                 return False
             if self._connection is None:
                 connects -= 1

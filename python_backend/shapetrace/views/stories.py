@@ -62,7 +62,7 @@ def calls_story(
         parts.append(details)
     parts.append(SEPARATOR.join(filter(None, [_where(told), _calls_text(told)])))
     unseen = dict.fromkeys(each.call.note for each in told if isinstance(each.call, ModuleCall))
-    parts.extend(f"Not looked at inside: {escaped(with_remedy(note))}" for note in unseen if note)
+    parts.extend(f"Not recorded inside: {escaped(with_remedy(note))}" for note in unseen if note)
     return paragraphs([*parts, *notes])
 
 

@@ -28,7 +28,7 @@ from shapetrace.views.summary import counted
 
 _FORWARD = "forward"
 _EVERYWHERE = "**"
-_WHEREVER = "wherever there is one"
+_WHEREVER = "in all modules that have one"
 _MOST_SINGLE = 50
 """Modules that are offered one by one."""
 
@@ -122,7 +122,7 @@ def _paths_of(
             return CapturePaths(name, tuple(_outputs(inside)))
         held = [path for path in modules if _has_below(path, known)]
         if held:
-            return CapturePaths(name, (CapturePath(f"{held[0]}.*", "the modules that it holds"),))
+            return CapturePaths(name, (CapturePath(f"{held[0]}.*", "the modules in it"),))
         if not places and (meaning.is_called or _is_made_by_call(structure, meaning)):
             return CapturePaths(name, (CapturePath(f"{_EVERYWHERE}.{attribute}", _WHEREVER),))
         function = ("forward",) if meaning.function[0] == "__init__" else meaning.function
@@ -151,7 +151,7 @@ def _outputs(places: Sequence[Place]) -> Iterable[CapturePath]:
 
 
 def _what(place: Place) -> str:
-    return f"what {place.kind} returns" if place.kind else "what it returns"
+    return f"return value of {place.kind}" if place.kind else "return value"
 
 
 def _generalized(places: Sequence[Place], suffix: str) -> Iterable[CapturePath]:

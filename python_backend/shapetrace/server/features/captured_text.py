@@ -50,7 +50,7 @@ def name_story(about: CapturedName, values: Sequence[CapturedValue], total: int)
     kept = f"the newest {len(values):,} of {total:,} values" if len(values) < total else ""
     unseen = any(value.statistics and _is_sampled(value.statistics) for value in values)
     notes = [
-        SEPARATOR.join(filter(None, [kept, "large ones seen in part" if unseen else ""])),
+        SEPARATOR.join(filter(None, [kept, "large ones sampled" if unseen else ""])),
         SEPARATOR.join([escaped(printable(about.model)), escaped(printable(about.path))]),
     ]
     return _story(about.name, values, notes)

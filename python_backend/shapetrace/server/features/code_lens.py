@@ -67,7 +67,7 @@ def code_lenses(
             yield from _of_calls(view, store, function, now, told, scopes)
         elif function.qualified_name in unseen:
             reason = with_remedy(unseen[function.qualified_name])
-            yield Lens(now, f"not looked at: {reason}")
+            yield Lens(now, f"not recorded: {reason}")
 
 
 def _of_calls(

@@ -46,9 +46,9 @@ _TRANSPARENT = (
 """Who points at one of these may mean what it is part of."""
 
 
-_NOT_REACHED = "From before: not known to be reached in this call."
+_NOT_REACHED = "From an earlier call. It is not known whether this call gets here."
 
-_NOT_ENTERED = "Nothing is known of this call yet: that was before."
+_NOT_ENTERED = "From earlier calls. This call has not run here yet."
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class _Teller:
         ]
         return list(
             dict.fromkeys(
-                f"Shapes have settled: {escaped(entry.where)}"
+                f"Recording pauses: {escaped(entry.where)}"
                 for process in processes
                 for entry in (() if process is None else process.coverage)
                 if entry.reason == "settled"

@@ -274,10 +274,12 @@ def test_hovers_say_that_something_was_not_reached(layers: Scoped) -> None:
     column = layers.shown.document.lines[line].index(" + b") + 1
     story = hover(layers.view(), layers.shown.store, line, column)
     assert story is not None
-    assert story.markdown.endswith("From before: not known to be reached in this call.")
+    assert story.markdown.endswith(
+        "From an earlier call. It is not known whether this call gets here."
+    )
     hints = inlay_hints(layers.view(), line - 1, line, HintOptions())
     stories = [statement_story(layers.view(), layers.shown.store, hint.statement) for hint in hints]
-    assert all("From before" in each for each in stories)
+    assert all("From an earlier call" in each for each in stories)
 
 
 def test_a_frame_outside_of_all_modules_has_a_scope(layers: Scoped) -> None:
