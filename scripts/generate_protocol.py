@@ -20,9 +20,9 @@ from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
+from shapetrace.server.messages.all_messages import MODULES, messages_of
 from shapetrace.server.messages.codec import camel_case
 from shapetrace.server.messages.declarations import Declaration, Request, ServerNotification, Unread
-from shapetrace.server.messages.registry import MODULES, messages_of
 from shapetrace.server.messages.settings import Initialization
 
 ROOT: Final = Path(__file__).resolve().parents[1]

@@ -24,14 +24,14 @@ from shapetrace.server.features.inlay_hints import Hint, inlay_hints
 from shapetrace.server.features.inline_values import inline_values
 from shapetrace.server.features.watched_hints import watched_story
 from shapetrace.server.handling import JsonHandler, handles
-from shapetrace.server.journal import Journal
 from shapetrace.server.listener import Listener
+from shapetrace.server.message_journal import Journal
 from shapetrace.server.messages import (
     calls,
     captures,
     comparison,
+    document_places,
     focus,
-    places,
     sessions,
     tree,
     watches,
@@ -299,7 +299,7 @@ class App:
             for lens in code_lenses(view, self.store, self.scopes)
         ]
 
-    def inline_values(self, given: places.Lines) -> calls.InlineValues:
+    def inline_values(self, given: document_places.Lines) -> calls.InlineValues:
         """What stands beside the hints while a program stands still."""
         reach = self.scopes.reach
         view = self.view(given.uri) if self.are_hints_visible else None

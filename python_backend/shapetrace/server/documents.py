@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from shapetrace.server.alignment import Alignment
-from shapetrace.server.files import file_key, path_of_uri
+from shapetrace.server.line_alignment import Alignment
 from shapetrace.server.ranges import character_index
+from shapetrace.server.uris import file_key, path_of_uri
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
 """What the protocol takes for the end of a line. Python's ``splitlines`` knows more kinds."""

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from shapetrace.server.journal import Journal, JournalPart, SessionInfo
+from shapetrace.server.message_journal import Journal, JournalPart, SessionInfo
 from shapetrace.transport.framing import (
     LONGEST,
     Decoder,

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
 from shapetrace.events.model import Op
-from shapetrace.server.records import Call
+from shapetrace.server.file_records import Call
 
 
 class Nesting:

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Trace, Variable
 from shapetrace.events.update import Source
 from shapetrace.server.captured import Captured
+from shapetrace.server.file_records import Call, FileRecords
 from shapetrace.server.nesting import Nesting
-from shapetrace.server.records import Call, FileRecords
 from shapetrace.server.watched import Watched
 from shapetrace.transport.messages import ProcessInfo
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shapetrace.events.model import ModuleCall, Op
-from shapetrace.server.files import file_key
+from shapetrace.server.file_records import Call
 from shapetrace.server.held import NOTHING_KNOWN, Locals
 from shapetrace.server.processes import Process
-from shapetrace.server.records import Call
+from shapetrace.server.uris import file_key
 
 OWN = 0
 """The level of what the module call's own function did."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shapetrace.server.carrying import Wish, wish_of
-from shapetrace.server.records import FileRecords, Key
+from shapetrace.server.file_records import FileRecords, Key
+from shapetrace.server.repin import Wish, wish_of
 from shapetrace.server.scope import Reach, Scope
 from shapetrace.server.scoped import Records, ScopedRecords
 from shapetrace.server.store import TraceStore

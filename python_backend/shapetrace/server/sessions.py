@@ -9,8 +9,8 @@ from dataclasses import asdict, replace
 from typing import get_args
 
 from shapetrace.events.rows import RowReader
-from shapetrace.server.journal import Replayed
 from shapetrace.server.listener import ProcessKey
+from shapetrace.server.message_journal import Replayed
 from shapetrace.server.messages.captures import CaptureProblem
 from shapetrace.server.messages.sessions import SessionState, Status
 from shapetrace.server.messages.watches import WatchProblem

@@ -9,9 +9,9 @@ from typing import TypeAlias
 from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Trace, Variable
 from shapetrace.events.update import Source, Update
 from shapetrace.server.captured import Captured
-from shapetrace.server.files import file_key
+from shapetrace.server.file_records import Call, FileRecords, Key
 from shapetrace.server.processes import Process, ProcessKey, Session
-from shapetrace.server.records import Call, FileRecords, Key
+from shapetrace.server.uris import file_key
 from shapetrace.server.watched import Watched
 from shapetrace.transport.captures import CaptureNews
 from shapetrace.transport.watches import WatchNews

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from shapetrace.server.alignment import Alignment
 from shapetrace.server.documents import Document
-from shapetrace.server.facts import Facts, facts_of
+from shapetrace.server.line_alignment import Alignment
 from shapetrace.server.ranges import SourceRange, editor_column
 from shapetrace.server.scoped import Records
+from shapetrace.server.source_structure import Structure
+from shapetrace.server.statement_values import Facts, facts_of
 from shapetrace.server.statements import Statement
-from shapetrace.server.structure import Structure
 
 
 @lru_cache(maxsize=12)

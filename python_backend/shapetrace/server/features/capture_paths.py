@@ -14,14 +14,14 @@ from typing import Final
 
 from shapetrace.capture.paths import component, joined
 from shapetrace.events.model import ModuleCall
-from shapetrace.server.calls import calls_of, every_call_of
-from shapetrace.server.meaning import Meaning, meaning_at, meaning_of_statement
+from shapetrace.server.capturable import Meaning, meaning_at, meaning_of_statement
+from shapetrace.server.file_records import Key
+from shapetrace.server.line_calls import calls_of, every_call_of
 from shapetrace.server.messages.captures import CapturePath, CapturePaths
 from shapetrace.server.processes import Process
-from shapetrace.server.records import Key
 from shapetrace.server.scope import module_of
+from shapetrace.server.source_structure import Structure
 from shapetrace.server.store import TraceStore
-from shapetrace.server.structure import Structure
 from shapetrace.server.view import DocumentView
 from shapetrace.views.styled import printable
 from shapetrace.views.summary import counted

@@ -18,12 +18,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from shapetrace.server.calls import calls_of, every_call_of
 from shapetrace.server.features.pins import pin_of
-from shapetrace.server.messages.places import DocumentPosition
+from shapetrace.server.line_calls import calls_of, every_call_of
+from shapetrace.server.messages.document_places import DocumentPosition
 from shapetrace.server.scopes import Scopes
+from shapetrace.server.source_structure import Function
 from shapetrace.server.store import TraceStore
-from shapetrace.server.structure import Function
 from shapetrace.server.view import DocumentView
 from shapetrace.views.owners import Told
 from shapetrace.views.remedies import with_remedy

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shapetrace.events.model import Container, Op, Tensor, Value, Variable
-from shapetrace.server.bindings import Binding, binding_of, first_line
-from shapetrace.server.facts import bound_variables
+from shapetrace.server.definitions import Binding, binding_of, first_line
 from shapetrace.server.features.code_lens import told_of
+from shapetrace.server.file_records import Call, Expression, Key, asks_for_truth, is_mutable
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column, range_of
-from shapetrace.server.records import Call, Expression, Key, asks_for_truth, is_mutable
+from shapetrace.server.statement_values import bound_variables
 from shapetrace.server.statements import Statement
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView

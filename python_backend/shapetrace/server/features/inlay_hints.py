@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shapetrace.events.model import Value
-from shapetrace.server.facts import Facts
 from shapetrace.server.features.watched_hints import watched_pieces, watched_text
 from shapetrace.server.messages.settings import HintOptions, HintPosition
 from shapetrace.server.ranges import SourceRange, editor_column, editor_length
 from shapetrace.server.scope import Reach
+from shapetrace.server.statement_values import Facts
 from shapetrace.server.statements import Part, Statement
 from shapetrace.server.view import DocumentView
 from shapetrace.server.watched import WatchedLine

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from shapetrace.server.features.inlay_hints import BEFORE, inlay_hints
+from shapetrace.server.file_records import Expression
 from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.ranges import SourceRange, character_index
-from shapetrace.server.records import Expression
 from shapetrace.server.scope import Reach
 from shapetrace.server.scoped import MODULE
 from shapetrace.server.view import DocumentView

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from shapetrace.events.model import ModuleCall
-from shapetrace.server.features.tree import node_id
+from shapetrace.server.features.trace_tree import node_id
+from shapetrace.server.file_records import Key
 from shapetrace.server.messages.calls import Pin
 from shapetrace.server.processes import Process
-from shapetrace.server.records import Key
 from shapetrace.server.store import TraceStore
 from shapetrace.views.outline import module_row
 from shapetrace.views.styled import printable

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from itertools import islice
 
+from shapetrace.server.file_records import Call
 from shapetrace.server.processes import Process
-from shapetrace.server.records import Call
 from shapetrace.views.outline import searched_text
 
 _MOST_OPENED = 300

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shapetrace.events.model import Value
-from shapetrace.server.files import file_key
 from shapetrace.server.ranges import SourceRange
 from shapetrace.server.scope import Reach
 from shapetrace.server.statements import Statement
+from shapetrace.server.uris import file_key
 from shapetrace.server.view import DocumentView
 from shapetrace.server.watched import WatchedLine
 from shapetrace.views.changes import change_text, line_text

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from shapetrace.server.messages.declarations import NonEmptyStr, Request, ServerNotification
-from shapetrace.server.messages.places import DocumentPosition, Lines
+from shapetrace.server.messages.document_places import DocumentPosition, Lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from shapetrace.server.messages.declarations import (
     Request,
     ServerNotification,
 )
-from shapetrace.server.messages.places import DocumentPosition, Place
+from shapetrace.server.messages.document_places import DocumentPosition, Place
 
 NodeKind: TypeAlias = Literal[
     "process",

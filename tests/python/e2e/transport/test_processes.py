@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shapetrace.server.journal import Journal
+from shapetrace.server.message_journal import Journal
 from tests.python.e2e.transport.programs import Case, case
 
 pytestmark = pytest.mark.e2e

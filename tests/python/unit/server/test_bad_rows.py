@@ -27,7 +27,7 @@ from shapetrace.server.store import TraceStore
 from shapetrace.transport.messages import Hello, ProcessInfo, write
 from tests.python.unit.server import test_watched
 from tests.python.unit.server.annotated import Shown
-from tests.python.unit.server.test_tree import Drawn
+from tests.python.unit.server.test_trace_tree import Drawn
 from tests.python.unit.transport import test_captures
 from tests.support.recorder import PRELUDE
 from tests.support.rows import recorded, rows_of

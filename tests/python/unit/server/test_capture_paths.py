@@ -6,9 +6,9 @@ import pytest
 
 from shapetrace.capture.paths import parse
 from shapetrace.server.features.capture_paths import paths_at, paths_of_call
+from shapetrace.server.file_records import Key
 from shapetrace.server.messages.captures import CapturePaths
-from shapetrace.server.records import Key
-from shapetrace.server.structure import Structure
+from shapetrace.server.source_structure import Structure
 from tests.python.unit.server.annotated import Shown, show
 
 PROGRAM = """

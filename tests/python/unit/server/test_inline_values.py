@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from shapetrace.server.features.inline_values import inline_values
+from shapetrace.server.file_records import Call
 from shapetrace.server.messages.settings import HintOptions
-from shapetrace.server.records import Call
 from shapetrace.server.scope import Scope
 from shapetrace.server.scopes import Scopes
 from shapetrace.server.view import DocumentView

@@ -11,9 +11,9 @@ import pytest
 from shapetrace.server.features.code_lens import code_lenses
 from shapetrace.server.features.hover import hover, statement_story
 from shapetrace.server.features.inlay_hints import inlay_hints
+from shapetrace.server.file_records import Key
 from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.processes import Process
-from shapetrace.server.records import Key
 from shapetrace.server.scope import Scope
 from shapetrace.server.scopes import Scopes
 from shapetrace.server.view import DocumentView

@@ -10,8 +10,8 @@ import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from shapetrace.server.journal import Journal
 from shapetrace.server.listener import Listener, ProcessKey
+from shapetrace.server.message_journal import Journal
 from shapetrace.transport.handshake import hello_message
 from shapetrace.transport.messages import Hello, ProcessInfo
 from tests.support import handshakes

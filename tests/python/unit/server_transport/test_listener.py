@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapetrace.server import listener as listener_module
-from shapetrace.server.journal import Journal
 from shapetrace.server.listener import MOST_WAITING, ProcessKey
+from shapetrace.server.message_journal import Journal
 from tests.python.unit.server_transport.clients import SESSION, Client, run, served, until
 from tests.support import handshakes
 

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from shapetrace.server.journal import Journal
 from shapetrace.server.listener import Listener, ProcessKey
+from shapetrace.server.message_journal import Journal
 from shapetrace.transport.messages import Hello
 
 

@@ -11,9 +11,9 @@ import pytest
 from shapetrace.events.model import Run
 from shapetrace.events.update import Update
 from shapetrace.server.features.pins import pin_of
-from shapetrace.server.files import file_key
-from shapetrace.server.records import FileRecords, Key
+from shapetrace.server.file_records import FileRecords, Key
 from shapetrace.server.scopes import Scopes
+from shapetrace.server.uris import file_key
 from tests.python.unit.server.annotated import show
 from tests.python.unit.server.test_store import module
 from tests.support.recorder import PRELUDE

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shapetrace.server.structure import Function, Scope, Structure
+from shapetrace.server.source_structure import Function, Scope, Structure
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _NAMING = (*_FUNCTIONS, ast.MatchAs, ast.MatchStar, ast.ExceptHandler)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from shapetrace.server.files import file_key, path_of_uri
+from shapetrace.server.uris import file_key, path_of_uri
 
 
 @pytest.mark.parametrize(

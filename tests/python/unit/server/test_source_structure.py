@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from shapetrace.server.ranges import SourceRange
-from shapetrace.server.structure import Structure
+from shapetrace.server.source_structure import Structure
 from tests.python.unit.server.annotated import plain
 
 # A statement or its head is marked by the place behind its end.

@@ -11,9 +11,9 @@ import pytest
 from shapetrace.events.model import ErrorInfo, Run
 from shapetrace.events.update import Update
 from shapetrace.server.features.pins import module_call_of, nearest, pin_of
-from shapetrace.server.features.tree import TraceTree
+from shapetrace.server.features.trace_tree import TraceTree
+from shapetrace.server.file_records import Call, Key
 from shapetrace.server.nesting import Nesting
-from shapetrace.server.records import Call, Key
 from shapetrace.server.store import TraceStore
 from tests.python.unit.server.annotated import plain, show
 from tests.python.unit.server.test_store import module, op, tensor

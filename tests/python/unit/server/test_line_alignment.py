@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapetrace.server.alignment import Alignment
 from shapetrace.server.documents import Change, Document, Documents
+from shapetrace.server.line_alignment import Alignment
 
 # The source, the document, and for each of its lines the line of the source that it is.
 COMPARED = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from shapetrace.server.bindings import Binding, binding_of
-from shapetrace.server.structure import Structure
+from shapetrace.server.definitions import Binding, binding_of
+from shapetrace.server.source_structure import Structure
 from tests.python.unit.server.annotated import plain
 
 # The name meant is behind ``^``, what it is bound by behind ``@``; without one there is doubt.

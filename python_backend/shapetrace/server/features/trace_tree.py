@@ -19,9 +19,9 @@ from typing import TypeVar
 from shapetrace.events.model import ModuleCall, Op
 from shapetrace.events.tree import Node
 from shapetrace.server.features.tree_search import Search
+from shapetrace.server.file_records import Call, Key
 from shapetrace.server.messages.tree import NodeKind, TreeNode
 from shapetrace.server.processes import Process
-from shapetrace.server.records import Call, Key
 from shapetrace.server.store import TraceStore
 from shapetrace.views.folding import Entry, Fold, Folding
 from shapetrace.views.outline import module_label, module_row, op_label, op_row

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from shapetrace.events.model import ErrorInfo, Value, Variable
-from shapetrace.server.bindings import Binding, binding_of
+from shapetrace.server.definitions import Binding, binding_of
+from shapetrace.server.file_records import Expression, Key, is_finished, item_at, picked
 from shapetrace.server.held import is_among
 from shapetrace.server.ranges import range_of
-from shapetrace.server.records import Expression, Key, is_finished, item_at, picked
 from shapetrace.server.scoped import Records
+from shapetrace.server.source_structure import Function, Structure
 from shapetrace.server.statements import Part, Statement
-from shapetrace.server.structure import Function, Structure
 from shapetrace.views.shapes import holds_tensor, result_value, value_text
 
 Written = TypeVar("Written")

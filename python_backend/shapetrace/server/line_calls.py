@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from shapetrace.events.model import ModuleCall
+from shapetrace.server.file_records import Expression, Key
 from shapetrace.server.processes import Process
-from shapetrace.server.records import Expression, Key
 from shapetrace.server.scope import module_of
+from shapetrace.server.source_structure import Function
 from shapetrace.server.store import TraceStore
-from shapetrace.server.structure import Function
 from shapetrace.server.view import DocumentView
 
 
