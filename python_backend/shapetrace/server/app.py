@@ -311,22 +311,22 @@ class App:
     # What happens without being asked
 
     def _refresh_all(self) -> None:
-        self._hints.wish(at_once=True)
-        self._lenses.wish(at_once=True)
+        self._hints.request(at_once=True)
+        self._lenses.request(at_once=True)
 
     def _changed(self, files: frozenset[str], counted: frozenset[str]) -> None:
         self.navigation.changed()
-        self._tree.wish()
+        self._tree.request()
         if files:
             garbage.settle()
         shown = {document.key for document in self.documents}
         if shown & files:
-            self._hints.wish()
+            self._hints.request()
         if self.options.code_lens.enabled and shown & (files | counted):
-            self._lenses.wish()
+            self._lenses.request()
 
     def _wish_tree(self) -> None:
-        self._tree.wish(at_once=True)
+        self._tree.request(at_once=True)
 
     def _refresh_hints(self) -> None:
         hints = self._capabilities.inlay_hint

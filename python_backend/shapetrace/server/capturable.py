@@ -18,7 +18,7 @@ _MADE_IN = frozenset({"__init__", "__new__", "__post_init__"})
 
 
 @dataclass(frozen=True)
-class Meaning:
+class Capturable:
     """A value of a method, of a function in one, or of a module that an attribute holds."""
 
     text: str
@@ -35,7 +35,7 @@ class Meaning:
     """Whether that attribute is called here."""
 
 
-def meaning_at(structure: Structure, line: int, column: int) -> Meaning | None:
+def capturable_at(structure: Structure, line: int, column: int) -> Capturable | None:
     """What a place means; None where that is nothing that a path can name."""
     path = structure.path(line, column)
     function = _function_around(structure, path)
@@ -59,7 +59,7 @@ def meaning_at(structure: Structure, line: int, column: int) -> Meaning | None:
     return _returned(owner, names)
 
 
-def meaning_of_statement(structure: Structure, line: int, column: int) -> Meaning | None:
+def capturable_of_statement(structure: Structure, line: int, column: int) -> Capturable | None:
     """What the statement at a place is there for: the name that it stores, or what it returns."""
     path = structure.path(line, column)
     function = _function_around(structure, path)
@@ -109,12 +109,12 @@ def _names_of(function: Function) -> tuple[str | None, tuple[str, ...]]:
     return _LOCALS.join([*parts[: methods[-1]], owner]), (method, *inner)
 
 
-def _of_class(structure: Structure, node: ast.ClassDef) -> Meaning | None:
+def _of_class(structure: Structure, node: ast.ClassDef) -> Capturable | None:
     """What the modules of a class return."""
     for function in structure.functions:
         owner, _ = _names_of(function)
         if owner is not None and function.node in node.body:
-            return Meaning(node.name, owner, ())
+            return Capturable(node.name, owner, ())
     return None
 
 
@@ -123,7 +123,7 @@ def _of_expression(
     owner: str,
     names: tuple[str, ...],
     path: list[ast.AST],
-) -> Meaning | None:
+) -> Capturable | None:
     """What a name, or a chain of attributes and items, stands for."""
     node = path[-1]
     if isinstance(node, ast.arg):
@@ -141,13 +141,13 @@ def _of_expression(
     if is_self and rest:
         attribute = tuple(rest)
         if is_called and _has_method(structure, owner, attribute):
-            return Meaning(f"{text}()", owner, attribute)
-        return Meaning(text, owner, names, tuple(chain), attribute, is_called)
+            return Capturable(f"{text}()", owner, attribute)
+        return Capturable(text, owner, names, tuple(chain), attribute, is_called)
     if is_called and rest:
         # What is called is a method of the value.
         return None
     if is_self:
-        return Meaning(text, owner, ())
+        return Capturable(text, owner, ())
     for depth in range(len(names), 0, -1):
         around = _method_of(structure, owner, names[:depth])
         if around is None or first not in _locals_of(around.node):
@@ -164,7 +164,7 @@ def _of_statement(
     owner: str,
     names: tuple[str, ...],
     node: ast.stmt,
-) -> Meaning | None:
+) -> Capturable | None:
     """The first name that a statement stores, or what the function returns by it."""
     match node:
         case ast.Return():
@@ -192,12 +192,12 @@ def _of_statement(
 
 def _variable(
     owner: str, names: tuple[str, ...], chain: tuple[str, ...], text: str
-) -> Meaning | None:
-    return None if names[0] in _MADE_IN else Meaning(text, owner, names, chain)
+) -> Capturable | None:
+    return None if names[0] in _MADE_IN else Capturable(text, owner, names, chain)
 
 
-def _returned(owner: str, names: tuple[str, ...]) -> Meaning | None:
-    return None if names[0] in _MADE_IN else Meaning(f"{names[-1]}()", owner, names)
+def _returned(owner: str, names: tuple[str, ...]) -> Capturable | None:
+    return None if names[0] in _MADE_IN else Capturable(f"{names[-1]}()", owner, names)
 
 
 def _chain(node: ast.AST) -> list[str] | None:

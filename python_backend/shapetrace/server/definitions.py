@@ -37,7 +37,7 @@ _RESHAPING = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class Definition:
     """Where a name got its value."""
 
     name: str
@@ -49,7 +49,7 @@ class Binding:
     """The first line of that function."""
 
 
-def binding_of(path: Sequence[ast.AST]) -> Binding | None:
+def definition_of(path: Sequence[ast.AST]) -> Definition | None:
     """What gave its value to the name at the end of a path of nodes from a module down to it."""
     name = path[-1]
     if not isinstance(name, ast.Name) or not isinstance(name.ctx, ast.Load):
@@ -59,7 +59,7 @@ def binding_of(path: Sequence[ast.AST]) -> Binding | None:
         if isinstance(scope, _COMPREHENSIONS):
             within = _in_comprehension(scope, path[depth + 1], name.id)
             if within is not None:
-                return within.binding
+                return within.definition
         elif isinstance(scope, ast.Lambda):
             return _parameter(scope, name.id) if path[depth + 1] is scope.body else None
         elif isinstance(scope, ast.ClassDef):
@@ -72,9 +72,9 @@ def binding_of(path: Sequence[ast.AST]) -> Binding | None:
 
 @dataclass(frozen=True, slots=True)
 class _Within:
-    """That a comprehension has the name to itself; the binding only where it is certain."""
+    """That a comprehension has the name to itself; the definition only where it is certain."""
 
-    binding: Binding | None
+    definition: Definition | None
 
 
 def _in_comprehension(scope: ast.AST, inner: ast.AST, name: str) -> _Within | None:
@@ -88,10 +88,10 @@ def _in_comprehension(scope: ast.AST, inner: ast.AST, name: str) -> _Within | No
         return _Within(None)
     target = targets[0]
     assert isinstance(target, ast.Name)
-    return _Within(Binding(name, range_of(target)))
+    return _Within(Definition(name, range_of(target)))
 
 
-def _in_scope(scope: ast.AST, path: Sequence[ast.AST], name: str) -> Binding | None:
+def _in_scope(scope: ast.AST, path: Sequence[ast.AST], name: str) -> Definition | None:
     if _is_shared(scope, name) or _may_reshape(scope):
         return None
     statements = [node for node in path if isinstance(node, (ast.stmt, *_HANDLERS))]
@@ -103,7 +103,7 @@ def _in_scope(scope: ast.AST, path: Sequence[ast.AST], name: str) -> Binding | N
         owner: ast.AST = statements[depth - 1] if depth else scope
         found = _own_binding(inner, below, name)
         if found is not None:
-            return found.binding
+            return found.definition
         if isinstance(inner, _HANDLERS):
             # An error may have come from anywhere in what was tried.
             if isinstance(owner, _TRIES) and _stores_in(owner.body, name):
@@ -157,14 +157,14 @@ def _doubt(statement: ast.AST, name: str) -> _Within | None:
     return _Within(None) if any(node.target.id == name for node in named) else None
 
 
-def _lone_target(target: ast.expr, stores: list[ast.AST], name: str) -> Binding | None:
+def _lone_target(target: ast.expr, stores: list[ast.AST], name: str) -> Definition | None:
     found = [node for node in ast.walk(target) if _stores(node, name)]
     if len(stores) != 1 or len(found) != 1 or not isinstance(found[0], ast.Name):
         return None
-    return Binding(name, range_of(found[0]))
+    return Definition(name, range_of(found[0]))
 
 
-def _certain(statement: ast.stmt, name: str) -> Binding | None:
+def _certain(statement: ast.stmt, name: str) -> Definition | None:
     """The one place in a statement that has run where a name is assigned for certain."""
     if isinstance(statement, (ast.With, ast.AsyncWith)):
         if not all(_is_transparent(item.context_expr) for item in statement.items):
@@ -183,16 +183,16 @@ def _certain(statement: ast.stmt, name: str) -> Binding | None:
     value = statement.value
     if value is not None and any(node is stores[0] for node in ast.walk(value)):
         return None
-    return Binding(name, range_of(stores[0]))
+    return Definition(name, range_of(stores[0]))
 
 
-def _parameter(function: Function, name: str) -> Binding | None:
+def _parameter(function: Function, name: str) -> Definition | None:
     arguments = function.args
     listed = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     for argument in (*listed, arguments.vararg, arguments.kwarg):
         if argument is not None and argument.arg == name:
             title = "<lambda>" if isinstance(function, ast.Lambda) else function.name
-            return Binding(name, range_of(argument), title, first_line(function))
+            return Definition(name, range_of(argument), title, first_line(function))
     return None
 
 

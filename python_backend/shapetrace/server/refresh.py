@@ -20,7 +20,7 @@ class Throttle:
         self._last = float("-inf")
         self._waiting: asyncio.TimerHandle | None = None
 
-    def wish(self, at_once: bool = False) -> None:
+    def request(self, at_once: bool = False) -> None:
         """Have the function called soon, or at once, as somebody waits to see it."""
         if at_once:
             self.cancel()
@@ -33,7 +33,7 @@ class Throttle:
         self._waiting = loop.call_later(delay, self._fire)
 
     def cancel(self) -> None:
-        """Forget a wish that has not been granted yet."""
+        """Forget a request that has not been granted yet."""
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None

@@ -9,7 +9,7 @@ from shapetrace.server.processes import Process, Session
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class PinKey:
     """A call by what it is called in every run: which one of a module, and made in which."""
 
     order: int
@@ -49,10 +49,10 @@ class Wish:
         return next((call.id for call in reversed(calls) if call.call < self.number), None)
 
 
-def wish_of(process: Process, call: int) -> Wish:
+def pin_key_of(process: Process, call: int) -> PinKey:
     """How to find a call again, or a whole process with 0 for the call."""
     module = process.modules.get(call)
-    return Wish(
+    return PinKey(
         order=process.session.order,
         rank=process.rank,
         position=_position(process),

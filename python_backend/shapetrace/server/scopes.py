@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shapetrace.server.file_records import FileRecords, Key
-from shapetrace.server.repin import Wish, wish_of
+from shapetrace.server.repin import PinKey, pin_key_of
 from shapetrace.server.scope import Reach, Scope
 from shapetrace.server.scoped import Records, ScopedRecords
 from shapetrace.server.store import TraceStore
@@ -18,7 +18,7 @@ class Scopes:
         self._pin: Scope | None = None
         self._focus: Scope | None = None
         self._is_pin_later = False
-        self._wish: Wish | None = None
+        self._wish: PinKey | None = None
         """How to find what is pinned in another run."""
         self.is_waiting = False
         """Whether a newer run has not come to what is pinned."""
@@ -60,7 +60,7 @@ class Scopes:
     def set_pin(self, pin: Key | None) -> None:
         """Pin a call, or a whole process with 0 for the call, or nothing."""
         process = None if pin is None else self._store.process(pin[0])
-        self._wish = None if pin is None or process is None else wish_of(process, pin[1])
+        self._wish = None if pin is None or process is None else pin_key_of(process, pin[1])
         self._pin = None if pin is None else Scope(pin[0], pin[1] or None)
         self._is_pin_later = True
         self.is_waiting = False

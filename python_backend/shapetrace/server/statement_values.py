@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from shapetrace.events.model import ErrorInfo, Value, Variable
-from shapetrace.server.definitions import Binding, binding_of
+from shapetrace.server.definitions import Definition, definition_of
 from shapetrace.server.file_records import Expression, Key, is_finished, item_at, picked
 from shapetrace.server.held import is_among
 from shapetrace.server.ranges import range_of
@@ -20,7 +20,7 @@ Written = TypeVar("Written")
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class StatementValues:
     """What is known of one statement."""
 
     values: tuple[tuple[Value, ...], ...]
@@ -46,7 +46,9 @@ class Facts:
         return any(self.values) or any(self.named) or bool(self.errors)
 
 
-def facts_of(statement: Statement, structure: Structure, records: Records) -> Facts:
+def statement_values_of(
+    statement: Statement, structure: Structure, records: Records
+) -> StatementValues:
     """What a session recorded of a statement; made anew only where that has changed."""
     where = statement.range
     function = structure.function_at(where.line) if _returns_name(statement) else None
@@ -65,7 +67,7 @@ def _returns_name(statement: Statement) -> bool:
 
 def _facts(
     statement: Statement, structure: Structure, function: Function | None, records: Records
-) -> Facts:
+) -> StatementValues:
     errors: dict[ErrorInfo, None] = {}
     errors_before: dict[ErrorInfo, None] = {}
     where = statement.range
@@ -84,7 +86,7 @@ def _facts(
         # Where nothing is known of the call that is looked at, it is told how others ended.
         errors |= errors_before
         is_before = is_before or bool(errors_before)
-    return Facts(values=values, named=named, errors=tuple(errors), is_before=is_before)
+    return StatementValues(values=values, named=named, errors=tuple(errors), is_before=is_before)
 
 
 def _is_before(
@@ -150,16 +152,16 @@ def _has_failed(expression: Expression) -> bool:
     return is_own and any(expression.errors) and not any(expression.values)
 
 
-def bound_values(binding: Binding, records: Records) -> tuple[Value, ...]:
+def bound_values(definition: Definition, records: Records) -> tuple[Value, ...]:
     """The different values that an assignment gave to a name, or calls to a parameter."""
-    return tuple(dict.fromkeys(each.tensor for _, each in bound_variables(binding, records)))
+    return tuple(dict.fromkeys(each.tensor for _, each in bound_variables(definition, records)))
 
 
-def bound_variables(binding: Binding, records: Records) -> Iterator[tuple[Key, Variable]]:
+def bound_variables(definition: Definition, records: Records) -> Iterator[tuple[Key, Variable]]:
     """The same with all that is known of each."""
-    if binding.function is None:
-        return records.stored_variables(binding.target)
-    return records.passed_variables(binding.name, binding.function, binding.declared)
+    if definition.function is None:
+        return records.stored_variables(definition.target)
+    return records.passed_variables(definition.name, definition.function, definition.declared)
 
 
 def _with_returned_names(
@@ -186,8 +188,8 @@ def _with_returned_names(
             path = (index,) if statement.is_tuple else ()
             items = {_text(item_at(value, path)) for value in returned}
             start = range_of(part.load)
-            binding = binding_of(structure.path(start.line, start.column))
-            bound = () if binding is None else bound_values(binding, records)
+            definition = definition_of(structure.path(start.line, start.column))
+            bound = () if definition is None else bound_values(definition, records)
             if items == {_text(value) for value in bound} and any(map(holds_tensor, bound)):
                 known = bound
         completed.append(known)

@@ -10,7 +10,7 @@ from shapetrace.server.line_alignment import Alignment
 from shapetrace.server.ranges import SourceRange, editor_column
 from shapetrace.server.scoped import Records
 from shapetrace.server.source_structure import Structure
-from shapetrace.server.statement_values import Facts, facts_of
+from shapetrace.server.statement_values import StatementValues, statement_values_of
 from shapetrace.server.statements import Statement
 
 
@@ -54,9 +54,9 @@ class DocumentView:
                         last += spanning.range.end_line - origin - 1
             line += 1
 
-    def facts(self, statement: Statement) -> Facts:
+    def facts(self, statement: Statement) -> StatementValues:
         """What is known of a statement."""
-        return facts_of(statement, self.structure, self.records)
+        return statement_values_of(statement, self.structure, self.records)
 
     def document_line(self, line: int) -> int | None:
         """Where a line of the source is now."""

@@ -14,7 +14,7 @@ from typing import Final
 
 from shapetrace.capture.paths import component, joined
 from shapetrace.events.model import ModuleCall
-from shapetrace.server.capturable import Meaning, meaning_at, meaning_of_statement
+from shapetrace.server.capturable import Capturable, capturable_at, capturable_of_statement
 from shapetrace.server.file_records import Key
 from shapetrace.server.line_calls import calls_of, every_call_of
 from shapetrace.server.messages.captures import CapturePath, CapturePaths
@@ -61,11 +61,11 @@ def paths_at(
 
     The view tells which modules its functions ran in, where that is known.
     """
-    meaning = meaning_at(structure, line, column)
-    if meaning is None:
+    capturable = capturable_at(structure, line, column)
+    if capturable is None:
         return NOTHING
-    places = [] if view is None else _modules(meaning, view, store, chosen)
-    return _paths_of(meaning, structure, places, _known(store) if places else {})
+    places = [] if view is None else _modules(capturable, view, store, chosen)
+    return _paths_of(capturable, structure, places, _known(store) if places else {})
 
 
 def paths_of_call(
@@ -82,12 +82,12 @@ def paths_of_call(
     around = None if op is None else process.modules.get(op.module or 0)
     if op is None or structure is None or op.line is None:
         return NOTHING
-    meaning = meaning_of_statement(structure, op.line, op.column or 0)
-    if meaning is None:
+    capturable = capturable_of_statement(structure, op.line, op.column or 0)
+    if capturable is None:
         return NOTHING
     own = None if around is None else _place(around, process)
     places = [] if own is None else _alike(own, known)
-    found = _paths_of(meaning, structure, places, known)
+    found = _paths_of(capturable, structure, places, known)
     return CapturePaths(found.name, _own_first(found.paths, own))
 
 
@@ -111,11 +111,11 @@ def _own_first(paths: Iterable[CapturePath], place: Place | None) -> tuple[Captu
 
 
 def _paths_of(
-    meaning: Meaning, structure: Structure, places: Sequence[Place], known: Mapping[str, str]
+    capturable: Capturable, structure: Structure, places: Sequence[Place], known: Mapping[str, str]
 ) -> CapturePaths:
-    name = printable(meaning.text)
-    if meaning.attribute:
-        attribute = joined(*map(component, meaning.attribute))
+    name = printable(capturable.text)
+    if capturable.attribute:
+        attribute = joined(*map(component, capturable.attribute))
         modules = [joined(each.path, attribute) for each in places]
         inside = [Place(path, known[path]) for path in modules if path in known]
         if inside:
@@ -123,15 +123,15 @@ def _paths_of(
         held = [path for path in modules if _has_below(path, known)]
         if held:
             return CapturePaths(name, (CapturePath(f"{held[0]}.*", "the modules in it"),))
-        if not places and (meaning.is_called or _is_made_by_call(structure, meaning)):
+        if not places and (capturable.is_called or _is_made_by_call(structure, capturable)):
             return CapturePaths(name, (CapturePath(f"{_EVERYWHERE}.{attribute}", _WHEREVER),))
-        function = ("forward",) if meaning.function[0] == "__init__" else meaning.function
-        return CapturePaths(name, tuple(_values(places, (*function, *meaning.names))))
-    if not meaning.function:
+        function = ("forward",) if capturable.function[0] == "__init__" else capturable.function
+        return CapturePaths(name, tuple(_values(places, (*function, *capturable.names))))
+    if not capturable.function:
         if not places:
             return NOTHING
         return CapturePaths(name, tuple(_outputs(places)))
-    return CapturePaths(name, tuple(_values(places, (*meaning.function, *meaning.names))))
+    return CapturePaths(name, tuple(_values(places, (*capturable.function, *capturable.names))))
 
 
 def _values(places: Sequence[Place], names: Sequence[str]) -> Iterable[CapturePath]:
@@ -169,17 +169,17 @@ def _pattern(path: str) -> str:
 
 
 def _modules(
-    meaning: Meaning, view: DocumentView, store: TraceStore, chosen: Key | None
+    capturable: Capturable, view: DocumentView, store: TraceStore, chosen: Key | None
 ) -> list[Place]:
     """The modules that the function ran in, or else another method of its class."""
     structure = view.structure
-    prefix = f"{meaning.owner}."
+    prefix = f"{capturable.owner}."
     own = [
         each
         for each in structure.functions
         if each.qualified_name.startswith(prefix) and "." not in each.qualified_name[len(prefix) :]
     ]
-    wanted = meaning.function[:1]
+    wanted = capturable.function[:1]
     first = [each for each in own if each.node.name in wanted]
     for functions in (first, own):
         keys: list[Key] = []
@@ -234,8 +234,8 @@ def _has_below(path: str, known: Mapping[str, str]) -> bool:
     return any(each.startswith(f"{path}.") for each in known)
 
 
-def _is_made_by_call(structure: Structure, meaning: Meaning) -> bool:
+def _is_made_by_call(structure: Structure, capturable: Capturable) -> bool:
     """Whether a class gives an attribute what a class of modules makes, by the look of it."""
-    name = re.escape(meaning.attribute[0])
+    name = re.escape(capturable.attribute[0])
     made = re.compile(rf"\bself\.{name}\s*(?::[^=]+)?=\s*(?:\w+\.)*[A-Z]\w*\(")
-    return len(meaning.attribute) == 1 and any(map(made.search, structure.lines))
+    return len(capturable.attribute) == 1 and any(map(made.search, structure.lines))

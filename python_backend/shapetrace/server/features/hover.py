@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shapetrace.events.model import Container, Op, Tensor, Value, Variable
-from shapetrace.server.definitions import Binding, binding_of, first_line
+from shapetrace.server.definitions import Definition, definition_of, first_line
 from shapetrace.server.features.code_lens import told_of
 from shapetrace.server.file_records import Call, Expression, Key, asks_for_truth, is_mutable
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column, range_of
@@ -209,23 +209,23 @@ class _Teller:
     ) -> tuple[SourceRange, str] | None:
         where = range_of(node)
         if not isinstance(node.ctx, ast.Load):
-            return self._bound(where, node.id, Binding(node.id, where), "")
+            return self._bound(where, node.id, Definition(node.id, where), "")
         if _is_called(node, path):
             return None
-        binding = binding_of(path)
+        definition = definition_of(path)
         for expression in around:
             inputs = list(_inputs_named(expression, node.id))
             if inputs:
-                origin = "" if binding is None else self._origin(binding)
+                origin = "" if definition is None else self._origin(definition)
                 note = _NOT_REACHED if expression.is_before else ""
                 return self._named(where, node.id, inputs, origin, note)
-        if binding is None:
+        if definition is None:
             return None
-        origin = self._origin(binding)
-        variables = bound_variables(binding, self._view.records)
+        origin = self._origin(definition)
+        variables = bound_variables(definition, self._view.records)
         if any(is_mutable(each.tensor) for _, each in variables):
             origin = f"{origin}, may have changed since"
-        return self._bound(where, node.id, binding, origin)
+        return self._bound(where, node.id, definition, origin)
 
     def _parameter(self, node: ast.arg, path: Sequence[ast.AST]) -> tuple[SourceRange, str] | None:
         functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -237,8 +237,8 @@ class _Teller:
         name = SourceRange(
             where.line, where.column, where.line, where.column + len(node.arg.encode())
         )
-        binding = Binding(node.arg, name, title, first_line(owner))
-        return self._bound(name, node.arg, binding, self._origin(binding))
+        definition = Definition(node.arg, name, title, first_line(owner))
+        return self._bound(name, node.arg, definition, self._origin(definition))
 
     def _attribute(
         self, node: ast.Attribute, around: Sequence[Expression]
@@ -291,15 +291,15 @@ class _Teller:
         return where, paragraphs([name_story(name, values, origin, held), note])
 
     def _bound(
-        self, where: SourceRange, name: str, binding: Binding, origin: str
+        self, where: SourceRange, name: str, definition: Definition, origin: str
     ) -> tuple[SourceRange, str] | None:
         """A name with the values that it was given, those that are looked at before all others."""
-        note = self._note_on(binding)
-        every = dict(bound_variables(binding, self._view.records.base))
-        bound = dict(bound_variables(binding, self._view.records))
+        note = self._note_on(definition)
+        every = dict(bound_variables(definition, self._view.records.base))
+        bound = dict(bound_variables(definition, self._view.records))
         if note and not bound:
             bound = every  # As the hint does, which marks them.
-        place = where if binding.function is not None else binding.target
+        place = where if definition.function is not None else definition.target
         hinted = {value_text(value) for value in self._hinted(place)}
         if hinted:
             # In a loop only what the call that is looked at has stored.
@@ -311,12 +311,12 @@ class _Teller:
         story = name_story(name, values, origin, self._held(bound), self._held(rest))
         return where, paragraphs([story, note])
 
-    def _note_on(self, binding: Binding) -> str:
+    def _note_on(self, definition: Definition) -> str:
         """Where the assignment or the parameter says what was before, that it does."""
-        if binding.function is not None:
-            is_known = self._view.records.was_entered(binding.name, binding.declared)
+        if definition.function is not None:
+            is_known = self._view.records.was_entered(definition.name, definition.declared)
             return "" if is_known else _NOT_ENTERED
-        records, target = self._view.records, binding.target
+        records, target = self._view.records, definition.target
         held = records.held((target,))
         if held is not None and held.is_fresh:
             return ""
@@ -326,7 +326,7 @@ class _Teller:
         parts = (*assignment.parts, *assignment.named)
         is_own = any(target in part.targets for part in parts)
         if not is_own and held is None:  # of a comprehension
-            is_before = records.is_in_doubt(binding.name, target, (), is_stale=True)
+            is_before = records.is_in_doubt(definition.name, target, (), is_stale=True)
         else:
             is_before = self._view.facts(assignment).is_before
         return _NOT_REACHED if is_before else ""
@@ -349,13 +349,13 @@ class _Teller:
                 held.append(Held(variable.tensor, module, self._store.label(process)))
         return held
 
-    def _origin(self, binding: Binding) -> str:
-        if binding.function is None:
-            now = self._view.document_line(binding.target.line)
+    def _origin(self, definition: Definition) -> str:
+        if definition.function is None:
+            now = self._view.document_line(definition.target.line)
             return "" if now is None else f"assigned in line {now + 1}"
-        if binding.function == "<lambda>":
+        if definition.function == "<lambda>":
             return "parameter of a lambda"
-        return f"parameter of {quoted(binding.function)}"
+        return f"parameter of {quoted(definition.function)}"
 
 
 def _meant(path: Sequence[ast.AST], around: Sequence[Expression]) -> Iterator[Expression]:

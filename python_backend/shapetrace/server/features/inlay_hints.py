@@ -17,7 +17,7 @@ from shapetrace.server.features.watched_hints import watched_pieces, watched_tex
 from shapetrace.server.messages.settings import HintOptions, HintPosition
 from shapetrace.server.ranges import SourceRange, editor_column, editor_length
 from shapetrace.server.scope import Reach
-from shapetrace.server.statement_values import Facts
+from shapetrace.server.statement_values import StatementValues
 from shapetrace.server.statements import Part, Statement
 from shapetrace.server.view import DocumentView
 from shapetrace.server.watched import WatchedLine
@@ -55,7 +55,7 @@ class _Piece:
     """What it is of."""
     statement: Statement | None
     items: tuple[Labelled, ...] = ()
-    facts: Facts | None = None
+    facts: StatementValues | None = None
     """Given at the end of the statement, where everything is told that was not told before."""
     mark: str = ""
     watched: tuple[WatchedLine, ...] = ()
@@ -95,7 +95,9 @@ def inlay_hints(
     return hints
 
 
-def _without(statement: Statement, facts: Facts, names: frozenset[str]) -> Facts:
+def _without(
+    statement: Statement, facts: StatementValues, names: frozenset[str]
+) -> StatementValues:
     """What is left to be told of a statement whose watched variables are told of."""
 
     def left(parts: Sequence[Part], values: Sequence[tuple[Value, ...]]) -> list[tuple[Value, ...]]:
@@ -104,15 +106,19 @@ def _without(statement: Statement, facts: Facts, names: frozenset[str]) -> Facts
 
     values = tuple(left(statement.parts, facts.values))
     named = tuple(left(statement.named, facts.named))
-    return Facts(values, named, facts.errors, facts.is_before)
+    return StatementValues(values, named, facts.errors, facts.is_before)
 
 
-def _pieces(statement: Statement, facts: Facts, position: HintPosition) -> Sequence[_Piece]:
+def _pieces(
+    statement: Statement, facts: StatementValues, position: HintPosition
+) -> Sequence[_Piece]:
     """Where the things that are known of a statement are to be told."""
     return facts.once(position, lambda: tuple(_make_pieces(statement, facts, position)))
 
 
-def _make_pieces(statement: Statement, facts: Facts, position: HintPosition) -> Iterator[_Piece]:
+def _make_pieces(
+    statement: Statement, facts: StatementValues, position: HintPosition
+) -> Iterator[_Piece]:
     if not facts:
         return
     mark = BEFORE if facts.is_before else ""
@@ -128,7 +134,7 @@ def _make_pieces(statement: Statement, facts: Facts, position: HintPosition) -> 
                 items = (Labelled(None, its_values),)
                 yield _Piece(line, column, statement.range, statement, items, mark=mark)
             rest.append(() if places else its_values)
-    left = Facts(tuple(values), tuple(named), facts.errors)
+    left = StatementValues(tuple(values), tuple(named), facts.errors)
     if left:
         where = statement.range
         yield _Piece(where.end_line, None, where, statement, facts=left, mark=mark)
@@ -200,7 +206,9 @@ def _text(piece: _Piece, is_one_of_several: bool, room: int) -> str:
     return cut_end(text, room)
 
 
-def _produced_text(statement: Statement, facts: Facts, is_one_of_several: bool, room: int) -> str:
+def _produced_text(
+    statement: Statement, facts: StatementValues, is_one_of_several: bool, room: int
+) -> str:
     if statement.is_tuple:
         return tuple_text(facts.values, room)
     items = _labelled(statement.parts, facts.values)

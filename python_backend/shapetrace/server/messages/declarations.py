@@ -51,7 +51,7 @@ class Empty:
 class NotEmpty:
     """Restricts a text to those with at least one character."""
 
-    wish = "a text that is not empty"
+    expected = "a text that is not empty"
 
     def allows(self, value: str) -> bool:
         """Whether a text has any characters."""
@@ -65,7 +65,7 @@ class AtLeast:
     lowest: int
 
     @property
-    def wish(self) -> str:
+    def expected(self) -> str:
         """What a message says the number must be."""
         return f"a whole number from {self.lowest} on"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shapetrace.server.definitions import Binding, binding_of
+from shapetrace.server.definitions import Definition, definition_of
 from shapetrace.server.source_structure import Structure
 from tests.python.unit.server.annotated import plain
 
@@ -95,15 +95,15 @@ def test_a_name_is_bound_by_what_ran_for_certain(marked: str) -> None:
 
 
 def shown(text: str) -> str:
-    """The text with the binding of the name behind ``^`` marked."""
+    """The text with the definition of the name behind ``^`` marked."""
     before, _, behind = text.partition("^")
     lines = before.split("\n")
     path = Structure(before + behind).path(len(lines), len(lines[-1]))
-    binding = binding_of(path)
-    if binding is None:
+    definition = definition_of(path)
+    if definition is None:
         return text
-    target = binding.target
-    assert target.end == (target.line, target.column + len(binding.name))
+    target = definition.target
+    assert target.end == (target.line, target.column + len(definition.name))
     marked = text.split("\n")
     line = marked[target.line - 1]
     column = target.column
@@ -120,6 +120,6 @@ def test_a_parameter_belongs_to_a_function_with_its_decorators() -> None:
         def f(x):
             return x
     """)
-    binding = binding_of(Structure(text).path(4, 11))
-    assert isinstance(binding, Binding)
-    assert (binding.function, binding.declared, binding.target.line) == ("f", 1, 3)
+    definition = definition_of(Structure(text).path(4, 11))
+    assert isinstance(definition, Definition)
+    assert (definition.function, definition.declared, definition.target.line) == ("f", 1, 3)
