@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace.views.live import LiveView
-from shapetrace.views.options import ViewOptions
 from shapetrace.views.styled import StyledText
+from shapetrace.views.view_options import ViewOptions
 
 if TYPE_CHECKING:
     from shapetrace.recorder.news import News

@@ -72,7 +72,7 @@ class Terminal:
     def show_lines(self, text: StyledText, choice: ViewChoice) -> None:
         """Print some lines to stdout, after everything that has been printed before."""
         from shapetrace import views
-        from shapetrace.views.terminal import to_text
+        from shapetrace.views.terminal_text import to_text
 
         stream = self._usable_stdout()
         if stream is not None:
@@ -115,7 +115,7 @@ class Terminal:
     ) -> str:
         """What differs between two runs as text for a stream; None for a file."""
         from shapetrace import views
-        from shapetrace.views.comparisons import render_comparison
+        from shapetrace.views.comparison_registry import render_comparison
 
         width = choice.width or views.terminal_width(os.environ)
         options = views.ViewOptions(width=width, base=self._base, verbose=choice.verbose)
@@ -160,7 +160,7 @@ def _rendered(trace: Trace, choice: ViewChoice, stream: TextIO, base: str | None
 def _rendered_captured(file: CapturedFile, choice: ViewChoice, stream: TextIO) -> str:
     from shapetrace import views
     from shapetrace.views.captured import render_captured
-    from shapetrace.views.terminal import to_text
+    from shapetrace.views.terminal_text import to_text
 
     width = choice.width or views.terminal_width(os.environ)
     text = render_captured(file, views.ViewOptions(width=width, verbose=choice.verbose))

@@ -12,7 +12,7 @@ from shapetrace.live import LiveOutput
 from shapetrace.views import StyledText, ViewOptions, terminal_width, wants_color
 from shapetrace.views.registry import VIEWS
 from shapetrace.views.styled import printable
-from shapetrace.views.terminal import to_text
+from shapetrace.views.terminal_text import to_text
 
 RUNNING_ALREADY = "another recording is running; stop it first, there can be only one"
 """Why a second recording is not begun."""

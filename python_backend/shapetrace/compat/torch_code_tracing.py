@@ -41,10 +41,10 @@ from shapetrace.live import LiveOutput
 from shapetrace.process.early_end import EarlyEnd
 from shapetrace.recording import DEFAULT_WIDTH, LiveRecording, trace
 from shapetrace.views import StyledText, ViewOptions
-from shapetrace.views.calls import error_text, filled_form, outcome
-from shapetrace.views.statements import Sources
+from shapetrace.views.call_text import error_text, filled_form, outcome
+from shapetrace.views.source_excerpts import Sources
 from shapetrace.views.styled import printable
-from shapetrace.views.terminal import to_text
+from shapetrace.views.terminal_text import to_text
 
 if TYPE_CHECKING:
     import torch

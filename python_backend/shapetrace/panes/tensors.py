@@ -15,8 +15,8 @@ from shapetrace._exception_table import leaving_surely
 from shapetrace.events.model import Tensor
 from shapetrace.inspecting.torch_access import Torch
 from shapetrace.views.shapes import CUT, tensor_text
-from shapetrace.views.stories import memory_text
 from shapetrace.views.summary import SEPARATOR
+from shapetrace.views.tooltips import memory_text
 
 _MOST_FIELDS: Final = 8
 

@@ -10,7 +10,7 @@ from shapetrace.comparing.model import Comparison, Difference, Event, is_passed
 from shapetrace.events.loading import load_calls
 from shapetrace.events.model import ModuleCall, Trace
 from shapetrace.server.messages.comparison import Compare, Compared, ComparedCall, ComparedPlace
-from shapetrace.views.differences import heading_text, summary_text, throughout_text
+from shapetrace.views.differences_text import heading_text, summary_text, throughout_text
 from shapetrace.views.differing import KIND_WORDS, call_text, event_of, notes_of, short_text
 from shapetrace.views.side_by_side import side_by_side
 from shapetrace.views.source import read_source

@@ -14,7 +14,7 @@ from typing import Final
 
 from shapetrace.comparing.model import Comparison, Difference, is_passed, largest
 from shapetrace.events.model import ModuleCall
-from shapetrace.views.differences import (
+from shapetrace.views.differences_text import (
     heading_text,
     side_facts,
     summary_text,
@@ -33,11 +33,11 @@ from shapetrace.views.differing import (
     where_text,
 )
 from shapetrace.views.markdown_text import code, fenced, plain, table_row
-from shapetrace.views.options import ViewOptions
 from shapetrace.views.shapes import cut_end
-from shapetrace.views.statements import Sources
+from shapetrace.views.source_excerpts import Sources
 from shapetrace.views.styled import StyledText, unstyled
 from shapetrace.views.summary import counted
+from shapetrace.views.view_options import ViewOptions
 
 _MOST_LARGEST: Final = 10
 _MOST_ROWS: Final = 100

@@ -16,11 +16,11 @@ from shapetrace.comparing.model import (
     extent,
 )
 from shapetrace.events.model import Frame, ModuleCall, Op, Other, Tensor, Value
-from shapetrace.views.calls import error_text, module_title
-from shapetrace.views.places import place_text
+from shapetrace.views.call_text import error_text, module_title
+from shapetrace.views.place_text import place_text
 from shapetrace.views.remedies import REMEDIES
 from shapetrace.views.shapes import result_value, value_text
-from shapetrace.views.statements import Sources
+from shapetrace.views.source_excerpts import Sources
 from shapetrace.views.styled import printable
 from shapetrace.views.summary import counted
 

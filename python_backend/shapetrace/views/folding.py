@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 from shapetrace.events.model import Frame, ModuleCall, Op, Trace
 from shapetrace.events.tree import Node, walk
-from shapetrace.views.calls import outcome, total_calls
-from shapetrace.views.places import installed_package, is_library
+from shapetrace.views.call_text import outcome, total_calls
+from shapetrace.views.place_text import installed_package, is_library
 from shapetrace.views.shapes import CUT, holds_tensor
 from shapetrace.views.styled import printable
 

@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 from shapetrace.events.model import Frame, ModuleCall, Op, Trace
 from shapetrace.events.tree import Node, build, walk
-from shapetrace.views.calls import (
+from shapetrace.views.call_text import (
     count_text,
     error_text,
     filled_form,
@@ -32,9 +32,13 @@ from shapetrace.views.calls import (
     outcome,
 )
 from shapetrace.views.folding import Entry, Fold, Folding, frames_of
-from shapetrace.views.options import ViewOptions
-from shapetrace.views.places import function_text, is_comprehension, is_standard_library, short_path
-from shapetrace.views.statements import Excerpt, Sources
+from shapetrace.views.place_text import (
+    function_text,
+    is_comprehension,
+    is_standard_library,
+    short_path,
+)
+from shapetrace.views.source_excerpts import Excerpt, Sources
 from shapetrace.views.styled import (
     Line,
     Span,
@@ -48,6 +52,7 @@ from shapetrace.views.styled import (
     printable,
 )
 from shapetrace.views.summary import closing, header
+from shapetrace.views.view_options import ViewOptions
 
 _GUIDE = "│ "
 _CALL = "⬇️ "

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from shapetrace.events.model import ModuleCall, Op
 from shapetrace.events.tree import Node, Tree, walk
-from shapetrace.views.calls import total_calls
+from shapetrace.views.call_text import total_calls
 from shapetrace.views.styled import printable
 
 

@@ -9,7 +9,7 @@ What came out stands first: a side bar is narrow, and cuts off what is on the ri
 from __future__ import annotations
 
 from shapetrace.events.model import ModuleCall, Op
-from shapetrace.views.calls import (
+from shapetrace.views.call_text import (
     count_mark,
     count_text,
     error_text,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 
 from shapetrace.events.model import Coverage, Run, Trace
-from shapetrace.views.calls import count_text, total_calls
-from shapetrace.views.options import ViewOptions
-from shapetrace.views.places import short_path
+from shapetrace.views.call_text import count_text, total_calls
+from shapetrace.views.place_text import short_path
 from shapetrace.views.styled import Line, cells, cut_middle, cut_to_cells, printable
+from shapetrace.views.view_options import ViewOptions
 
 SEPARATOR = " · "
 

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 
 from shapetrace.events.model import Trace
 from shapetrace.events.tree import build
-from shapetrace.views.calls import error_text, module_inputs, outcome, total_calls
+from shapetrace.views.call_text import error_text, module_inputs, outcome, total_calls
 from shapetrace.views.module_rows import ModuleRow, module_rows, ops_outside, total_parameters
-from shapetrace.views.options import ViewOptions
-from shapetrace.views.places import place_text
+from shapetrace.views.place_text import place_text
 from shapetrace.views.styled import (
     Line,
     Span,
@@ -30,6 +29,7 @@ from shapetrace.views.styled import (
     printable,
 )
 from shapetrace.views.summary import closing, header, human_number
+from shapetrace.views.view_options import ViewOptions
 
 _GAP = "  "
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from shapetrace.events.model import ModuleCall, Op, Trace
 from shapetrace.events.tree import Node, build
-from shapetrace.views.calls import (
+from shapetrace.views.call_text import (
     Operand,
     count_text,
     error_text,
@@ -29,8 +29,7 @@ from shapetrace.views.calls import (
     outcome,
 )
 from shapetrace.views.folding import Entry, Fold, Folding, frames_of
-from shapetrace.views.options import ViewOptions
-from shapetrace.views.places import function_text, place_spans
+from shapetrace.views.place_text import function_text, place_spans
 from shapetrace.views.styled import (
     Line,
     Span,
@@ -43,7 +42,8 @@ from shapetrace.views.styled import (
     printable,
 )
 from shapetrace.views.summary import closing, header
-from shapetrace.views.values import value_spans
+from shapetrace.views.value_text import value_spans
+from shapetrace.views.view_options import ViewOptions
 
 _LEAST_BODY = 40
 """Columns that a row keeps however deep it stands; past that, lines outgrow the width."""

@@ -12,9 +12,9 @@ from shapetrace.transport.captures import CapturedName, CapturedValue, Statistic
 from shapetrace.views.captured import number_text
 from shapetrace.views.histograms import Histogram, bars, merged
 from shapetrace.views.shapes import cut_end, merge_text, value_text
-from shapetrace.views.stories import code, escaped, paragraphs
 from shapetrace.views.styled import printable
 from shapetrace.views.summary import SEPARATOR
+from shapetrace.views.tooltips import code, escaped, paragraphs
 
 _APART = "  "
 _LONGEST_TEXT = 60

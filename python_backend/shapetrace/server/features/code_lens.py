@@ -25,9 +25,9 @@ from shapetrace.server.scopes import Scopes
 from shapetrace.server.source_structure import Function
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
+from shapetrace.views.code_lens_text import functions_summary
 from shapetrace.views.owners import Told
 from shapetrace.views.remedies import with_remedy
-from shapetrace.views.summaries import functions_summary
 from shapetrace.views.summary import SEPARATOR
 
 PIN_COMMAND: Final = "shapetrace.pinCall"

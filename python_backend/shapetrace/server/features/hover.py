@@ -21,7 +21,7 @@ from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
 from shapetrace.views.owners import Held, Told
 from shapetrace.views.shapes import holds_tensor, value_text
-from shapetrace.views.stories import (
+from shapetrace.views.tooltips import (
     calls_story,
     code,
     details_text,

@@ -26,10 +26,10 @@ from shapetrace.server.store import TraceStore
 from shapetrace.views.folding import Entry, Fold, Folding
 from shapetrace.views.outline import module_label, module_row, op_label, op_row
 from shapetrace.views.owners import Told
-from shapetrace.views.places import short_path
-from shapetrace.views.stories import calls_story
+from shapetrace.views.place_text import short_path
 from shapetrace.views.styled import printable
 from shapetrace.views.summary import SEPARATOR
+from shapetrace.views.tooltips import calls_story
 
 Called = TypeVar("Called", bound=Call)
 

@@ -15,8 +15,8 @@ from shapetrace.server.statements import Statement
 from shapetrace.server.uris import file_key
 from shapetrace.server.view import DocumentView
 from shapetrace.server.watched import WatchedLine
-from shapetrace.views.changes import change_text, line_text
-from shapetrace.views.stories import escaped
+from shapetrace.views.change_text import change_text, line_text
+from shapetrace.views.tooltips import escaped
 
 BETWEEN = ", "
 

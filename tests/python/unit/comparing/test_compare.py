@@ -18,9 +18,9 @@ from shapetrace.comparing.model import KINDS, Comparison
 from shapetrace.events import codec
 from shapetrace.events.loading import Sharing, load_calls, load_pair
 from shapetrace.events.model import Coverage, DimensionRange, ErrorInfo, Op, Tensor, Trace
-from shapetrace.views.comparisons import render_comparison
+from shapetrace.views.comparison_registry import render_comparison
 from shapetrace.views.differing import notes_of
-from shapetrace.views.options import ViewOptions
+from shapetrace.views.view_options import ViewOptions
 from tests.python.unit.comparing.worlds import Call, World, random_world
 
 

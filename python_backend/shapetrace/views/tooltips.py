@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from shapetrace.events.model import Container, ModuleCall, Op, Other, Tensor, Value
-from shapetrace.views.calls import (
+from shapetrace.views.call_text import (
     count_text,
     error_text,
     filled_form,

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 from shapetrace.comparing.model import Comparison
-from shapetrace.views.differences import render_differences
 from shapetrace.views.differences_json import render_differences_json
 from shapetrace.views.differences_markdown import render_differences_markdown
-from shapetrace.views.options import ViewOptions
+from shapetrace.views.differences_text import render_differences
 from shapetrace.views.styled import StyledText
-from shapetrace.views.terminal import to_text
+from shapetrace.views.terminal_text import to_text
+from shapetrace.views.view_options import ViewOptions
 
 ComparisonView: TypeAlias = Callable[[Comparison, tuple[str, str], ViewOptions], StyledText]
 

@@ -8,7 +8,7 @@ import pytest
 
 from shapetrace.events.model import Frame
 from shapetrace.views.source import read_source
-from shapetrace.views.statements import Excerpt, Sources
+from shapetrace.views.source_excerpts import Excerpt, Sources
 
 FILE = "/home/ada/model.py"
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from shapetrace.views.places import (
+from shapetrace.views.place_text import (
     function_text,
     installed_package,
     is_comprehension,

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from shapetrace.events.model import Container, Op, Other, Tensor, Value
-from shapetrace.views.calls import filled_form, module_inputs, module_marks, operands
+from shapetrace.views.call_text import filled_form, module_inputs, module_marks, operands
 from shapetrace.views.summary import human_number
 from tests.python.unit.views import programs
 from tests.python.unit.views.builder import f32, i64

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from shapetrace.events.model import Frame
 from shapetrace.events.source import decode_source
-from shapetrace.views.options import ReadSource
 from shapetrace.views.shapes import CUT
+from shapetrace.views.view_options import ReadSource
 
 _MOST_LINES = 20
 """Of statements longer than this, the first line and those of the place are shown."""

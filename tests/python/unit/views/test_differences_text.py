@@ -12,10 +12,10 @@ from shapetrace.comparing.compare import compare
 from shapetrace.comparing.model import Apart, Comparison
 from shapetrace.events.fingerprint import CallFingerprints, Fingerprint
 from shapetrace.events.model import ErrorInfo, Op, Tensor, Trace
-from shapetrace.views.comparisons import COMPARISON_VIEWS, render_comparison
+from shapetrace.views.comparison_registry import COMPARISON_VIEWS, render_comparison
 from shapetrace.views.differing import apart_text, changed_text
-from shapetrace.views.options import ViewOptions
 from shapetrace.views.styled import cells
+from shapetrace.views.view_options import ViewOptions
 from tests.python.unit.views.builder import FOLDER, Recording, f32
 from tests.python.unit.views.expected import assert_expected
 

@@ -44,9 +44,8 @@ from shapetrace.views.differing import (
     source_line,
     where_text,
 )
-from shapetrace.views.options import ViewOptions
 from shapetrace.views.shapes import dtype_text
-from shapetrace.views.statements import Sources
+from shapetrace.views.source_excerpts import Sources
 from shapetrace.views.styled import (
     Line,
     Span,
@@ -60,6 +59,7 @@ from shapetrace.views.styled import (
     printable,
 )
 from shapetrace.views.summary import SEPARATOR, counted, program_text
+from shapetrace.views.view_options import ViewOptions
 
 _MOST_LARGEST: Final = 5
 _MOST_FURTHER: Final = 10

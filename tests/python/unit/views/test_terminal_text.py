@@ -8,7 +8,7 @@ import pytest
 
 from shapetrace.views import ViewOptions, render, terminal_width, wants_color
 from shapetrace.views.styled import StyledText
-from shapetrace.views.terminal import to_text
+from shapetrace.views.terminal_text import to_text
 from tests.python.unit.views import programs
 from tests.python.unit.views.builder import FOLDER
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shapetrace.events.fingerprint import CallFingerprints, Fingerprint
-from shapetrace.views.values import value_spans
+from shapetrace.views.value_text import value_spans
 
 
 def made(**changes: Any) -> Fingerprint:
