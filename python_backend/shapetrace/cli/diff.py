@@ -9,7 +9,7 @@ from shapetrace.cli.options import add_look_options, input_file
 from shapetrace.cli.terminal import Terminal, ViewChoice
 
 if TYPE_CHECKING:
-    from shapetrace.comparing.model import Kind
+    from shapetrace.comparing.comparison import Kind
 
 ALIKE, DIFFERENT = 0, 1
 """Exit codes; trouble of ours is 2, as for every command."""
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     from shapetrace.comparing.compare import compare
     from shapetrace.events.loading import load_pair
     from shapetrace.sinks.file import REPORT, OutputFile
-    from shapetrace.views.source import read_source
+    from shapetrace.views.source_files import read_source
 
     output = None
     if arguments.output is not None:
@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _kinds(text: str) -> list[Kind]:
-    from shapetrace.comparing.model import KINDS
+    from shapetrace.comparing.comparison import KINDS
 
     chosen: list[Kind] = []
     for word in filter(None, (part.strip() for part in text.split(","))):

@@ -11,7 +11,7 @@ from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import TraceFileError
 
 if TYPE_CHECKING:
-    from shapetrace.comparing.model import Comparison
+    from shapetrace.comparing.comparison import Comparison
     from shapetrace.events.captured import CapturedFile
     from shapetrace.events.model import Trace
     from shapetrace.views import StyledText, ViewOptions

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from shapetrace.comparing.addresses import without_addresses
-from shapetrace.comparing.alignment import Step
+from shapetrace.comparing.comparison import Aspect, Kind, Part
 from shapetrace.comparing.limits import without_limits
-from shapetrace.comparing.model import Aspect, Kind, Part
+from shapetrace.comparing.walk import Step
 from shapetrace.events.model import (
     Container,
     Dimension,

@@ -9,10 +9,8 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Final
 
-from shapetrace.comparing.alignment import Step, Walk
 from shapetrace.comparing.aspects import Known, aspects, is_known_cast
-from shapetrace.comparing.counts import Counts
-from shapetrace.comparing.model import (
+from shapetrace.comparing.comparison import (
     KINDS,
     MINOR,
     Aspect,
@@ -22,10 +20,12 @@ from shapetrace.comparing.model import (
     Paired,
     Side,
 )
-from shapetrace.comparing.places import Places, ReadSource
+from shapetrace.comparing.counts import Counts
+from shapetrace.comparing.shared_places import ReadSource, SharedPlaces
 from shapetrace.comparing.throughout import known_of, names_of
 from shapetrace.comparing.turning import turned
-from shapetrace.comparing.values import Rounding, note_dtypes, values_aspects
+from shapetrace.comparing.value_differences import Rounding, note_dtypes, values_aspects
+from shapetrace.comparing.walk import Step, Walk
 from shapetrace.events.codec import collector_at_rest
 from shapetrace.events.model import ModuleCall, Op, Trace
 from shapetrace.events.tree import build
@@ -76,8 +76,8 @@ def _compare(
 ) -> Comparison:
     notes: list[str] = []
     a, b = _same_level(a, b, notes)
-    places_a = Places(a.run.files, b.run.files, read_source)
-    places_b = Places(b.run.files, a.run.files, read_source)
+    places_a = SharedPlaces(a.run.files, b.run.files, read_source)
+    places_b = SharedPlaces(b.run.files, a.run.files, read_source)
     walk = Walk(places_a, places_b)
     steps = list(walk.steps(build(a).roots, build(b).roots))
     known, throughout = known_of(steps, ignored)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shapetrace.comparing.alignment import Step
-from shapetrace.comparing.model import Aspect
+from shapetrace.comparing.comparison import Aspect
+from shapetrace.comparing.walk import Step
 from shapetrace.events.model import ModuleCall, Other, Trace
 
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from shapetrace.comparing.alignment import Step
 from shapetrace.comparing.aspects import TENSOR_KINDS, Known, Pair, tensor_pairs, traits
-from shapetrace.comparing.model import Event, Kind, Throughout
+from shapetrace.comparing.comparison import Event, Kind, Throughout
+from shapetrace.comparing.walk import Step
 from shapetrace.events.model import Container, ModuleCall, Tensor, Value
 
 _FEWEST: Final = 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from shapetrace.comparing.model import Aspect, Comparison, Difference, Throughout
+from shapetrace.comparing.comparison import Aspect, Comparison, Difference, Throughout
 
 
 def turned(comparison: Comparison) -> Comparison:

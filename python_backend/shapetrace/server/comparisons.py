@@ -6,14 +6,14 @@ from typing import Final
 
 from shapetrace._errors import TraceFileError
 from shapetrace.comparing.compare import compare
-from shapetrace.comparing.model import Comparison, Difference, Event, is_passed
+from shapetrace.comparing.comparison import Comparison, Difference, Event, is_passed
 from shapetrace.events.loading import load_calls
 from shapetrace.events.model import ModuleCall, Trace
 from shapetrace.server.messages.comparison import Compare, Compared, ComparedCall, ComparedPlace
 from shapetrace.views.differences_text import heading_text, summary_text, throughout_text
 from shapetrace.views.differing import KIND_WORDS, call_text, event_of, notes_of, short_text
 from shapetrace.views.side_by_side import side_by_side
-from shapetrace.views.source import read_source
+from shapetrace.views.source_files import read_source
 
 _MOST: Final = 1_000
 """Differences that are listed; nobody walks through more."""

@@ -12,7 +12,7 @@ Modules:
 - ``shapes``: how a tensor is written: the one place for all views
 - ``labels``: several named values on one short line
 - ``place_text``: ``model.py:41``
-- ``source``: reads source files
+- ``source_files``: reads source files
 - ``source_excerpts``: the statement around a place, as text
 - ``summary``: header and footer of a view
 - ``remedies``: what to do about calls that were not seen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from shapetrace.comparing.model import Comparison
+from shapetrace.comparing.comparison import Comparison
 from shapetrace.views.differences_json import render_differences_json
 from shapetrace.views.differences_markdown import render_differences_markdown
 from shapetrace.views.differences_text import render_differences

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from typing import Any, Final
 
-from shapetrace.comparing.model import (
+from shapetrace.comparing.comparison import (
     Apart,
     Aspect,
     Comparison,

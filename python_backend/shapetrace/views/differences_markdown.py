@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from shapetrace.comparing.model import Comparison, Difference, is_passed, largest
+from shapetrace.comparing.comparison import Comparison, Difference, is_passed, largest
 from shapetrace.events.model import ModuleCall
 from shapetrace.views.differences_text import (
     heading_text,

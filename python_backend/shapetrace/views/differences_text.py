@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from shapetrace.comparing.model import (
+from shapetrace.comparing.comparison import (
     Comparison,
     Difference,
     Event,

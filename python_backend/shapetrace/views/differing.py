@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from shapetrace.comparing.model import (
+from shapetrace.comparing.comparison import (
     Apart,
     Aspect,
     Comparison,

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from shapetrace.comparing.model import Comparison, Difference, Event, Paired, is_passed
+from shapetrace.comparing.comparison import Comparison, Difference, Event, Paired, is_passed
 from shapetrace.events.model import ModuleCall
 from shapetrace.views.call_text import error_text, module_inputs, outcome
 from shapetrace.views.differing import apart_text, call_text, short_text

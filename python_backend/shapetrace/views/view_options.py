@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from shapetrace.views.source import read_source
+from shapetrace.views.source_files import read_source
 
 ReadSource: TypeAlias = Callable[[str], bytes | None]
 """Gives the bytes of a source file, or None where they cannot be had."""

@@ -14,7 +14,7 @@ import shapetrace
 from shapetrace._errors import TraceFileError
 from shapetrace.cli.diff import KIND_NAMES
 from shapetrace.comparing.compare import compare
-from shapetrace.comparing.model import KINDS, Comparison
+from shapetrace.comparing.comparison import KINDS, Comparison
 from shapetrace.events import codec
 from shapetrace.events.loading import Sharing, load_calls, load_pair
 from shapetrace.events.model import Coverage, DimensionRange, ErrorInfo, Op, Tensor, Trace

@@ -9,7 +9,7 @@ import math
 import pytest
 
 from shapetrace.comparing.compare import compare
-from shapetrace.comparing.model import Apart, Comparison
+from shapetrace.comparing.comparison import Apart, Comparison
 from shapetrace.events.fingerprint import CallFingerprints, Fingerprint
 from shapetrace.events.model import ErrorInfo, Op, Tensor, Trace
 from shapetrace.views.comparison_registry import COMPARISON_VIEWS, render_comparison

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from shapetrace.events.model import Frame
-from shapetrace.views.source import read_source
 from shapetrace.views.source_excerpts import Excerpt, Sources
+from shapetrace.views.source_files import read_source
 
 FILE = "/home/ada/model.py"
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from shapetrace.comparing.alignment import Step
 from shapetrace.comparing.aspects import tensor_pairs
+from shapetrace.comparing.comparison import Apart, Aspect, Event, Part
 from shapetrace.comparing.limits import LIMITS
-from shapetrace.comparing.model import Apart, Aspect, Event, Part
+from shapetrace.comparing.walk import Step
 from shapetrace.events.fingerprint import (
     CallFingerprints,
     Distance,

@@ -1,6 +1,6 @@
 """The calls below one call, by the place that made them, with keys to find them in another run.
 
-What a recorder keeps apart because shapes differed is one site here, with several variants: whether
+What a recorder keeps apart because shapes differed is one group here, with several variants: whether
 there are more of them depends on how long the program ran.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
 from shapetrace.comparing.addresses import without_addresses
-from shapetrace.comparing.model import Event
-from shapetrace.comparing.places import Places
+from shapetrace.comparing.comparison import Event
+from shapetrace.comparing.shared_places import SharedPlaces
 from shapetrace.events.model import Container, DimensionRange, ModuleCall, Op, Tensor, Value
 from shapetrace.events.tree import Node
 
@@ -22,7 +22,7 @@ _ENOUGH: Final = 16
 """Calls inside a module that it is known by."""
 
 
-class Site:
+class CallGroup:
     """A place below one call, and the calls that it made there of one function or module."""
 
     __slots__ = ("bounds", "event", "name", "nodes", "parent")
@@ -44,8 +44,8 @@ class Site:
         called = event.name if isinstance(event, Op) else event.path
         return (called, event.file, event.line, event.column, event.end_line, event.end_column)
 
-    def take(self, other: Site) -> None:
-        """Have the calls of another site of the same line, too."""
+    def take(self, other: CallGroup) -> None:
+        """Have the calls of another group of the same line, too."""
         self.nodes += other.nodes
         self.bounds += other.bounds
 
@@ -55,13 +55,13 @@ class Site:
         return sum(node.event.count or 1 for node in self.nodes)
 
 
-def sites_of(node: Node | None, roots: Sequence[Node], bound: float) -> list[Site]:
-    """The sites below a node, or outermost, in the order of their first calls."""
+def call_groups_of(node: Node | None, roots: Sequence[Node], bound: float) -> list[CallGroup]:
+    """The groups below a node, or outermost, in the order of their first calls."""
     event = None if node is None else node.event
     parent = event if isinstance(event, ModuleCall) else None
     prefix = f"{parent.path}." if parent is not None and parent.path else ""
     children = roots if node is None else node.children
-    found: dict[Hashable, Site] = {}
+    found: dict[Hashable, CallGroup] = {}
     last = len(children) - 1
     for position, child in enumerate(children):
         inside = child.event
@@ -76,66 +76,69 @@ def sites_of(node: Node | None, roots: Sequence[Node], bound: float) -> list[Sit
         if isinstance(inside, Op) and not inside.direct:
             # A library's calls all have the place of the program that called the library.
             key = (*key, without_addresses(inside.label))
-        site = found.get(key)
-        if site is None:
+        group = found.get(key)
+        if group is None:
             is_module = isinstance(inside, ModuleCall)
             relative = name.removeprefix(prefix) if is_module else ""
-            site = found[key] = Site(child, parent, relative)
+            group = found[key] = CallGroup(child, parent, relative)
         else:
-            site.nodes.append(child)
-        site.bounds.append(end)
+            group.nodes.append(child)
+        group.bounds.append(end)
     return list(found.values())
 
 
 class Keys:
-    """Numbers for what sites are known by; one table for both runs, so that they compare."""
+    """Numbers for what groups are known by; one table for both runs, so that they compare."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
 
-    def exact(self, sites: Iterable[Site], places: Places) -> list[int]:
+    def exact(self, groups: Iterable[CallGroup], places: SharedPlaces) -> list[int]:
         """The same function or module, called at the same place."""
-        return [self._number(_exact(site, places)) for site in sites]
+        return [self._number(_exact(group, places)) for group in groups]
 
-    def valued(self, sites: Iterable[Site], exact: Iterable[int]) -> list[int]:
+    def valued(self, groups: Iterable[CallGroup], exact: Iterable[int]) -> list[int]:
         """The same with the same values, which tell which of two equal calls in a row is gone."""
         return [
-            self._number((key, _values(site.event))) if site.event.fingerprints else key
-            for site, key in zip(sites, exact, strict=True)
+            self._number((key, _values(group.event))) if group.event.fingerprints else key
+            for group, key in zip(groups, exact, strict=True)
         ]
 
-    def similar(self, sites: Iterable[Site]) -> list[int]:
+    def similar(self, groups: Iterable[CallGroup]) -> list[int]:
         """The same function with the same arguments, or a module of the same name and class."""
-        return [self._number(_similar(site)) for site in sites]
+        return [self._number(_similar(group)) for group in groups]
 
-    def named(self, sites: Iterable[Site]) -> list[int]:
+    def named(self, groups: Iterable[CallGroup]) -> list[int]:
         """The same function, or a module of the same name."""
-        return [self._number(_named(site)) for site in sites]
+        return [self._number(_named(group)) for group in groups]
 
-    def kinds(self, sites: Iterable[Site], side: str) -> list[list[int]]:
+    def kinds(self, groups: Iterable[CallGroup], side: str) -> list[list[int]]:
         """For modules, what they are whatever their name; no two ops have the same."""
         levels: list[list[int]] = [[], []]
-        for position, site in enumerate(sites):
-            for level, key in zip(levels, _kinds(site, (side, position)), strict=True):
+        for position, group in enumerate(groups):
+            for level, key in zip(levels, _kinds(group, (side, position)), strict=True):
                 level.append(self._number(key))
         return levels
 
-    def structures(self, sites: Iterable[Site], side: str) -> list[int]:
+    def structures(self, groups: Iterable[CallGroup], side: str) -> list[int]:
         """For modules, what is inside them, whatever their name and class; no two ops the same."""
         return [
-            self._number(_structure(site, (side, position))) for position, site in enumerate(sites)
+            self._number(_structure(group, (side, position)))
+            for position, group in enumerate(groups)
         ]
 
-    def lasting(self, sites: Sequence[Site], places: Places) -> list[int]:
+    def lasting(self, groups: Sequence[CallGroup], places: SharedPlaces) -> list[int]:
         """What stays the same when a call is made at another time."""
-        pairs = zip(sites, self.exact(sites, places), self.named(sites), strict=True)
-        return [name if isinstance(site.event, ModuleCall) else key for site, key, name in pairs]
+        pairs = zip(groups, self.exact(groups, places), self.named(groups), strict=True)
+        return [name if isinstance(group.event, ModuleCall) else key for group, key, name in pairs]
 
-    def roles(self, sites: Iterable[Site], places: Places, side: str) -> list[list[int]]:
+    def roles(
+        self, groups: Iterable[CallGroup], places: SharedPlaces, side: str
+    ) -> list[list[int]]:
         """For ops, what they make where, whatever they are; no two modules have the same."""
         levels: list[list[int]] = [[], []]
-        for position, site in enumerate(sites):
-            for level, key in zip(levels, _roles(site, places, (side, position)), strict=True):
+        for position, group in enumerate(groups):
+            for level, key in zip(levels, _roles(group, places, (side, position)), strict=True):
                 level.append(self._number(key))
         return levels
 
@@ -170,44 +173,44 @@ def _values(event: Event) -> Hashable:
     return tuple((output.samples, output.root_mean_square, output.checksum) for output in outputs)
 
 
-def _exact(site: Site, places: Places) -> Hashable:
-    event = site.event
+def _exact(group: CallGroup, places: SharedPlaces) -> Hashable:
+    event = group.event
     place, is_exact = places.key(event)
     if isinstance(event, ModuleCall):
-        return ("module", site.name, event.class_name, place)
+        return ("module", group.name, event.class_name, place)
     called = (event.level, event.name, thread_kind(event), place)
     if is_exact:
         return called if event.direct else (*called, without_addresses(event.label))
     return (*called, without_addresses(event.label), sizes(event.outputs))
 
 
-def _similar(site: Site) -> Hashable:
-    event = site.event
+def _similar(group: CallGroup) -> Hashable:
+    event = group.event
     if isinstance(event, ModuleCall):
-        return ("module", site.name, event.class_name)
+        return ("module", group.name, event.class_name)
     return (event.level, event.name, without_addresses(event.label), event.function)
 
 
-def _named(site: Site) -> Hashable:
-    event = site.event
+def _named(group: CallGroup) -> Hashable:
+    event = group.event
     if isinstance(event, ModuleCall):
-        return ("module", site.name)
+        return ("module", group.name)
     return (event.level, event.name)
 
 
-def _kinds(site: Site, unique: Hashable) -> tuple[Hashable, Hashable]:
-    event = site.event
+def _kinds(group: CallGroup, unique: Hashable) -> tuple[Hashable, Hashable]:
+    event = group.event
     if isinstance(event, ModuleCall):
         kind = ("kind", event.class_name, without_addresses(event.detail), event.parameters)
-        return ((*kind, event.line, event.column, len(site.nodes[0].children)), kind)
+        return ((*kind, event.line, event.column, len(group.nodes[0].children)), kind)
     return (unique, unique)
 
 
-def _structure(site: Site, unique: Hashable) -> Hashable:
-    event = site.event
+def _structure(group: CallGroup, unique: Hashable) -> Hashable:
+    event = group.event
     if not isinstance(event, ModuleCall):
         return unique
-    inside = [child.event for child in site.nodes[0].children]
+    inside = [child.event for child in group.nodes[0].children]
     names = (
         child.path.rpartition(".")[2] if isinstance(child, ModuleCall) else child.name
         for child in inside[:_ENOUGH]
@@ -215,8 +218,8 @@ def _structure(site: Site, unique: Hashable) -> Hashable:
     return ("structure", without_addresses(event.detail), event.parameters, len(inside), *names)
 
 
-def _roles(site: Site, places: Places, unique: Hashable) -> tuple[Hashable, Hashable]:
-    event = site.event
+def _roles(group: CallGroup, places: SharedPlaces, unique: Hashable) -> tuple[Hashable, Hashable]:
+    event = group.event
     if isinstance(event, ModuleCall):
         return (unique, unique)
     role = ("role", event.level, event.function, sizes(event.outputs))
@@ -224,6 +227,6 @@ def _roles(site: Site, places: Places, unique: Hashable) -> tuple[Hashable, Hash
 
 
 def describe(event: Event) -> Hashable:
-    """What keeps the variants of a site apart, but for dtypes and devices."""
+    """What keeps the variants of a group apart, but for dtypes and devices."""
     label = without_addresses(event.label) if isinstance(event, Op) else ""
     return (label, sizes(event.inputs), sizes(event.outputs))

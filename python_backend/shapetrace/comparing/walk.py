@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from shapetrace.comparing.call_groups import CallGroup, call_groups_of, describe
+from shapetrace.comparing.comparison import Event
 from shapetrace.comparing.loops import Loop, loops_of
-from shapetrace.comparing.matching import Matcher, Relation, Row
-from shapetrace.comparing.model import Event
-from shapetrace.comparing.places import Places
-from shapetrace.comparing.sites import Site, describe, sites_of
+from shapetrace.comparing.matching import CallPair, Matcher, Relation
+from shapetrace.comparing.shared_places import SharedPlaces
 from shapetrace.events.model import ModuleCall
 from shapetrace.events.tree import Node
 
@@ -35,7 +35,7 @@ class Step:
     is_variant: bool = False
     """Whether the other run made the call too, but never with these shapes."""
     same_number: bool = False
-    """Of a variant: whether all calls of its site are as many in both."""
+    """Of a variant: whether all calls of its group are as many in both."""
     inside: int = 0
     """How many ops are inside a module call that only one run made."""
     is_after_end: bool = False
@@ -74,14 +74,16 @@ _Work: TypeAlias = "_Pair | Step | None"
 class Walk:
     """Goes through both traces at the same time, without recursion: nesting may be deep."""
 
-    def __init__(self, a: Places, b: Places) -> None:
+    def __init__(self, a: SharedPlaces, b: SharedPlaces) -> None:
         self._matcher = Matcher(a, b)
         self._order = -1.0
         self._open: list[_Open] = []
 
     def steps(self, a: Sequence[Node], b: Sequence[Node]) -> Iterator[Step]:
         """The steps below some outermost calls, nested as they are in the traces."""
-        rows = self._matcher.rows(sites_of(None, a, math.inf), sites_of(None, b, math.inf))
+        rows = self._matcher.rows(
+            call_groups_of(None, a, math.inf), call_groups_of(None, b, math.inf)
+        )
         pending: list[_Work] = [*_work(rows, None)]
         pending.reverse()
         _mark_the_end(pending)
@@ -98,8 +100,8 @@ class Walk:
                     self._open.append(_Open(step, work.bound_a, step.order))
                     pending.append(None)
                 if work.a.children or work.b.children:
-                    inside_a = sites_of(work.a, (), work.bound_a)
-                    inside_b = sites_of(work.b, (), work.bound_b)
+                    inside_a = call_groups_of(work.a, (), work.bound_a)
+                    inside_b = call_groups_of(work.b, (), work.bound_b)
                     pending += list(_work(self._matcher.rows(inside_a, inside_b), work))[::-1]
 
     def _entered(self, pair: _Pair) -> Step:
@@ -130,7 +132,7 @@ class Walk:
         return left
 
 
-def _work(rows: Sequence[Row], around: _Pair | None) -> Iterator[_Pair | Step]:
+def _work(rows: Sequence[CallPair], around: _Pair | None) -> Iterator[_Pair | Step]:
     parent = None if around is None else around.a.event
     loops = loops_of(rows, parent, None if around is None else around.loop)
     for row, loop in zip(rows, loops, strict=True):
@@ -144,17 +146,17 @@ def _work(rows: Sequence[Row], around: _Pair | None) -> Iterator[_Pair | Step]:
             yield from _lone(row.b, False, row.is_wrapper)
 
 
-def _lone(site: Site, is_a: bool, is_wrapper: bool) -> Iterator[Step]:
-    """A site that only one run has; its variants are told with its first."""
-    event = site.event
-    inside = 0 if is_wrapper else sum(map(_ops_inside, site.nodes))
+def _lone(group: CallGroup, is_a: bool, is_wrapper: bool) -> Iterator[Step]:
+    """A group that only one run has; its variants are told with its first."""
+    event = group.event
+    inside = 0 if is_wrapper else sum(map(_ops_inside, group.nodes))
     ours, theirs = (event, None) if is_a else (None, event)
-    module_a, module_b = (site.parent, None) if is_a else (None, site.parent)
+    module_a, module_b = (group.parent, None) if is_a else (None, group.parent)
     yield Step(ours, theirs, module_a, module_b, "op", 0.0, inside=inside)
 
 
-def _variants(a: Site, b: Site, relation: Relation) -> Iterator[_Pair | Step]:
-    """The calls of a site that both have, with those that had the same shapes together."""
+def _variants(a: CallGroup, b: CallGroup, relation: Relation) -> Iterator[_Pair | Step]:
+    """The calls of a group that both have, with those that had the same shapes together."""
     nodes_a, nodes_b = a.nodes, b.nodes
     if len(nodes_a) == 1 and len(nodes_b) == 1:
         yield _pair(a, 0, b, 0, relation)
@@ -181,9 +183,9 @@ def _variants(a: Site, b: Site, relation: Relation) -> Iterator[_Pair | Step]:
         yield _variant(step, same_number)
 
 
-def _calls(site: Site, kinds: Sequence[object], at: int) -> int:
-    """How many calls of a site were like one of them."""
-    pairs = zip(site.nodes, kinds, strict=True)
+def _calls(group: CallGroup, kinds: Sequence[object], at: int) -> int:
+    """How many calls of a group were like one of them."""
+    pairs = zip(group.nodes, kinds, strict=True)
     return sum(node.event.count or 1 for node, kind in pairs if kind == kinds[at])
 
 
@@ -200,7 +202,7 @@ def _equal(a: Sequence[object], b: Sequence[object]) -> list[tuple[int, int]]:
     return [(at, candidates.pop(0)) for at, kind in enumerate(a) if (candidates := found.get(kind))]
 
 
-def _pair(a: Site, at_a: int, b: Site, at_b: int, relation: Relation) -> _Pair:
+def _pair(a: CallGroup, at_a: int, b: CallGroup, at_b: int, relation: Relation) -> _Pair:
     return _Pair(
         a.nodes[at_a], b.nodes[at_b], a.bounds[at_a], b.bounds[at_b], a.parent, b.parent, relation
     )

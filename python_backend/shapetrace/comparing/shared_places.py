@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable, Hashable, Mapping
 from typing import TypeAlias
 
-from shapetrace.comparing.model import Event
+from shapetrace.comparing.comparison import Event
 from shapetrace.events.source import decode_source
 
 ReadSource: TypeAlias = Callable[[str], bytes | None]
@@ -19,7 +19,7 @@ ReadSource: TypeAlias = Callable[[str], bytes | None]
 Digests: TypeAlias = Mapping[str, str | None]
 
 
-class Places:
+class SharedPlaces:
     """The places of one run, in terms that the other has too."""
 
     def __init__(self, ours: Digests, theirs: Digests, read_source: ReadSource | None) -> None:
