@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._exception_table import leaving_surely
 from shapetrace.agent import debugger, here, in_place
-from shapetrace.agent.asked import Asked
+from shapetrace.agent.environment import is_worker, load_for_stops, torch_version, why_unsupported
 from shapetrace.agent.hiding import hide_code, hide_skips, unseen
 from shapetrace.agent.panes import show_shapes
-from shapetrace.agent.program import is_worker, load_for_stops, torch_version, why_unsupported
+from shapetrace.agent.requests import Requests
 from shapetrace.process.ending import Ending
 from shapetrace.process.exits import WatchedExits
 from shapetrace.process.forks import undivided
@@ -104,7 +104,7 @@ class Agent:
         self._faults = 0
         """How often what is to be done every few milliseconds has failed, one after the other."""
         self._files: set[str] = set()
-        self._asked: Asked = Asked(address, began_at, former._asked if former else None)
+        self._asked: Requests = Requests(address, began_at, former._asked if former else None)
         self._exits = WatchedExits(self._finish)
         self._ending = Ending(
             raise_on_main_thread, self._end_process, lambda: self._running_seconds

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 from torch.nn import Module
 
 from shapetrace._errors import ShapetraceError
-from shapetrace.agent.hooks import hide_hooks, look_away
+from shapetrace.agent.hook_hiding import hide_hooks, look_away
 from shapetrace.capture.listening import FunctionListener, ModuleListener, RootListener
 from shapetrace.capture.problems import CaptureIssue
 from shapetrace.capture.ranks.gathering import Alone, Gathering

@@ -85,7 +85,7 @@ def _hide_code(code: CodeType) -> bool:
     of_debugger = modules["_pydevd_bundle.pydevd_dont_trace_files"].PYDEV_FILE
     paths = modules["pydevd_file_utils"].get_abs_path_real_path_and_base_from_file(code.co_filename)
     kinds[code.co_firstlineno, paths[0], code] = of_debugger
-    # Asked as pydevd itself asks, which needs no more of a frame than its code.
+    # Requests as pydevd itself asks, which needs no more of a frame than its code.
     answer = pydevd.PyDB.get_file_type(None, SimpleNamespace(f_code=code), paths)
     if answer != of_debugger:
         return False

@@ -41,7 +41,7 @@ class LeafTexts(Provider):
     """Texts of what is ours by itself: tensors, modules, storages, arrays."""
 
     def can_provide(self, kind: type, _name: str) -> bool:
-        """Asked once for each class."""
+        """Requests once for each class."""
         try:
             from shapetrace import panes
 
@@ -71,7 +71,7 @@ class HolderTexts(LeafTexts):
     """Texts of what may hold something of ours: nearly all classes, where no other one answers."""
 
     def can_provide(self, kind: type, _name: str) -> bool:
-        """Asked once for each class, also of what came before torch."""
+        """Requests once for each class, also of what came before torch."""
         try:
             if self.is_over or kind in _NEVER_HOLDERS or issubclass(kind, type | ModuleType):
                 return False
@@ -90,7 +90,7 @@ class Contents(Provider):
         self._folder = folder
 
     def can_provide(self, kind: type, _name: str) -> bool:
-        """Asked once for each class."""
+        """Requests once for each class."""
         try:
             from shapetrace import panes
 
@@ -125,7 +125,7 @@ class HolderContents(Contents):
     """What is below a value that may hold something of ours, where no other one answers."""
 
     def can_provide(self, kind: type, _name: str) -> bool:
-        """Asked once for each class, also of what came before torch."""
+        """Requests once for each class, also of what came before torch."""
         try:
             from shapetrace import panes
 

@@ -129,7 +129,7 @@ class Watches:
 
     def _begin_watching(self) -> Watching:
         if self._watching is None:
-            from shapetrace.agent.hooks import look_away
+            from shapetrace.agent.hook_hiding import look_away
             from shapetrace.variables.listening import FunctionListener
             from shapetrace.watch.following import Watching
             from shapetrace.watch.loading import Loading
@@ -303,7 +303,7 @@ _LISTENING: Final = ("entered_with", "looked_at", "looked_at_all", "returned", "
 
 def hide() -> None:
     """Keep the debugger out of the hooks, and of what lets go of a call that is over."""
-    from shapetrace.agent.hooks import hide_hooks
+    from shapetrace.agent.hook_hiding import hide_hooks
     from shapetrace.variables.listening import CallState
 
     hide_hooks()

@@ -3,14 +3,14 @@
 Modules:
 
 - ``main``: the command line: parses arguments and runs a command
-- ``options``: options that several commands share
+- ``common_options``: options that several commands share
 - ``run``: ``shapetrace run``
 - ``capture``: ``shapetrace capture``
 - ``show``: ``shapetrace show``
 - ``diff``: ``shapetrace diff``
 - ``program``: runs a script or module as ``python`` would
 - ``stage``: sets up ``__main__``, ``sys.path`` and ``sys.orig_argv`` for it
-- ``outcome``: ends as the program ended: exit code, traceback, signal
+- ``program_end``: ends as the program ended: exit code, traceback, signal
 - ``traced_run``: a run that records calls
 - ``captured_run``: a run that captures values of a model
 - ``watched_run``: a run that prints the history of variables

@@ -7,9 +7,9 @@ import threading
 
 from shapetrace._errors import ProgramError
 from shapetrace.cli.captured_run import CaptureChoice, CapturedRun
-from shapetrace.cli.options import add_look_options, positive
-from shapetrace.cli.outcome import end_as_python_would
+from shapetrace.cli.common_options import add_look_options, positive
 from shapetrace.cli.program import PreparedProgram, Program
+from shapetrace.cli.program_end import end_as_python_would
 from shapetrace.cli.terminal import Terminal, ViewChoice
 
 DESCRIPTION = """\

@@ -13,7 +13,7 @@ from shapetrace._asynchronous import is_asynchronous, suppressing
 from shapetrace._dynamo import TO_SEE_IT_ALL, regions_begun
 from shapetrace._errors import CaptureError, CaptureFileError
 from shapetrace.cli import notes
-from shapetrace.cli.outcome import keep_interrupt
+from shapetrace.cli.program_end import keep_interrupt
 from shapetrace.cli.started_anew import StartedAnew
 from shapetrace.cli.terminal import Terminal, ViewChoice
 from shapetrace.cli.traced_run import OUR_FAILURE, import_path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from shapetrace.cli.options import add_look_options, input_file
+from shapetrace.cli.common_options import add_look_options, input_file
 from shapetrace.cli.terminal import Terminal, ViewChoice
 
 if TYPE_CHECKING:

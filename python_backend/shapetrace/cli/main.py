@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from shapetrace import __version__
 from shapetrace._errors import ShapetraceError
 from shapetrace.cli import capture, diff, run, show
-from shapetrace.cli.outcome import end_by_interrupt
 from shapetrace.cli.program import Program
+from shapetrace.cli.program_end import end_by_interrupt
 from shapetrace.cli.terminal import Terminal
 from shapetrace.cli.traced_run import OUR_FAILURE
 

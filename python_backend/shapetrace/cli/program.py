@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from shapetrace._errors import ProgramError
 from shapetrace.cli.stage import fresh_main, set_first_path, set_original_arguments
-from shapetrace.process.tracebacks import without_first_frame
+from shapetrace.process.trimmed_tracebacks import without_first_frame
 
 Prepare: TypeAlias = Callable[[CodeType, str, Callable[[], str | None]], CodeType]
 """Given a module's code, its name and how to read its source: the code to be run."""

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shapetrace._errors import ProgramError
-from shapetrace.cli.options import add_view_options, positive, view_choice
-from shapetrace.cli.outcome import end_as_python_would
+from shapetrace.cli.common_options import add_view_options, positive, view_choice
 from shapetrace.cli.program import PreparedProgram, Program
+from shapetrace.cli.program_end import end_as_python_would
 from shapetrace.cli.terminal import Terminal
 from shapetrace.cli.traced_run import RecordingChoice, TracedRun
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 from shapetrace._files import descriptor_of
-from shapetrace.cli.options import add_view_options, input_file, view_choice
+from shapetrace.cli.common_options import add_view_options, input_file, view_choice
 from shapetrace.cli.terminal import Terminal, ViewChoice
 
 if TYPE_CHECKING:

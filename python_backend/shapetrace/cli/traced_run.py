@@ -22,7 +22,7 @@ from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import TraceFileError
 from shapetrace.cli import notes
 from shapetrace.cli.attendant import Attendant
-from shapetrace.cli.outcome import keep_interrupt
+from shapetrace.cli.program_end import keep_interrupt
 from shapetrace.cli.progress import Progress
 from shapetrace.cli.started_anew import StartedAnew
 from shapetrace.cli.terminal import Terminal, ViewChoice

@@ -14,7 +14,7 @@ from types import CodeType
 from typing import TYPE_CHECKING
 
 from shapetrace._dynamo import Bystander, stand_by
-from shapetrace.cli.outcome import keep_interrupt
+from shapetrace.cli.program_end import keep_interrupt
 from shapetrace.cli.terminal import Terminal, ViewChoice
 from shapetrace.process.exits import WatchedExits
 from shapetrace.process.undisturbed import undisturbed

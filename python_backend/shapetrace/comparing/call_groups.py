@@ -1,7 +1,7 @@
 """The calls below one call, by the place that made them, with keys to find them in another run.
 
-What a recorder keeps apart because shapes differed is one group here, with several variants: whether
-there are more of them depends on how long the program ran.
+A group has several variants where shapes differed. The recorder keeps these apart; how many there
+are depends on how long the program ran.
 """
 
 from __future__ import annotations

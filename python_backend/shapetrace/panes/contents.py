@@ -30,12 +30,20 @@ from shapetrace._exception_table import leaving_surely
 from shapetrace.events.model import Tensor
 from shapetrace.inspecting.attributes import own_attributes
 from shapetrace.inspecting.torch_access import Torch, array_type, loaded_torch
-from shapetrace.panes.entries import MOST_ENTRIES, Entry, Group, Text, Usual, attribute, cut_entries
+from shapetrace.panes.child_entries import (
+    MOST_ENTRIES,
+    Entry,
+    Group,
+    Text,
+    Usual,
+    attribute,
+    cut_entries,
+)
 from shapetrace.panes.fields import held_entries, may_have_fields, raw_view
-from shapetrace.panes.modules import own_attributes as attributes_of_module
+from shapetrace.panes.module_text import own_attributes as attributes_of_module
 from shapetrace.panes.origin import origins
 from shapetrace.panes.presentation import presentation
-from shapetrace.panes.reading import (
+from shapetrace.panes.tensor_contents import (
     number_text,
     reason_not_to_read,
     statistics_text,

@@ -21,7 +21,7 @@ from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import classes_of
 from shapetrace.inspecting.attributes import dataclass_fields, own_attributes, tuple_fields
 from shapetrace.inspecting.containers import PLAIN
-from shapetrace.panes.entries import Entry, Group, Text, Usual, attribute, cut_entries
+from shapetrace.panes.child_entries import Entry, Group, Text, Usual, attribute, cut_entries
 
 RAW: Final = "raw view"
 """Where all is that the debugger shows of a value. No attribute has such a name."""

@@ -20,7 +20,7 @@ from shapetrace._classes import classes_of, name_of
 from shapetrace.events.model import Container, Other, Value
 from shapetrace.inspecting.containers import MOST_ITEMS, PLAIN, Held, held_by
 from shapetrace.inspecting.torch_access import Torch
-from shapetrace.panes.modules import module_name
+from shapetrace.panes.module_text import module_name
 from shapetrace.panes.tensors import array_line, shape_text, storage_line
 from shapetrace.panes.texts import key_text, plain_text
 from shapetrace.views.shapes import CUT, value_text

@@ -8,9 +8,9 @@ from typing import Any, Final
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import classes_of, is_kind
 from shapetrace.inspecting.torch_access import Torch, array_type, loaded_torch
-from shapetrace.panes.entries import Group, Text
+from shapetrace.panes.child_entries import Group, Text
 from shapetrace.panes.holders import holder_line
-from shapetrace.panes.modules import module_line, module_name
+from shapetrace.panes.module_text import module_line, module_name
 from shapetrace.panes.tensors import array_line, shape_text, storage_line, tensor_line
 from shapetrace.views.styled import printable
 

@@ -12,5 +12,5 @@ Modules:
 - ``fatal``: handles fatal signals: saves the trace first
 - ``alarm_first``: machine code that sets an alarm before such a handler
 - ``alternate_stack``: a signal stack, for when the thread's own has overflowed
-- ``tracebacks``: tracebacks without our frames
+- ``trimmed_tracebacks``: tracebacks without our frames
 """

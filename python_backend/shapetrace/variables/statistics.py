@@ -17,7 +17,7 @@ from shapetrace.events.followed import FollowedStatistics, FollowedValue
 from shapetrace.events.model import Tensor
 from shapetrace.inspecting.memory import may_be_read
 from shapetrace.inspecting.statistics import Statistics, comparable_array, spread
-from shapetrace.panes.reading import statistics_in
+from shapetrace.panes.tensor_contents import statistics_in
 from shapetrace.variables.loaded import loaded_tensors
 
 MOST_BYTES: Final = 16 << 20

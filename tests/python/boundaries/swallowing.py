@@ -54,7 +54,7 @@ OURS_ALONE: dict[str, str] = {
     "process.undisturbed": "after the program's end, when Python drops what its handlers raise",
     "recorder.tracebacks:LastWord": "shows the error that has ended the program",
     "cli.program:_working_directory": "before the program",
-    "cli.outcome": "the program has ended; what its hook for that raises is shown as Python does",
+    "cli.program_end": "the program has ended; what its hook raises is shown as Python does",
     "cli.progress:Progress._write": "on a thread of ours, and after the program's end",
     "cli.terminal:Terminal.anew": "as a signal ends the process",
     "cli.terminal:_opened_anew": "as a signal ends the process",

@@ -22,7 +22,7 @@ from shapetrace.capture.tally import Tally
 from shapetrace.compat import tensor_tracker
 from shapetrace.compat.tensortrace import trace_model
 from shapetrace.panes import children, presentation
-from shapetrace.panes.entries import Group
+from shapetrace.panes.child_entries import Group
 from shapetrace.recorder.values.fingerprints import Fingerprints
 from shapetrace.variables.describing import describe
 from shapetrace.variables.differences import differences

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from shapetrace.panes import Entry, children, opens
-from shapetrace.panes.entries import Group
+from shapetrace.panes.child_entries import Group
 from tests.python.unit.panes.values import Forbidding, Half, Weird, Wrapping, fake
 from tests.python.unit.panes.watching import opened, unnoticed
 

@@ -11,7 +11,7 @@ from torch import nn
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
 from shapetrace.panes import Entry, children, may_open, own_entries
-from shapetrace.panes.entries import Group, Text
+from shapetrace.panes.child_entries import Group, Text
 from tests.python.unit.panes.values import Batch, Pair, Plain, Slotted
 from tests.python.unit.panes.watching import opened, unnoticed
 

@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from shapetrace.panes import Entry, children, presentation
-from shapetrace.panes.entries import Group
+from shapetrace.panes.child_entries import Group
 
 READERS = ("__repr__", "__str__", "__format__", "item", "tolist", "numpy", "cpu", "to", "__array__")
 """What reads a tensor, or waits for a device; none of it may be called at a stop."""

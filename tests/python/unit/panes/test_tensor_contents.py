@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from shapetrace.inspecting.torch_access import loaded_torch
-from shapetrace.panes import reading
+from shapetrace.panes import tensor_contents
 from tests.python.unit.panes.watching import unnoticed
 
 TORCH: Any = loaded_torch()
@@ -17,12 +17,12 @@ TORCH: Any = loaded_torch()
 
 def statistics(tensor: torch.Tensor) -> str:
     with unnoticed(tensor, is_opened=True):
-        return reading.statistics_text(tensor, TORCH)
+        return tensor_contents.statistics_text(tensor, TORCH)
 
 
 def values(tensor: torch.Tensor) -> str | None:
     with unnoticed(tensor, is_opened=True):
-        return reading.values_text(tensor, TORCH)
+        return tensor_contents.values_text(tensor, TORCH)
 
 
 NAN, INF = math.nan, math.inf
@@ -61,13 +61,13 @@ def test_every_number_of_a_tensor_counts_once(shape: tuple[int, ...], order: str
         tensor = tensor[..., ::2]
     found = statistics(tensor)
     low, high, mean = (
-        reading.number_text(each.item()) for each in (*tensor.aminmax(), tensor.mean())
+        tensor_contents.number_text(each.item()) for each in (*tensor.aminmax(), tensor.mean())
     )
     assert found == f"min {low} · max {high} · mean {mean} · no nan"
 
 
 def test_a_large_tensor_is_read_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(tensor_contents, "MOST_BYTES", 1 << 20)
     tensor = torch.arange(1 << 22, dtype=torch.float32)
     found = statistics(tensor).split(" · ")
     seen = int(found[-1].removeprefix("seen ").partition(" of ")[0].replace(",", ""))
@@ -82,7 +82,9 @@ def test_a_tensor_is_read_while_torch_jit_traces() -> None:
     texts: list[str | None] = []
 
     def function(x: torch.Tensor) -> torch.Tensor:
-        texts.extend((reading.statistics_text(x, TORCH), reading.values_text(x, TORCH)))
+        texts.extend(
+            (tensor_contents.statistics_text(x, TORCH), tensor_contents.values_text(x, TORCH))
+        )
         return x + 1
 
     traced: Any = torch.jit.trace(function, torch.tensor([1.0, 3.0]), check_trace=False)
@@ -92,7 +94,7 @@ def test_a_tensor_is_read_while_torch_jit_traces() -> None:
 
 
 def test_reading_ends_when_it_has_taken_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr(tensor_contents, "MOST_SECONDS", -1.0)
     assert statistics(torch.ones(1 << 16)).endswith(" of 65,536")
 
 

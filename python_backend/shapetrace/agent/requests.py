@@ -16,11 +16,11 @@ MESSAGES: Final = 10
 """So many in a row, before it is something else's turn."""
 
 
-class Asked:
+class Requests:
     """Both, for one process."""
 
     def __init__(
-        self, address: SessionAddress, began_at: float | None, former: Asked | None
+        self, address: SessionAddress, began_at: float | None, former: Requests | None
     ) -> None:
         """``former`` is that of the process that this one was forked from."""
         self.captures: Final = Captures(address.captures, System.now)

@@ -10,7 +10,7 @@ import sys
 from types import TracebackType
 from typing import Any, NoReturn
 
-from shapetrace.process.tracebacks import without_first_frame
+from shapetrace.process.trimmed_tracebacks import without_first_frame
 
 _display = sys.__excepthook__
 
