@@ -26,8 +26,8 @@ from shapetrace.server.watched import Watched
 from shapetrace.transport.captures import CapturedValue, CaptureNews
 from shapetrace.transport.framing import Message
 from shapetrace.transport.messages import Bye, Hello, ProcessStatus, Rows, read_from_agent
-from shapetrace.transport.session import VARIABLE, AfterPass, Level, Mode, SessionAddress
-from shapetrace.transport.session import write_address as text_of_address
+from shapetrace.transport.session_address import VARIABLE, AfterPass, Level, Mode, SessionAddress
+from shapetrace.transport.session_address import write_address as text_of_address
 from shapetrace.transport.watches import WatchNews
 from shapetrace.views.shapes import value_text
 from tests.support.debug_adapter import PATIENCE

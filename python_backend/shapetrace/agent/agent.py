@@ -37,7 +37,7 @@ from shapetrace.transport.sender import Sender
 if TYPE_CHECKING:
     from shapetrace.recorder.rows import RowWriter
     from shapetrace.recorder.session import Recorder
-    from shapetrace.transport.session import SessionAddress
+    from shapetrace.transport.session_address import SessionAddress
 
 POLL_SECONDS: Final = 0.05
 """How long something new waits to be sent, at most."""

@@ -10,7 +10,7 @@ from shapetrace.transport.originals import System
 
 if TYPE_CHECKING:
     from shapetrace.transport.sender import Sender
-    from shapetrace.transport.session import SessionAddress
+    from shapetrace.transport.session_address import SessionAddress
 
 MESSAGES: Final = 10
 """So many in a row, before it is something else's turn."""

@@ -26,7 +26,7 @@ from shapetrace.events.followed import (
     FollowedEvent,
     VariableChanged,
 )
-from shapetrace.events.source import source_row
+from shapetrace.events.source_text import source_row
 from shapetrace.events.update import Source
 from shapetrace.process.forks import undivided
 from shapetrace.transport.history import History

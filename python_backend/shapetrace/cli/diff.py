@@ -81,7 +81,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from shapetrace.comparing.compare import compare
-    from shapetrace.events.loading import load_pair
+    from shapetrace.events.trace_loading import load_pair
     from shapetrace.sinks.file import REPORT, OutputFile
     from shapetrace.views.source_files import read_source
 

@@ -13,8 +13,8 @@ from typing import Final
 from shapetrace.comparing.addresses import without_addresses
 from shapetrace.comparing.comparison import Event
 from shapetrace.comparing.shared_places import SharedPlaces
+from shapetrace.events.call_tree import Node
 from shapetrace.events.model import Container, DimensionRange, ModuleCall, Op, Tensor, Value
-from shapetrace.events.tree import Node
 
 _DIGITS: Final = re.compile(r"\d+")
 

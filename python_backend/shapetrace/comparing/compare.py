@@ -26,9 +26,9 @@ from shapetrace.comparing.throughout import known_of, names_of
 from shapetrace.comparing.turning import turned
 from shapetrace.comparing.value_differences import Rounding, note_dtypes, values_aspects
 from shapetrace.comparing.walk import Step, Walk
+from shapetrace.events.call_tree import build
 from shapetrace.events.codec import collector_at_rest
 from shapetrace.events.model import ModuleCall, Op, Trace
-from shapetrace.events.tree import build
 
 _WEIGHT: Final[dict[Kind, int]] = {kind: position for position, kind in enumerate(KINDS)}
 

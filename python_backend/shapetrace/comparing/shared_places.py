@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import TypeAlias
 
 from shapetrace.comparing.comparison import Event
-from shapetrace.events.source import decode_source
+from shapetrace.events.source_text import decode_source
 
 ReadSource: TypeAlias = Callable[[str], bytes | None]
 """Gives the bytes of a source file, or None where they cannot be had."""

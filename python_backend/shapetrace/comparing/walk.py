@@ -12,8 +12,8 @@ from shapetrace.comparing.comparison import Event
 from shapetrace.comparing.loops import Loop, loops_of
 from shapetrace.comparing.matching import CallPair, Matcher, Relation
 from shapetrace.comparing.shared_places import SharedPlaces
+from shapetrace.events.call_tree import Node
 from shapetrace.events.model import ModuleCall
-from shapetrace.events.tree import Node
 
 Phase: TypeAlias = Literal["op", "enter", "leave"]
 

@@ -1,7 +1,7 @@
 """What is new in a recording, as rows: lists of numbers and texts that refer to each other.
 
 Rows are made while the program runs, by a thread that takes the interpreter away from it, so
-everything that can wait is left to the reader (``events.rows``). ``events.columns`` names the
+everything that can wait is left to the reader (``events.rows``). ``events.row_columns`` names the
 columns. What needs code objects, modules or functions is done here.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import torch
 
-from shapetrace.events.source import source_row
+from shapetrace.events.source_text import source_row
 from shapetrace.recorder.callsite import Activation, Site, user_site
 from shapetrace.recorder.describe import (
     CONTAINER,

@@ -7,8 +7,8 @@ from typing import Final
 from shapetrace._errors import TraceFileError
 from shapetrace.comparing.compare import compare
 from shapetrace.comparing.comparison import Comparison, Difference, Event, is_passed
-from shapetrace.events.loading import load_calls
 from shapetrace.events.model import ModuleCall, Trace
+from shapetrace.events.trace_loading import load_calls
 from shapetrace.server.messages.comparison import Compare, Compared, ComparedCall, ComparedPlace
 from shapetrace.views.differences_text import heading_text, summary_text, throughout_text
 from shapetrace.views.differing import KIND_WORDS, call_text, event_of, notes_of, short_text

@@ -33,7 +33,7 @@ from shapetrace.transport.handshake import (
 )
 from shapetrace.transport.messages import Challenge, Hello, Refusal, Stop, Welcome, write
 from shapetrace.transport.proof import PROTOCOL, Exchange, new_nonce
-from shapetrace.transport.session import LONGEST_NAME
+from shapetrace.transport.session_address import LONGEST_NAME
 
 MOST_WAITING = 256
 """Connections that have not proven themselves yet; of any more, the oldest are closed. These are

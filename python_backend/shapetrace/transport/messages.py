@@ -14,7 +14,7 @@ from shapetrace.events.checks import Refused
 from shapetrace.transport.captures import CaptureNews
 from shapetrace.transport.framing import Message
 from shapetrace.transport.proof import NONCE_LENGTH, is_nonce
-from shapetrace.transport.session import LONGEST_NAME
+from shapetrace.transport.session_address import LONGEST_NAME
 from shapetrace.transport.tables import Object
 from shapetrace.transport.watches import WatchNews
 

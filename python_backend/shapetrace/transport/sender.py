@@ -36,7 +36,7 @@ from shapetrace.transport.messages import Connect, Hello, ProcessInfo, Refusal, 
 from shapetrace.transport.originals import Deadline, System
 from shapetrace.transport.outbox import MOST_BYTES, MOST_FRAMES, Outbox
 from shapetrace.transport.proof import PROTOCOL, Exchange, new_nonce
-from shapetrace.transport.session import SessionAddress
+from shapetrace.transport.session_address import SessionAddress
 
 PATIENCE = 60.0
 """Seconds after which a server that does not come back is given up."""

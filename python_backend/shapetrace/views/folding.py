@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from typing import TypeAlias
 
+from shapetrace.events.call_tree import Node, walk
 from shapetrace.events.model import Frame, ModuleCall, Op, Trace
-from shapetrace.events.tree import Node, walk
 from shapetrace.views.call_text import outcome, total_calls
 from shapetrace.views.place_text import installed_package, is_library
 from shapetrace.views.shapes import CUT, holds_tensor

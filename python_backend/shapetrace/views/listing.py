@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from shapetrace.events.call_tree import Node, build, walk
 from shapetrace.events.model import Frame, ModuleCall, Op, Trace
-from shapetrace.events.tree import Node, build, walk
 from shapetrace.views.call_text import (
     count_text,
     error_text,

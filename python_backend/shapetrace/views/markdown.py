@@ -18,8 +18,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator, Sequence
 
+from shapetrace.events.call_tree import Tree, build, walk
 from shapetrace.events.model import ModuleCall, Op, Trace
-from shapetrace.events.tree import Tree, build, walk
 from shapetrace.views.call_text import (
     count_text,
     filled_form,

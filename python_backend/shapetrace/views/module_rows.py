@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shapetrace.events.call_tree import Node, Tree, walk
 from shapetrace.events.model import ModuleCall, Op
-from shapetrace.events.tree import Node, Tree, walk
 from shapetrace.views.call_text import total_calls
 from shapetrace.views.styled import printable
 

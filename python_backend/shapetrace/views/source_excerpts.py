@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from shapetrace.events.model import Frame
-from shapetrace.events.source import decode_source
+from shapetrace.events.source_text import decode_source
 from shapetrace.views.shapes import CUT
 from shapetrace.views.view_options import ReadSource
 

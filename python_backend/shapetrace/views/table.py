@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from shapetrace.events.call_tree import build
 from shapetrace.events.model import Trace
-from shapetrace.events.tree import build
 from shapetrace.views.call_text import error_text, module_inputs, outcome, total_calls
 from shapetrace.views.module_rows import ModuleRow, module_rows, ops_outside, total_parameters
 from shapetrace.views.place_text import place_text

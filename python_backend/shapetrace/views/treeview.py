@@ -16,8 +16,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from shapetrace.events.call_tree import Node, build
 from shapetrace.events.model import ModuleCall, Op, Trace
-from shapetrace.events.tree import Node, build
 from shapetrace.views.call_text import (
     Operand,
     count_text,

@@ -32,7 +32,7 @@ OURS_ALONE: dict[str, str] = {
     "transport.framing": "only the sender uses it, on the agent's thread",
     "transport.sender": "used on the agent's thread, and after the program's end",
     "cli.show": "runs no program",
-    "events.loading": "only commands that run no program read traces in this way",
+    "events.trace_loading": "only commands that run no program read traces in this way",
     "capture.hdf5.apart": "runs in a process of its own, for commands that run no program",
     "capture.ranks.mail": "used on threads of ours only",
     "capture.ranks.collecting:Collector._run": "runs on a thread of ours",

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from shapetrace.events.call_tree import Node
 from shapetrace.events.model import ModuleCall, Op
-from shapetrace.events.tree import Node
 from shapetrace.server.features.tree_search import Search
 from shapetrace.server.file_records import Call, Key
 from shapetrace.server.messages.tree import NodeKind, TreeNode

@@ -16,8 +16,8 @@ from shapetrace.cli.diff import KIND_NAMES
 from shapetrace.comparing.compare import compare
 from shapetrace.comparing.comparison import KINDS, Comparison
 from shapetrace.events import codec
-from shapetrace.events.loading import Sharing, load_calls, load_pair
 from shapetrace.events.model import Coverage, DimensionRange, ErrorInfo, Op, Tensor, Trace
+from shapetrace.events.trace_loading import Sharing, load_calls, load_pair
 from shapetrace.views.comparison_registry import render_comparison
 from shapetrace.views.differing import notes_of
 from shapetrace.views.view_options import ViewOptions

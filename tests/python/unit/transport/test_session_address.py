@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapetrace.transport.session import SessionAddress, read_address, write_address
+from shapetrace.transport.session_address import SessionAddress, read_address, write_address
 
 VALUE: dict[str, Any] = {
     "session": "c2a7",

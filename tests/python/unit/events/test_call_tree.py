@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shapetrace.events import codec, tree
+from shapetrace.events import call_tree, codec
 from shapetrace.events.model import ModuleCall, Op, Trace
 
 CONTRACT = Path(__file__).parents[3] / "contract"
@@ -33,22 +33,22 @@ def trace(*events: ModuleCall | Op) -> Trace:
     )
 
 
-def text(built: tree.Tree) -> str:
+def text(built: call_tree.Tree) -> str:
     """The ids of modules (m) and ops (o), each indented by its depth."""
     lines: list[str] = []
-    for depth, node in tree.walk(built.roots):
+    for depth, node in call_tree.walk(built.roots):
         kind = "o" if isinstance(node.event, Op) else "m"
         lines.append("  " * depth + kind + str(node.event.id))
     return "\n".join(lines)
 
 
-def check(built: tree.Tree, expected: str) -> None:
+def check(built: call_tree.Tree, expected: str) -> None:
     assert text(built) == inspect.cleandoc(expected)
 
 
 def test_modules_ops_and_kernels_nest_in_the_order_of_their_ids() -> None:
     check(
-        tree.build(ORDINARY),
+        call_tree.build(ORDINARY),
         """
         m1
           m2
@@ -64,7 +64,9 @@ def test_modules_ops_and_kernels_nest_in_the_order_of_their_ids() -> None:
 
 def test_what_ran_in_no_module_stands_at_the_top_between_the_modules() -> None:
     check(
-        tree.build(trace(op(1), module(2), op(3, inside=2), op(4), module(5), op(6, parent=4))),
+        call_tree.build(
+            trace(op(1), module(2), op(3, inside=2), op(4), module(5), op(6, parent=4))
+        ),
         """
         o1
         m2
@@ -78,15 +80,15 @@ def test_what_ran_in_no_module_stands_at_the_top_between_the_modules() -> None:
 
 def test_the_order_of_the_lists_does_not_matter() -> None:
     events: list[ModuleCall | Op] = [*ORDINARY.modules, *ORDINARY.ops]
-    expected = text(tree.build(ORDINARY))
+    expected = text(call_tree.build(ORDINARY))
     for seed in range(5):
         random.Random(seed).shuffle(events)
-        assert text(tree.build(trace(*events))) == expected
+        assert text(call_tree.build(trace(*events))) == expected
 
 
 def test_a_kernel_seen_before_its_op_still_stands_in_it() -> None:
     check(
-        tree.build(trace(module(1), op(2, inside=1, parent=3), op(3, inside=1))),
+        call_tree.build(trace(module(1), op(2, inside=1, parent=3), op(3, inside=1))),
         """
         m1
           o3
@@ -97,7 +99,7 @@ def test_a_kernel_seen_before_its_op_still_stands_in_it() -> None:
 
 def test_a_kernel_whose_op_is_unknown_stands_in_its_module() -> None:
     check(
-        tree.build(trace(module(1), op(2, inside=1, parent=99), op(3, inside=98))),
+        call_tree.build(trace(module(1), op(2, inside=1, parent=99), op(3, inside=98))),
         """
         m1
           o2
@@ -120,19 +122,19 @@ def test_a_kernel_whose_op_is_unknown_stands_in_its_module() -> None:
 def test_a_damaged_trace_shows_every_event_once(
     events: list[ModuleCall | Op], expected: str
 ) -> None:
-    assert text(tree.build(trace(*events))) == expected
+    assert text(call_tree.build(trace(*events))) == expected
 
 
 @pytest.mark.slow
 def test_no_depth_is_too_deep() -> None:
     depth = 50_000
-    built = tree.build(trace(*(module(id, parent=id - 1) for id in range(1, depth + 1))))
-    assert [node.event.id for _, node in tree.walk(built.roots)] == list(range(1, depth + 1))
-    assert max(level for level, _ in tree.walk(built.roots)) == depth - 1
+    built = call_tree.build(trace(*(module(id, parent=id - 1) for id in range(1, depth + 1))))
+    assert [node.event.id for _, node in call_tree.walk(built.roots)] == list(range(1, depth + 1))
+    assert max(level for level, _ in call_tree.walk(built.roots)) == depth - 1
     assert len(repr(built.roots[0])) < 10_000
 
 
 def test_nodes_are_frozen() -> None:
-    (root,) = tree.build(ORDINARY).roots
+    (root,) = call_tree.build(ORDINARY).roots
     with pytest.raises(dataclasses.FrozenInstanceError):
         root.children = ()  # type: ignore[misc]
