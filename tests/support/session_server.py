@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Tensor, Variable
 from shapetrace.events.rows import RowReader
 from shapetrace.server.captured import Captured
-from shapetrace.server.listener import Listener, ProcessKey
+from shapetrace.server.listener import AgentListener, ProcessKey
 from shapetrace.server.watched import Watched
 from shapetrace.transport.captures import CapturedValue, CaptureNews
 from shapetrace.transport.framing import Message
@@ -269,7 +269,7 @@ class SessionServer:
         return self._do(send())
 
     async def _open(self) -> tuple[int, str]:
-        self._listener = Listener(_Ear(self))
+        self._listener = AgentListener(_Ear(self))
         return await self._listener.open_session(self.session, "test", "debug", *self._wanted)
 
     def _do(self, work: Coroutine[Any, Any, Answer]) -> Answer:

@@ -22,7 +22,7 @@ from shapetrace.agent.environment import is_worker, load_for_stops, torch_versio
 from shapetrace.agent.hiding import hide_code, hide_skips, unseen
 from shapetrace.agent.panes import show_shapes
 from shapetrace.agent.requests import Requests
-from shapetrace.process.ending import Ending
+from shapetrace.process.ending import ProgramEnding
 from shapetrace.process.exits import WatchedExits
 from shapetrace.process.forks import undivided
 from shapetrace.process.main_thread import raise_on_main_thread, soon_on_main_thread
@@ -106,7 +106,7 @@ class Agent:
         self._files: set[str] = set()
         self._asked: Requests = Requests(address, began_at, former._asked if former else None)
         self._exits = WatchedExits(self._finish)
-        self._ending = Ending(
+        self._ending = ProgramEnding(
             raise_on_main_thread, self._end_process, lambda: self._running_seconds
         )
         # The command line is told later: it is still the debugger's, with the debugger's secrets.

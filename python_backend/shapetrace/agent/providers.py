@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from shapetrace._asynchronous import is_asynchronous
 
 if TYPE_CHECKING:
-    from shapetrace.panes import Entry
+    from shapetrace.panes import ChildEntry
 
 Line: TypeAlias = tuple[str, Any, Any]
 """A name, a value, and how to get its expression from that of what it is below."""
@@ -83,7 +83,7 @@ class HolderTexts(LeafTexts):
             return False
 
 
-class Contents(Provider):
+class ContentsProvider(Provider):
     """What is below a value of ours."""
 
     def __init__(self, folder: str = "") -> None:
@@ -121,7 +121,7 @@ class Contents(Provider):
         return self.get_dictionary(value)[name]
 
 
-class HolderContents(Contents):
+class HolderContents(ContentsProvider):
     """What is below a value that may hold something of ours, where no other one answers."""
 
     def can_provide(self, kind: type, _name: str) -> bool:
@@ -149,18 +149,18 @@ class HolderContents(Contents):
             return list(map(_line, panes.own_entries(value, error)))
 
 
-def _line(entry: Entry) -> Line:
+def _line(entry: ChildEntry) -> Line:
     suffix = entry.suffix
     if suffix is None or callable(suffix):
         return entry.name, entry.value, suffix
     return entry.name, entry.value, partial(_expression, suffix=suffix)
 
 
-def _usual_entries(value: Any) -> list[Entry]:
+def _usual_entries(value: Any) -> list[ChildEntry]:
     """What the debugger would show below a value."""
-    from shapetrace.panes import Entry
+    from shapetrace.panes import ChildEntry
 
-    return [Entry(*line) for line in _usual_lines(value, None)]
+    return [ChildEntry(*line) for line in _usual_lines(value, None)]
 
 
 def _usual_lines(value: Any, fmt: dict[str, Any] | None) -> list[Line]:

@@ -27,7 +27,7 @@ from shapetrace.cli.progress import Progress
 from shapetrace.cli.started_anew import StartedAnew
 from shapetrace.cli.terminal import Terminal, ViewChoice
 from shapetrace.process.early_end import ended_by
-from shapetrace.process.ending import Ending, interrupt_main_thread
+from shapetrace.process.ending import ProgramEnding, interrupt_main_thread
 from shapetrace.process.exits import WatchedExits
 from shapetrace.process.fatal import FatalSignals
 from shapetrace.process.undisturbed import undisturbed
@@ -89,7 +89,7 @@ class TracedRun:
         self._file_is_whole = False
         self._cancel_waiting: Callable[[], None] = _nothing
         self._exits = WatchedExits(self._before_leaving)
-        self.ending = Ending(interrupt_main_thread, self._end_process)
+        self.ending = ProgramEnding(interrupt_main_thread, self._end_process)
         self._attendant = Attendant(self._attend)
         self._progress: Progress | None = None
         self._started_anew = StartedAnew()

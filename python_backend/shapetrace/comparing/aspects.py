@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from shapetrace.comparing.addresses import without_addresses
 from shapetrace.comparing.comparison import Aspect, Kind, Part
 from shapetrace.comparing.limits import without_limits
-from shapetrace.comparing.walk import Step
+from shapetrace.comparing.walk import WalkStep
 from shapetrace.events.model import (
     Container,
     Dimension,
@@ -58,7 +58,7 @@ def traits(tensor: Tensor) -> tuple[str, str, str, str]:
     return (tensor.dtype, tensor.device, _gradient(tensor), _layout(tensor))
 
 
-def aspects(step: Step, known: Known) -> list[Aspect]:
+def aspects(step: WalkStep, known: Known) -> list[Aspect]:
     """Everything but values and counts in which two calls differ."""
     a, b = step.a, step.b
     if isinstance(a, ModuleCall) and isinstance(b, ModuleCall):
@@ -70,7 +70,7 @@ def aspects(step: Step, known: Known) -> list[Aspect]:
     return [aspect for aspect in found if aspect.kind not in known.ignored]
 
 
-def _module_aspects(a: ModuleCall, b: ModuleCall, step: Step, known: Known) -> Iterator[Aspect]:
+def _module_aspects(a: ModuleCall, b: ModuleCall, step: WalkStep, known: Known) -> Iterator[Aspect]:
     if step.phase == "enter":
         if a.detail != b.detail and a.class_name == b.class_name:
             yield from _text_aspect(a.detail, b.detail, known)

@@ -25,7 +25,7 @@ from shapetrace.comparing.shared_places import ReadSource, SharedPlaces
 from shapetrace.comparing.throughout import known_of, names_of
 from shapetrace.comparing.turning import turned
 from shapetrace.comparing.value_differences import Rounding, note_dtypes, values_aspects
-from shapetrace.comparing.walk import Step, Walk
+from shapetrace.comparing.walk import Walk, WalkStep
 from shapetrace.events.call_tree import build
 from shapetrace.events.codec import collector_at_rest
 from shapetrace.events.model import ModuleCall, Op, Trace
@@ -90,7 +90,7 @@ def _compare(
     rounding = Rounding(tolerance)
     alike: list[float] = []
     compared = 0
-    found: list[tuple[float, int, Step, Difference]] = []
+    found: list[tuple[float, int, WalkStep, Difference]] = []
     for step in sorted(steps, key=_order):
         difference = _difference(step, known, counts, rounding)
         is_op = step.phase == "op" and step.a is not None and step.b is not None
@@ -121,14 +121,14 @@ def _within_modules(trace: Trace) -> Trace:
     return replace(trace, ops=tuple(op for op in trace.ops if op.module is not None))
 
 
-def _paired(steps: Sequence[Step], differing: Sequence[Step]) -> tuple[Paired, ...]:
+def _paired(steps: Sequence[WalkStep], differing: Sequence[WalkStep]) -> tuple[Paired, ...]:
     positions = {id(step): position for position, step in enumerate(differing)}
     return tuple(
         Paired(step.a, step.b, step.phase, positions.get(id(step)), step.inside) for step in steps
     )
 
 
-def _moment(step: Step, difference: Difference) -> tuple[float, int]:
+def _moment(step: WalkStep, difference: Difference) -> tuple[float, int]:
     """When two runs began to differ there: in one of the first calls, or in a later round."""
     if difference.kind != "values":
         return step.order, 0
@@ -140,7 +140,9 @@ def _moment(step: Step, difference: Difference) -> tuple[float, int]:
     return moment or (step.order, 0)
 
 
-def _difference(step: Step, known: Known, counts: Counts, rounding: Rounding) -> Difference | None:
+def _difference(
+    step: WalkStep, known: Known, counts: Counts, rounding: Rounding
+) -> Difference | None:
     a, b = step.a, step.b
     for event in (a, b):
         if event is not None and event.fingerprints:
@@ -164,7 +166,7 @@ def _difference(step: Step, known: Known, counts: Counts, rounding: Rounding) ->
     return Difference(kind, a, b, step.module_a, step.module_b, tuple(found))
 
 
-def _lone(step: Step, known: Known, counts: Counts) -> Difference | None:
+def _lone(step: WalkStep, known: Known, counts: Counts) -> Difference | None:
     kind: Kind = "only"
     if step.is_variant:
         kind = "shape" if step.same_number else "calls"
@@ -176,7 +178,7 @@ def _lone(step: Step, known: Known, counts: Counts) -> Difference | None:
     return Difference(kind, step.a, step.b, step.module_a, step.module_b, inside=step.inside)
 
 
-def _is_plainly_alike(a: Op | ModuleCall, b: Op | ModuleCall, step: Step) -> bool:
+def _is_plainly_alike(a: Op | ModuleCall, b: Op | ModuleCall, step: WalkStep) -> bool:
     return (
         isinstance(a, Op)
         and isinstance(b, Op)
@@ -231,7 +233,7 @@ def _without_kernels(trace: Trace) -> Trace:
     return replace(trace, ops=tuple(op for op in trace.ops if op.level == "torch"))
 
 
-def _order(step: Step) -> float:
+def _order(step: WalkStep) -> float:
     return step.order
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shapetrace.comparing.comparison import Aspect
-from shapetrace.comparing.walk import Step
+from shapetrace.comparing.walk import WalkStep
 from shapetrace.events.model import ModuleCall, Other, Trace
 
 
@@ -20,7 +20,7 @@ class Counts:
         """Whether one of them was recorded for longer; one that never began was not cut."""
         return self._passes_a != self._passes_b and min(self._passes_a, self._passes_b) > 0
 
-    def aspect(self, step: Step) -> Aspect | None:
+    def aspect(self, step: WalkStep) -> Aspect | None:
         """A number of calls that is another than the numbers around it explain."""
         a, b = step.a, step.b
         if a is None or b is None or a.count is None or b.count is None or self.is_other_length:
@@ -31,7 +31,7 @@ class Counts:
             return None
         return Aspect("calls", "call", None, Other(f"×{ours}"), Other(f"×{theirs}"))
 
-    def is_cut(self, step: Step) -> bool:
+    def is_cut(self, step: WalkStep) -> bool:
         """Whether only one run made the call because the other was not recorded for as long."""
         if not self.is_other_length:
             return False

@@ -8,7 +8,7 @@ from typing import Final
 
 from shapetrace.comparing.aspects import TENSOR_KINDS, Known, Pair, tensor_pairs, traits
 from shapetrace.comparing.comparison import Event, Kind, Throughout
-from shapetrace.comparing.walk import Step
+from shapetrace.comparing.walk import WalkStep
 from shapetrace.events.model import Container, ModuleCall, Tensor, Value
 
 _FEWEST: Final = 8
@@ -21,7 +21,7 @@ places. Under autocast most calls may keep their dtype, but those that do not ar
 """
 
 
-def known_of(steps: Iterable[Step], ignored: frozenset[Kind]) -> tuple[Known, list[Throughout]]:
+def known_of(steps: Iterable[WalkStep], ignored: frozenset[Kind]) -> tuple[Known, list[Throughout]]:
     """What is so throughout: in half of the places, or all along."""
     pairs: dict[Kind, Counter[Pair]] = {kind: Counter() for kind in TENSOR_KINDS}
     both = [step for step in steps if step.a is not None and step.b is not None]
@@ -52,7 +52,7 @@ def known_of(steps: Iterable[Step], ignored: frozenset[Kind]) -> tuple[Known, li
     return Known(found, ignored), told
 
 
-def names_of(steps: Iterable[Step]) -> list[Throughout]:
+def names_of(steps: Iterable[WalkStep]) -> list[Throughout]:
     """Modules and classes that have another name: each new name once."""
     names: Counter[Pair] = Counter()
     for step in steps:
@@ -65,7 +65,9 @@ def names_of(steps: Iterable[Step]) -> list[Throughout]:
     return [Throughout("name", *pair, count, count) for pair, count in names.items()]
 
 
-def _count_pairs(step: Step, pairs: Mapping[Kind, Counter[Pair]]) -> Iterable[tuple[Kind, Pair]]:
+def _count_pairs(
+    step: WalkStep, pairs: Mapping[Kind, Counter[Pair]]
+) -> Iterable[tuple[Kind, Pair]]:
     """Count what the tensors of a call have instead of each other, and tell what that is."""
     if step.a is None or step.b is None:
         return
@@ -80,7 +82,9 @@ def _count_pairs(step: Step, pairs: Mapping[Kind, Counter[Pair]]) -> Iterable[tu
                         yield kind, (one, other)
 
 
-def _parts(a: Event, b: Event, step: Step) -> Iterable[tuple[tuple[Value, ...], tuple[Value, ...]]]:
+def _parts(
+    a: Event, b: Event, step: WalkStep
+) -> Iterable[tuple[tuple[Value, ...], tuple[Value, ...]]]:
     if step.phase != "leave":
         yield a.inputs, b.inputs
     if step.phase != "enter":
@@ -88,7 +92,7 @@ def _parts(a: Event, b: Event, step: Step) -> Iterable[tuple[tuple[Value, ...], 
 
 
 def _totals(
-    steps: Iterable[Step], kinds: Iterable[Kind]
+    steps: Iterable[WalkStep], kinds: Iterable[Kind]
 ) -> tuple[dict[Kind, Counter[str]], dict[Kind, Counter[str]]]:
     """How often each trait is among the tensors of calls that both made, in A and in B."""
     indices = [(TENSOR_KINDS.index(kind), kind) for kind in kinds]
@@ -123,7 +127,7 @@ def _of_device_kinds(kind: Kind, pairs: Iterable[Pair]) -> frozenset[Pair]:
     return frozenset((a.partition(":")[0], b.partition(":")[0]) for a, b in pairs)
 
 
-def _renamed(step: Step, a: ModuleCall, b: ModuleCall) -> Pair:
+def _renamed(step: WalkStep, a: ModuleCall, b: ModuleCall) -> Pair:
     """The part of two paths that differs: ``layers`` and ``blocks`` of ``layers.0`` and so on."""
     ours, theirs = _relative(a, step.module_a), _relative(b, step.module_b)
     start = 0

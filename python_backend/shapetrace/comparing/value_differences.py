@@ -9,7 +9,7 @@ from typing import Final
 from shapetrace.comparing.aspects import tensor_pairs
 from shapetrace.comparing.comparison import Apart, Aspect, Event, Part
 from shapetrace.comparing.limits import LIMITS
-from shapetrace.comparing.walk import Step
+from shapetrace.comparing.walk import WalkStep
 from shapetrace.events.fingerprint import (
     CallFingerprints,
     Distance,
@@ -79,7 +79,7 @@ class Rounding:
         return is_new
 
 
-def values_aspects(step: Step, rounding: Rounding) -> list[Aspect]:
+def values_aspects(step: WalkStep, rounding: Rounding) -> list[Aspect]:
     """The inputs or outputs of a call whose values are further apart than rounding explains."""
     a, b = step.a, step.b
     if a is None or b is None or not a.fingerprints or not b.fingerprints:

@@ -19,7 +19,7 @@ Phase: TypeAlias = Literal["op", "enter", "leave"]
 
 
 @dataclass(slots=True)
-class Step:
+class WalkStep:
     """A call of either run or of both; a module call of both is entered and left."""
 
     a: Event | None
@@ -48,7 +48,7 @@ class Step:
 class _Open:
     """A module call of both whose inside is being walked."""
 
-    step: Step
+    step: WalkStep
     bound: float
     last: float
 
@@ -68,7 +68,7 @@ class _Pair:
     calls: tuple[int, int] | None = None
 
 
-_Work: TypeAlias = "_Pair | Step | None"
+_Work: TypeAlias = "_Pair | WalkStep | None"
 
 
 class Walk:
@@ -79,7 +79,7 @@ class Walk:
         self._order = -1.0
         self._open: list[_Open] = []
 
-    def steps(self, a: Sequence[Node], b: Sequence[Node]) -> Iterator[Step]:
+    def steps(self, a: Sequence[Node], b: Sequence[Node]) -> Iterator[WalkStep]:
         """The steps below some outermost calls, nested as they are in the traces."""
         rows = self._matcher.rows(
             call_groups_of(None, a, math.inf), call_groups_of(None, b, math.inf)
@@ -91,7 +91,7 @@ class Walk:
             work = pending.pop()
             if work is None:
                 yield self._leave()
-            elif isinstance(work, Step):
+            elif isinstance(work, WalkStep):
                 yield self._placed(work)
             else:
                 step = self._entered(work)
@@ -104,14 +104,14 @@ class Walk:
                     inside_b = call_groups_of(work.b, (), work.bound_b)
                     pending += list(_work(self._matcher.rows(inside_a, inside_b), work))[::-1]
 
-    def _entered(self, pair: _Pair) -> Step:
+    def _entered(self, pair: _Pair) -> WalkStep:
         a, b = pair.a.event, pair.b.event
         phase: Phase = "enter" if isinstance(a, ModuleCall) else "op"
-        step = Step(a, b, pair.module_a, pair.module_b, phase, 0.0, pair.relation)
+        step = WalkStep(a, b, pair.module_a, pair.module_b, phase, 0.0, pair.relation)
         step.loop, step.calls = pair.loop, pair.calls
         return self._placed(step)
 
-    def _placed(self, step: Step) -> Step:
+    def _placed(self, step: WalkStep) -> WalkStep:
         """The step at its time; what A did not do comes after what was done before it."""
         if step.a is not None:
             self._order = step.a.id
@@ -120,19 +120,21 @@ class Walk:
         step.order = self._order
         return step
 
-    def _leave(self) -> Step:
+    def _leave(self) -> WalkStep:
         """The end of the first call of the innermost open module: before what came next."""
         done = self._open.pop()
         self._order = done.last
         if self._open and done.last < self._open[-1].bound:
             self._open[-1].last = max(self._open[-1].last, done.last)
         entered = done.step
-        left = Step(entered.a, entered.b, entered.module_a, entered.module_b, "leave", done.last)
+        left = WalkStep(
+            entered.a, entered.b, entered.module_a, entered.module_b, "leave", done.last
+        )
         left.loop = entered.loop
         return left
 
 
-def _work(rows: Sequence[CallPair], around: _Pair | None) -> Iterator[_Pair | Step]:
+def _work(rows: Sequence[CallPair], around: _Pair | None) -> Iterator[_Pair | WalkStep]:
     parent = None if around is None else around.a.event
     loops = loops_of(rows, parent, None if around is None else around.loop)
     for row, loop in zip(rows, loops, strict=True):
@@ -146,16 +148,16 @@ def _work(rows: Sequence[CallPair], around: _Pair | None) -> Iterator[_Pair | St
             yield from _lone(row.b, False, row.is_wrapper)
 
 
-def _lone(group: CallGroup, is_a: bool, is_wrapper: bool) -> Iterator[Step]:
+def _lone(group: CallGroup, is_a: bool, is_wrapper: bool) -> Iterator[WalkStep]:
     """A group that only one run has; its variants are told with its first."""
     event = group.event
     inside = 0 if is_wrapper else sum(map(_ops_inside, group.nodes))
     ours, theirs = (event, None) if is_a else (None, event)
     module_a, module_b = (group.parent, None) if is_a else (None, group.parent)
-    yield Step(ours, theirs, module_a, module_b, "op", 0.0, inside=inside)
+    yield WalkStep(ours, theirs, module_a, module_b, "op", 0.0, inside=inside)
 
 
-def _variants(a: CallGroup, b: CallGroup, relation: Relation) -> Iterator[_Pair | Step]:
+def _variants(a: CallGroup, b: CallGroup, relation: Relation) -> Iterator[_Pair | WalkStep]:
     """The calls of a group that both have, with those that had the same shapes together."""
     nodes_a, nodes_b = a.nodes, b.nodes
     if len(nodes_a) == 1 and len(nodes_b) == 1:
@@ -176,10 +178,10 @@ def _variants(a: CallGroup, b: CallGroup, relation: Relation) -> Iterator[_Pair 
     same_number = a.calls == b.calls
     few = min(len(rest_a), len(rest_b))
     for at in rest_a[few:]:
-        step = Step(nodes_a[at].event, None, a.parent, b.parent, "op", 0.0, relation)
+        step = WalkStep(nodes_a[at].event, None, a.parent, b.parent, "op", 0.0, relation)
         yield _variant(step, same_number)
     for at in rest_b[few:]:
-        step = Step(None, nodes_b[at].event, a.parent, b.parent, "op", 0.0, relation)
+        step = WalkStep(None, nodes_b[at].event, a.parent, b.parent, "op", 0.0, relation)
         yield _variant(step, same_number)
 
 
@@ -189,7 +191,7 @@ def _calls(group: CallGroup, kinds: Sequence[object], at: int) -> int:
     return sum(node.event.count or 1 for node, kind in pairs if kind == kinds[at])
 
 
-def _variant(step: Step, same_number: bool) -> Step:
+def _variant(step: WalkStep, same_number: bool) -> WalkStep:
     step.is_variant, step.same_number = True, same_number
     return step
 
@@ -222,6 +224,6 @@ def _ops_inside(node: Node) -> int:
 def _mark_the_end(pending: Sequence[_Work]) -> None:
     """Note which of the outermost steps come after all that both did; the first comes last."""
     for work in pending:
-        if not isinstance(work, Step) or work.is_variant:
+        if not isinstance(work, WalkStep) or work.is_variant:
             break
         work.is_after_end = True

@@ -1,9 +1,9 @@
-"""Reading what a recorder sends of itself: rows, which refer to each other by number.
+"""Read the rows of a recorder, which refer to each other by number.
 
 The recorded program writes rows because that costs it little (see ``recorder.rows``). Here they are
-read. ``row_columns.ROWS`` names the columns of each kind of row, for writer and reader. Numbers are the sender's and mean something within one sequence of
-messages only; a number that is sent again means something else from then on. In a message there is
-also ``run``, an object with the fields of a ``Run``.
+read. ``row_columns.ROWS`` names the columns of each kind of row, for writer and reader. Numbers are
+the sender's and are valid within one sequence of messages only; a number that is sent again has
+another meaning from then on. A message also has ``run``, an object with the fields of a ``Run``.
 """
 
 from __future__ import annotations

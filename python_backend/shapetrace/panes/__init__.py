@@ -24,9 +24,9 @@ Modules:
 
 from __future__ import annotations
 
-from shapetrace.panes.child_entries import Entry
+from shapetrace.panes.child_entries import ChildEntry
 from shapetrace.panes.contents import children, may_open, opens
 from shapetrace.panes.fields import own_entries
 from shapetrace.panes.presentation import is_leaf, presentation
 
-__all__ = ["Entry", "children", "is_leaf", "may_open", "opens", "own_entries", "presentation"]
+__all__ = ["ChildEntry", "children", "is_leaf", "may_open", "opens", "own_entries", "presentation"]

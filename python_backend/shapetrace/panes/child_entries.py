@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 
-class Entry(NamedTuple):
+class ChildEntry(NamedTuple):
     """One line below a value."""
 
     name: str
@@ -23,22 +23,22 @@ class Text(str):
     __slots__ = ()
 
 
-Usual = Callable[[Any], "list[Entry]"]
+Usual = Callable[[Any], "list[ChildEntry]"]
 """What the debugger itself would show below a value."""
 
 
-class Group:
+class ChildGroup:
     """Several entries under one name, which are made when they are asked for."""
 
     __slots__ = ("entries", "text")
 
-    def __init__(self, text: str, entries: Callable[[], list[Entry]]) -> None:
+    def __init__(self, text: str, entries: Callable[[], list[ChildEntry]]) -> None:
         self.text = text
         self.entries = entries
 
 
 # The editor shows the name of a value's class, and these are nothing of the program's.
-Text.__name__ = Group.__name__ = ""
+Text.__name__ = ChildGroup.__name__ = ""
 
 MOST_ENTRIES = 1000
 """Entries of one kind below a value; the rest is counted."""
@@ -50,8 +50,8 @@ def attribute(name: str) -> str:
     return f".{name}" if plain else f".__dict__[{name!r}]"
 
 
-def cut_entries(entries: list[Entry], total: int) -> list[Entry]:
+def cut_entries(entries: list[ChildEntry], total: int) -> list[ChildEntry]:
     """The entries, and a line that tells how many there are besides."""
     if total > len(entries):
-        entries.append(Entry("…", Text(f"{total - len(entries):,} more"), None))
+        entries.append(ChildEntry("…", Text(f"{total - len(entries):,} more"), None))
     return entries

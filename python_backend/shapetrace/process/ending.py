@@ -34,7 +34,7 @@ class _Life:
     """Kept by an exception: gone when that is gone."""
 
 
-class Ending:
+class ProgramEnding:
     """The steps from a complete trace to the end of the process."""
 
     def __init__(

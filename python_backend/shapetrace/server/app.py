@@ -24,7 +24,7 @@ from shapetrace.server.features.inlay_hints import Hint, inlay_hints
 from shapetrace.server.features.inline_values import inline_values
 from shapetrace.server.features.watched_hints import watched_story
 from shapetrace.server.handling import JsonHandler, handles
-from shapetrace.server.listener import Listener
+from shapetrace.server.listener import AgentListener
 from shapetrace.server.message_journal import Journal
 from shapetrace.server.messages import (
     calls,
@@ -91,7 +91,7 @@ class App:
         )
         self.journal: Journal | None = None
         self._server = server
-        self._listener: Listener | None = None
+        self._listener: AgentListener | None = None
         self._capabilities = types.WorkspaceClientCapabilities()
         self._reminder = Reminder(self._refresh_hints, ANSWER_WINDOW, REMINDER_PAUSE)
         self._hints = Throttle(self._reminder.call, HINT_INTERVAL)
@@ -129,7 +129,7 @@ class App:
         self.watching.tree.wanted = given.watches
         if given.storage is not None:
             self.journal = Journal(Path(given.storage))
-        self._listener = Listener(self.sessions, self.journal)
+        self._listener = AgentListener(self.sessions, self.journal)
 
     def initialized(self) -> None:
         """Begin with what was recorded before."""
@@ -349,7 +349,7 @@ class App:
                 types.ShowMessageParams(types.MessageType.Warning, f"Shapetrace: {message}")
             )
 
-    def _listening(self) -> Listener:
+    def _listening(self) -> AgentListener:
         if self._listener is None:
             raise JsonRpcInvalidRequest("the server has not been initialized")
         return self._listener

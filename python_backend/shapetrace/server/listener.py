@@ -67,7 +67,7 @@ class ProcessKey:
         return f"process {self.pid} of session {self.session}"
 
 
-class Handler(Protocol):
+class MessageHandler(Protocol):
     """Who is told what the processes say; called in the server's loop, and must not wait."""
 
     def hello(self, process: ProcessKey, hello: Hello) -> None:
@@ -105,7 +105,7 @@ class _Port:
     sessions: set[str] = field(default_factory=set)
 
 
-class Listener:
+class AgentListener:
     """Listens on the loopback for the processes of all open sessions.
 
     One port serves every session, as the token says which one a process belongs to; another is
@@ -115,7 +115,7 @@ class Listener:
 
     def __init__(
         self,
-        handler: Handler,
+        handler: MessageHandler,
         journal: Journal | None = None,
         *,
         proven_within: float = PROVEN_WITHIN,

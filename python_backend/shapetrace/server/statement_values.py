@@ -13,7 +13,7 @@ from shapetrace.server.held import is_among
 from shapetrace.server.ranges import range_of
 from shapetrace.server.scoped import Records
 from shapetrace.server.source_structure import Function, Structure
-from shapetrace.server.statements import Part, Statement
+from shapetrace.server.statements import Statement, StatementPart
 from shapetrace.views.shapes import holds_tensor, result_value, value_text
 
 Written = TypeVar("Written")
@@ -90,7 +90,7 @@ def _facts(
 
 
 def _is_before(
-    statement: Statement, part: Part, values: tuple[Value, ...], records: Records
+    statement: Statement, part: StatementPart, values: tuple[Value, ...], records: Records
 ) -> bool:
     """Whether what is told of a part of a statement may be what it was before."""
     where = statement.range
@@ -115,12 +115,12 @@ def _is_before(
     return not records.was_reached(where, is_stored=is_stored and bool(part.targets))
 
 
-def _known(statement: Statement, part: Part, records: Records) -> tuple[Value, ...]:
+def _known(statement: Statement, part: StatementPart, records: Records) -> tuple[Value, ...]:
     values = tuple(dict.fromkeys(_values(statement, part, records)))
     return values if any(map(holds_tensor, values)) else ()
 
 
-def _values(statement: Statement, part: Part, records: Records) -> Iterator[Value]:
+def _values(statement: Statement, part: StatementPart, records: Records) -> Iterator[Value]:
     if statement.function is not None and part in statement.parts:
         yield from records.passed(part.name or "", statement.function, statement.declared)
         return

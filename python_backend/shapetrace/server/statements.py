@@ -24,7 +24,7 @@ BLOCKS = (ast.stmt, ast.excepthandler, ast.match_case)
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class PickedItem:
     """What is picked of a call's result: ``model(x).logits``, ``model(x)["logits"]``."""
 
     call: SourceRange
@@ -33,7 +33,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StatementPart:
     """One of the things that a statement produces."""
 
     name: str | None
@@ -46,7 +46,7 @@ class Part:
     """Which item of the expression's value it is; empty for the value itself."""
     load: ast.expr | None = field(default=None, compare=False)
     """The expression, where it is nothing but a name."""
-    item: Item | None = None
+    item: PickedItem | None = None
     """What of a call's result the expression picks, where that is all it does."""
 
 
@@ -56,9 +56,9 @@ class Statement:
 
     kind: Kind
     range: SourceRange
-    parts: tuple[Part, ...]
+    parts: tuple[StatementPart, ...]
     """What it is there to produce."""
-    named: tuple[Part, ...] = ()
+    named: tuple[StatementPart, ...] = ()
     """What ``:=`` gives names to in it."""
     is_tuple: bool = False
     """Whether the parts are the items of one tuple."""
@@ -90,7 +90,7 @@ def returns_tuple(node: ast.stmt) -> bool:
     return False
 
 
-def parts_of(node: ast.stmt) -> Iterator[Part]:
+def parts_of(node: ast.stmt) -> Iterator[StatementPart]:
     """What a statement is there to produce."""
     match node:
         case ast.Assign(targets=targets, value=value):
@@ -99,7 +99,7 @@ def parts_of(node: ast.stmt) -> Iterator[Part]:
             yield from _assigned([target], value)
         case ast.AugAssign(target=target):
             names = (range_of(target),) if isinstance(target, ast.Name) else ()
-            yield Part(_name(target), names, range_of(node))
+            yield StatementPart(_name(target), names, range_of(node))
         case ast.Return(value=ast.Tuple(elts=elements)) if not _is_starred(elements):
             for element in elements:
                 yield _value_part(element)
@@ -117,7 +117,7 @@ def parts_of(node: ast.stmt) -> Iterator[Part]:
                     yield from _unpacked(item.optional_vars, None, ())
         case ast.FunctionDef(args=arguments) | ast.AsyncFunctionDef(args=arguments):
             for argument in parameters_of(arguments):
-                yield Part(argument.arg, (range_of(argument),), None)
+                yield StatementPart(argument.arg, (range_of(argument),), None)
 
 
 def parameters_of(arguments: ast.arguments) -> list[ast.arg]:
@@ -133,17 +133,19 @@ def parameters_of(arguments: ast.arguments) -> list[ast.arg]:
     ]
 
 
-def _assigned(targets: list[ast.expr], value: ast.expr) -> Iterator[Part]:
+def _assigned(targets: list[ast.expr], value: ast.expr) -> Iterator[StatementPart]:
     unpacking = next((each for each in targets if isinstance(each, (ast.Tuple, ast.List))), None)
     if unpacking is not None:
         yield from _unpacked(unpacking, value, ())
         return
     names = tuple(range_of(each) for each in targets if isinstance(each, ast.Name))
     name = next((_name(each) for each in targets if isinstance(each, ast.Name)), None)
-    yield Part(name, names, range_of(value), load=_lone_name(value), item=_item(value))
+    yield StatementPart(name, names, range_of(value), load=_lone_name(value), item=_item(value))
 
 
-def _unpacked(target: ast.expr, value: ast.expr | None, path: tuple[int, ...]) -> Iterator[Part]:
+def _unpacked(
+    target: ast.expr, value: ast.expr | None, path: tuple[int, ...]
+) -> Iterator[StatementPart]:
     """What each name of a target that may be a tuple gets."""
     if isinstance(target, ast.Starred):
         yield from _unpacked(target.value, None, ())
@@ -164,37 +166,41 @@ def _unpacked(target: ast.expr, value: ast.expr | None, path: tuple[int, ...]) -
         names = (range_of(target),) if isinstance(target, ast.Name) else ()
         its_range = None if value is None else range_of(value)
         load = None if value is None or path else _lone_name(value)
-        yield Part(ast.unparse(target), names, its_range, path if value is not None else (), load)
+        yield StatementPart(
+            ast.unparse(target), names, its_range, path if value is not None else (), load
+        )
 
 
-def _value_part(value: ast.expr) -> Part:
-    return Part(_name(value), (), range_of(value), load=_lone_name(value), item=_item(value))
+def _value_part(value: ast.expr) -> StatementPart:
+    return StatementPart(
+        _name(value), (), range_of(value), load=_lone_name(value), item=_item(value)
+    )
 
 
-def _item(value: ast.expr) -> Item | None:
+def _item(value: ast.expr) -> PickedItem | None:
     match value:
         case ast.Attribute(value=ast.Call() as call, attr=name):
-            return Item(range_of(call), name, is_attribute=True)
+            return PickedItem(range_of(call), name, is_attribute=True)
         case ast.Subscript(
             value=ast.Call() as call, slice=ast.Constant(value=int() | str() as key)
         ):
-            return Item(range_of(call), key, is_attribute=False)
+            return PickedItem(range_of(call), key, is_attribute=False)
     return None
 
 
-def named_inside(node: ast.stmt) -> Iterator[Part]:
+def named_inside(node: ast.stmt) -> Iterator[StatementPart]:
     """What ``:=`` gives names to in a statement's own expressions."""
     pending: list[ast.AST] = [
         child for child in ast.iter_child_nodes(node) if not isinstance(child, BLOCKS)
     ]
-    found: list[Part] = []
+    found: list[StatementPart] = []
     while pending:
         inner = pending.pop()
         if isinstance(inner, ast.Lambda):
             continue
         if isinstance(inner, ast.NamedExpr):
             target = range_of(inner.target)
-            found.append(Part(inner.target.id, (target,), range_of(inner.value)))
+            found.append(StatementPart(inner.target.id, (target,), range_of(inner.value)))
         pending.extend(ast.iter_child_nodes(inner))
     return iter(sorted(found, key=lambda part: part.targets))
 

@@ -17,7 +17,7 @@ from shapetrace.events.model import Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class OutputKind:
     """What a command writes, and how a file that holds such a thing begins."""
 
     lacking: str
@@ -25,8 +25,8 @@ class Kind:
     beginning: re.Pattern[bytes]
 
 
-TRACE: Final = Kind("is not a trace", re.compile(rb'\s*\{\s*"format"\s*:\s*"shapetrace/'))
-REPORT: Final = Kind(
+TRACE: Final = OutputKind("is not a trace", re.compile(rb'\s*\{\s*"format"\s*:\s*"shapetrace/'))
+REPORT: Final = OutputKind(
     "is not a report of `shapetrace diff`",
     re.compile(
         rb'\s*\{\s*"format"\s*:\s*"shapetrace-diff/'
@@ -42,7 +42,9 @@ _ENOUGH: Final = 1 << 16
 class OutputFile:
     """A file that always holds something whole, and replaces nothing but what is of its kind."""
 
-    def __init__(self, path: FilePath, kind: Kind | None, inputs: Sequence[FilePath] = ()) -> None:
+    def __init__(
+        self, path: FilePath, kind: OutputKind | None, inputs: Sequence[FilePath] = ()
+    ) -> None:
         """Without a kind, whatever is there may be replaced, but for the inputs."""
         self._given = os.fspath(path)
         self._kind = kind

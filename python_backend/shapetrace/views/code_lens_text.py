@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from shapetrace.events.model import ModuleCall, Value
 from shapetrace.views.labels import merged_text
-from shapetrace.views.owners import Told
+from shapetrace.views.owners import CallInModule
 from shapetrace.views.shapes import CUT, cut_end, holds_tensor, result_value
 from shapetrace.views.summary import SEPARATOR, counted, human_number
 
@@ -14,7 +14,7 @@ _WIDTH = 60
 """Characters for what goes in, and as many for what comes out."""
 
 
-def functions_summary(told: Sequence[Told], title: str = "") -> str:
+def functions_summary(told: Sequence[CallInModule], title: str = "") -> str:
     """``12 calls · 2 modules · 7.1k parameters each · (f32[8,32,48]) → f32[8,32,48]``.
 
     A title stands before it, and says already that it is one call where it is no more than that.
@@ -33,7 +33,7 @@ def functions_summary(told: Sequence[Told], title: str = "") -> str:
     return SEPARATOR.join(filter(None, facts))
 
 
-def _calls_text(told: Sequence[Told]) -> str:
+def _calls_text(told: Sequence[CallInModule]) -> str:
     known = [each.count for each in told if each.count is not None]
     return counted(sum(known), "call") if known else "called directly"
 

@@ -21,7 +21,7 @@ from shapetrace.views.call_text import (
     outcome,
 )
 from shapetrace.views.labels import FAILED, merged_text
-from shapetrace.views.owners import MOST_PATHS, Held, Told, owners_of
+from shapetrace.views.owners import MOST_PATHS, CallInModule, ValueInModule, owners_of
 from shapetrace.views.remedies import with_remedy
 from shapetrace.views.shapes import CUT, cut_end, result_value, value_text
 from shapetrace.views.styled import printable
@@ -44,11 +44,11 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~])")
 
 
 def calls_story(
-    told: Sequence[Told],
+    told: Sequence[CallInModule],
     notes: Iterable[str] = (),
     *,
     named: bool = True,
-    others: Sequence[Told] = (),
+    others: Sequence[CallInModule] = (),
 ) -> str:
     """All calls of one expression, and notes below them; ``named`` shows what inputs are called.
 
@@ -70,8 +70,8 @@ def name_story(
     name: str,
     values: Sequence[Value],
     origin: str,
-    held: Sequence[Held] = (),
-    others: Sequence[Held] = (),
+    held: Sequence[ValueInModule] = (),
+    others: Sequence[ValueInModule] = (),
 ) -> str:
     """One name, the values that it had, and where it got them.
 
@@ -96,8 +96,8 @@ def name_story(
     return paragraphs([code(lines), details_text(values), origin])
 
 
-def _by_text(held: Sequence[Held]) -> dict[str, list[Held]]:
-    groups: dict[str, list[Held]] = {}
+def _by_text(held: Sequence[ValueInModule]) -> dict[str, list[ValueInModule]]:
+    groups: dict[str, list[ValueInModule]] = {}
     for each in held:
         groups.setdefault(printable(value_text(each.value)), []).append(each)
     return groups
@@ -172,7 +172,9 @@ def memory_text(size: int) -> str:
     return f"{scaled:.{digits}f} {unit}"
 
 
-def _call_lines(told: Sequence[Told], named: bool, others: Sequence[Told]) -> Iterator[str]:
+def _call_lines(
+    told: Sequence[CallInModule], named: bool, others: Sequence[CallInModule]
+) -> Iterator[str]:
     groups = _grouped(told, named)
     different = {
         line: group for line, group in _grouped(others, named).items() if line not in groups
@@ -203,9 +205,9 @@ def _call_lines(told: Sequence[Told], named: bool, others: Sequence[Told]) -> It
             )
 
 
-def _grouped(told: Sequence[Told], named: bool) -> dict[str, list[Told]]:
+def _grouped(told: Sequence[CallInModule], named: bool) -> dict[str, list[CallInModule]]:
     """Calls by what is said of them."""
-    groups: dict[str, list[Told]] = {}
+    groups: dict[str, list[CallInModule]] = {}
     for each in told:
         groups.setdefault(_call_line(each, named), []).append(each)
     return groups
@@ -222,7 +224,7 @@ def _with_owner(line: str, owner: str) -> Iterator[str]:
         yield cut_end(f"    # {owner}", _WIDTH)
 
 
-def _call_line(told: Told, named: bool) -> str:
+def _call_line(told: CallInModule, named: bool) -> str:
     """``x f32[2,3] @ w f32[3,4] → f32[2,4]``: a call on one line."""
     call = told.call
     if isinstance(call, Op):
@@ -234,7 +236,7 @@ def _call_line(told: Told, named: bool) -> str:
     return f"{text}{_arrow(call)}"
 
 
-def _long_call_lines(told: Told) -> Iterator[str]:
+def _long_call_lines(told: CallInModule) -> Iterator[str]:
     """The same with a line for each input."""
     call = told.call
     rows: list[tuple[str, str]] = []
@@ -270,7 +272,7 @@ def _named_text(value: Value, path: str) -> str:
     return text if name is None else f"{name.removeprefix(path)} {text}"
 
 
-def _path(told: Told) -> str:
+def _path(told: CallInModule) -> str:
     """What the names of an op's parameters begin with, if they are its module's own."""
     return f"{told.module.path}." if told.module is not None and told.module.path else ""
 
@@ -285,7 +287,7 @@ def _wrapped(text: str) -> Iterator[str]:
     yield cut_end(line, 4 * _WIDTH)
 
 
-def _where(told: Sequence[Told]) -> str:
+def _where(told: Sequence[CallInModule]) -> str:
     """The modules that these calls are of, or ran in."""
     modules = [
         each.call if isinstance(each.call, ModuleCall) else each.module
@@ -313,7 +315,7 @@ def _class_text(module: ModuleCall, with_detail: bool) -> str:
     return module.class_name + detail
 
 
-def _calls_text(told: Sequence[Told]) -> str:
+def _calls_text(told: Sequence[CallInModule]) -> str:
     known = [each.count for each in told if each.count is not None]
     return counted(sum(known), "call") if known else ""
 

@@ -41,7 +41,7 @@ NOTHING: Final = CapturePaths("", ())
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ModulePlace:
     """A module by its path, as a path of values has it."""
 
     path: str
@@ -91,14 +91,14 @@ def paths_of_call(
     return CapturePaths(found.name, _own_first(found.paths, own))
 
 
-def _alike(place: Place, known: Mapping[str, str]) -> list[Place]:
+def _alike(place: ModulePlace, known: Mapping[str, str]) -> list[ModulePlace]:
     """A module, and those whose paths differ from its own in nothing but numbers."""
     pattern = _pattern(place.path)
     others = (path for path in known if _pattern(path) == pattern and path != place.path)
-    return [place, *(Place(path, known[path]) for path in sorted(others))]
+    return [place, *(ModulePlace(path, known[path]) for path in sorted(others))]
 
 
-def _own_first(paths: Iterable[CapturePath], place: Place | None) -> tuple[CapturePath, ...]:
+def _own_first(paths: Iterable[CapturePath], place: ModulePlace | None) -> tuple[CapturePath, ...]:
     """Without other modules: the one that was pointed at, and then all of its kind."""
     prefix = "" if place is None else place.path
     own, shared = [], []
@@ -111,13 +111,16 @@ def _own_first(paths: Iterable[CapturePath], place: Place | None) -> tuple[Captu
 
 
 def _paths_of(
-    capturable: Capturable, structure: Structure, places: Sequence[Place], known: Mapping[str, str]
+    capturable: Capturable,
+    structure: Structure,
+    places: Sequence[ModulePlace],
+    known: Mapping[str, str],
 ) -> CapturePaths:
     name = printable(capturable.text)
     if capturable.attribute:
         attribute = joined(*map(component, capturable.attribute))
         modules = [joined(each.path, attribute) for each in places]
-        inside = [Place(path, known[path]) for path in modules if path in known]
+        inside = [ModulePlace(path, known[path]) for path in modules if path in known]
         if inside:
             return CapturePaths(name, tuple(_outputs(inside)))
         held = [path for path in modules if _has_below(path, known)]
@@ -134,7 +137,7 @@ def _paths_of(
     return CapturePaths(name, tuple(_values(places, (*capturable.function, *capturable.names))))
 
 
-def _values(places: Sequence[Place], names: Sequence[str]) -> Iterable[CapturePath]:
+def _values(places: Sequence[ModulePlace], names: Sequence[str]) -> Iterable[CapturePath]:
     """Paths of a value in some modules."""
     suffix = joined(*map(component, names))
     yield from _generalized(places, suffix)
@@ -143,20 +146,20 @@ def _values(places: Sequence[Place], names: Sequence[str]) -> Iterable[CapturePa
     yield CapturePath(f"{_EVERYWHERE}.{suffix}", _WHEREVER)
 
 
-def _outputs(places: Sequence[Place]) -> Iterable[CapturePath]:
+def _outputs(places: Sequence[ModulePlace]) -> Iterable[CapturePath]:
     """Paths of what some modules return."""
     yield from _generalized(places, "")
     for place in places[:_MOST_SINGLE]:
         yield CapturePath(place.path or _FORWARD, _what(place))
 
 
-def _what(place: Place) -> str:
+def _what(place: ModulePlace) -> str:
     return f"return value of {place.kind}" if place.kind else "return value"
 
 
-def _generalized(places: Sequence[Place], suffix: str) -> Iterable[CapturePath]:
+def _generalized(places: Sequence[ModulePlace], suffix: str) -> Iterable[CapturePath]:
     """Paths that stand for all modules whose paths differ in nothing but numbers."""
-    groups: dict[str, list[Place]] = {}
+    groups: dict[str, list[ModulePlace]] = {}
     for place in places:
         groups.setdefault(_pattern(place.path), []).append(place)
     for pattern, group in groups.items():
@@ -170,7 +173,7 @@ def _pattern(path: str) -> str:
 
 def _modules(
     capturable: Capturable, view: DocumentView, store: TraceStore, chosen: Key | None
-) -> list[Place]:
+) -> list[ModulePlace]:
     """The modules that the function ran in, or else another method of its class."""
     structure = view.structure
     prefix = f"{capturable.owner}."
@@ -195,9 +198,9 @@ def _modules(
     return []
 
 
-def _places(keys: Iterable[Key], store: TraceStore, chosen: Key | None) -> list[Place]:
+def _places(keys: Iterable[Key], store: TraceStore, chosen: Key | None) -> list[ModulePlace]:
     """The modules of some calls, each once, in the order of the calls."""
-    found: dict[str, Place] = {}
+    found: dict[str, ModulePlace] = {}
     for key in sorted(set(keys), key=lambda key: (key != chosen, key)):
         process = store.process(key[0])
         call = None if process is None else process.modules.get(key[1])
@@ -212,14 +215,14 @@ def value_path(names: Sequence[str]) -> str:
     return joined(*(component(name) for name in names if name))
 
 
-def _place(call: ModuleCall, process: Process) -> Place:
+def _place(call: ModuleCall, process: Process) -> ModulePlace:
     path = call.path
     outermost = call
     while outermost.parent is not None and outermost.parent in process.modules:
         outermost = process.modules[outermost.parent]
     if outermost.class_name in _WRAPPERS:
         path = path.removeprefix("module").removeprefix(".")
-    return Place(value_path(path.split(".")), printable(call.class_name))
+    return ModulePlace(value_path(path.split(".")), printable(call.class_name))
 
 
 def _known(store: TraceStore) -> Mapping[str, str]:

@@ -26,7 +26,7 @@ from shapetrace.server.source_structure import Function
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
 from shapetrace.views.code_lens_text import functions_summary
-from shapetrace.views.owners import Told
+from shapetrace.views.owners import CallInModule
 from shapetrace.views.remedies import with_remedy
 from shapetrace.views.summary import SEPARATOR
 
@@ -75,7 +75,7 @@ def _of_calls(
     store: TraceStore,
     function: Function,
     line: int,
-    told: Sequence[Told],
+    told: Sequence[CallInModule],
     scopes: Scopes | None,
 ) -> Iterator[Lens]:
     """What was called, and what can be done about it where that was several calls."""
@@ -109,11 +109,11 @@ def _unseen(store: TraceStore, key: str) -> dict[str, str]:
     return found
 
 
-def told_of(view: DocumentView, store: TraceStore, function: Function) -> list[Told]:
+def told_of(view: DocumentView, store: TraceStore, function: Function) -> list[CallInModule]:
     """The module calls that a function ran for, where it is known to be this one."""
-    told: list[Told] = []
+    told: list[CallInModule] = []
     for (number, _), call in calls_of(view, store, function).items():
         process = store.process(number)
         if process is not None:
-            told.append(Told(call, process.count(call), process=store.label(process)))
+            told.append(CallInModule(call, process.count(call), process=store.label(process)))
     return told

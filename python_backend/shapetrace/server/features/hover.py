@@ -19,7 +19,7 @@ from shapetrace.server.statement_values import bound_variables
 from shapetrace.server.statements import Statement
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
-from shapetrace.views.owners import Held, Told
+from shapetrace.views.owners import CallInModule, ValueInModule
 from shapetrace.views.shapes import holds_tensor, value_text
 from shapetrace.views.tooltips import (
     calls_story,
@@ -52,7 +52,7 @@ _NOT_ENTERED = "From earlier calls. This call has not run here yet."
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class Tooltip:
     """Markdown on a range of the document, in the editor's columns."""
 
     markdown: str
@@ -62,7 +62,7 @@ class Story:
 
 def hover(
     view: DocumentView, store: TraceStore, line: int, units: int, encoding: str = "utf-16"
-) -> Story | None:
+) -> Tooltip | None:
     """What is known of the expression at a position of the document."""
     source_line = view.source_line(line)
     if source_line is None:
@@ -80,7 +80,7 @@ def hover(
         (at + offset, editor_column(view.document.lines[at + offset], bytes_, encoding))
         for at, bytes_ in (where.start, where.end)
     )
-    return Story(markdown, start, end)
+    return Tooltip(markdown, start, end)
 
 
 def statement_story(view: DocumentView, store: TraceStore, where: SourceRange) -> str:
@@ -122,7 +122,7 @@ class _Teller:
                 return expression.range, self._story(expression, told)
         return None
 
-    def _story(self, expression: Expression, told: Sequence[Told]) -> str:
+    def _story(self, expression: Expression, told: Sequence[CallInModule]) -> str:
         """All calls of an expression, those that are looked at before all others."""
         notes = self._notes(expression.calls)
         if expression.is_before:
@@ -176,16 +176,16 @@ class _Teller:
         found = None if where is None else self._view.records.expression(where)
         return found if found is not None and any(found.values) else None
 
-    def _told(self, calls: Iterable[tuple[Key, Call]]) -> list[Told]:
+    def _told(self, calls: Iterable[tuple[Key, Call]]) -> list[CallInModule]:
         """The calls that say what an expression is worth, or why it has no value."""
-        told: list[Told] = []
+        told: list[CallInModule] = []
         for (number, _), call in calls:
             process = self._store.process(number)
             if process is None or not call.direct:
                 continue
             owner = call.module if isinstance(call, Op) else None
             module = None if owner is None else process.modules.get(owner)
-            told.append(Told(call, process.count(call), module, self._store.label(process)))
+            told.append(CallInModule(call, process.count(call), module, self._store.label(process)))
         # That the truth of a comparison was asked for is no news.
         news = [each for each in told if not asks_for_truth(each.call)]
         return news or told
@@ -284,7 +284,7 @@ class _Teller:
             return None
         processes = ((self._store.process(number), value) for number, value in had)
         held = [
-            Held(value, process=self._store.label(process))
+            ValueInModule(value, process=self._store.label(process))
             for process, value in processes
             if process is not None
         ]
@@ -340,13 +340,13 @@ class _Teller:
         )
         return next((known for part, known in parts if target in part.targets), ())
 
-    def _held(self, variables: Mapping[Key, Variable]) -> list[Held]:
-        held: list[Held] = []
+    def _held(self, variables: Mapping[Key, Variable]) -> list[ValueInModule]:
+        held: list[ValueInModule] = []
         for (number, _), variable in variables.items():
             process = self._store.process(number)
             if process is not None:
                 module = process.modules.get(variable.module or 0)
-                held.append(Held(variable.tensor, module, self._store.label(process)))
+                held.append(ValueInModule(variable.tensor, module, self._store.label(process)))
         return held
 
     def _origin(self, definition: Definition) -> str:

@@ -18,7 +18,7 @@ from shapetrace.server.messages.settings import HintOptions, HintPosition
 from shapetrace.server.ranges import SourceRange, editor_column, editor_length
 from shapetrace.server.scope import Reach
 from shapetrace.server.statement_values import StatementValues
-from shapetrace.server.statements import Part, Statement
+from shapetrace.server.statements import Statement, StatementPart
 from shapetrace.server.view import DocumentView
 from shapetrace.server.watched import WatchedLine
 from shapetrace.views.labels import Labelled, failure_text, labelled_text, tuple_text
@@ -100,7 +100,9 @@ def _without(
 ) -> StatementValues:
     """What is left to be told of a statement whose watched variables are told of."""
 
-    def left(parts: Sequence[Part], values: Sequence[tuple[Value, ...]]) -> list[tuple[Value, ...]]:
+    def left(
+        parts: Sequence[StatementPart], values: Sequence[tuple[Value, ...]]
+    ) -> list[tuple[Value, ...]]:
         pairs = zip(parts, values, strict=True)
         return [() if part.name in names else known for part, known in pairs]
 
@@ -141,7 +143,7 @@ def _make_pieces(
 
 
 def _places(
-    statement: Statement, part: Part, position: HintPosition
+    statement: Statement, part: StatementPart, position: HintPosition
 ) -> Iterator[tuple[int, int | None]]:
     """Where a part is told, if not at the end of its statement."""
     for target in part.targets:
@@ -219,7 +221,9 @@ def _produced_text(
     return labelled_text(items, room)
 
 
-def _labelled(parts: Sequence[Part], values: Sequence[tuple[Value, ...]]) -> list[Labelled]:
+def _labelled(
+    parts: Sequence[StatementPart], values: Sequence[tuple[Value, ...]]
+) -> list[Labelled]:
     """The names that something is known of, without ``_`` beside others: nobody looks at that."""
     pairs = zip(parts, values, strict=True)
     items = [Labelled(part.name, known) for part, known in pairs if known]

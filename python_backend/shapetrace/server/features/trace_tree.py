@@ -25,7 +25,7 @@ from shapetrace.server.processes import Process
 from shapetrace.server.store import TraceStore
 from shapetrace.views.folding import Entry, Fold, Folding
 from shapetrace.views.outline import module_label, module_row, op_label, op_row
-from shapetrace.views.owners import Told
+from shapetrace.views.owners import CallInModule
 from shapetrace.views.place_text import short_path
 from shapetrace.views.styled import printable
 from shapetrace.views.summary import SEPARATOR
@@ -245,7 +245,7 @@ class TraceTree:
             return ""
         process = found[0].process
         module = process.modules.get(call.module or 0) if isinstance(call, Op) else None
-        return calls_story([Told(_counted(call, process), process.count(call), module)])
+        return calls_story([CallInModule(_counted(call, process), process.count(call), module)])
 
     @staticmethod
     def _places(processes: Sequence[Process]) -> dict[int, str]:

@@ -22,7 +22,7 @@ from shapetrace.capture.tally import Tally
 from shapetrace.compat import tensor_tracker
 from shapetrace.compat.tensortrace import trace_model
 from shapetrace.panes import children, presentation
-from shapetrace.panes.child_entries import Group
+from shapetrace.panes.child_entries import ChildGroup
 from shapetrace.recorder.values.fingerprints import Fingerprints
 from shapetrace.variables.describing import describe
 from shapetrace.variables.differences import differences
@@ -142,7 +142,7 @@ def _opened(value: Any, depth: int) -> Any:
     for entry in children(value):
         yield entry
         is_storage = isinstance(entry.value, torch.UntypedStorage)
-        if depth < 3 and (isinstance(entry.value, (Group, torch.Tensor)) or is_storage):
+        if depth < 3 and (isinstance(entry.value, (ChildGroup, torch.Tensor)) or is_storage):
             yield from _opened(entry.value, depth + 1)
 
 
