@@ -3,9 +3,9 @@ import type { CaptureProblem } from "./protocol.generated";
 import type { Server } from "./client/server";
 import type { Memory } from "./memory";
 import type { Messages } from "./messages";
-import { Wishes } from "./wishes";
+import { RequestedPaths } from "./requestedPaths";
 
-export class Captures extends Wishes<CaptureProblem> {
+export class Captures extends RequestedPaths<CaptureProblem> {
   constructor(memory: Memory, server: Server, messages: Messages) {
     super({
       recall: () => memory.capturePaths,
@@ -14,7 +14,7 @@ export class Captures extends Wishes<CaptureProblem> {
         server.wantCaptures(paths);
       },
       onDidReceiveProblem: server.onDidReceiveCaptureProblem,
-      tell: ([first, ...others]) => {
+      show: ([first, ...others]) => {
         if (first !== undefined) {
           const of = first.path === "" ? "" : ` of ${first.path}`;
           const more =

@@ -3,7 +3,7 @@ import { window } from "vscode";
 
 import { objectOf } from "../debug/launchEnvironment";
 import type { DocumentPosition, TreeNode } from "../protocol.generated";
-import type { Loaded } from "../model/tree";
+import type { Loaded } from "../model/pagedTree";
 import type { TraceElement } from "../views/traceTree";
 
 /** Whether a command was called from the trace tree. */

@@ -22,7 +22,7 @@ import type { Asked } from "../debug/preparation";
 import { Command, View } from "../contributions";
 import { type Log, messageOf } from "../log";
 import { histogramAddress, ICON, PICTURE } from "../model/histogram";
-import { type Element, type Loaded, LoadedTree } from "../model/tree";
+import { type Element, type Loaded, LoadedTree } from "../model/pagedTree";
 import { Turns } from "../model/turns";
 import type { Pins } from "../pins";
 import {

@@ -98,8 +98,10 @@ class App:
         self._lenses = Throttle(self._refresh_lenses, LENS_INTERVAL)
         self._tasks: set[asyncio.Task[None]] = set()
         self.scopes = Scopes(self.store)
-        self.capturing = Capturing(self.store, documents, self.scopes, self.view, self._wish_tree)
-        self.watching = Watching(self.store, documents, self._command_all, self._wish_tree)
+        self.capturing = Capturing(
+            self.store, documents, self.scopes, self.view, self._request_tree
+        )
+        self.watching = Watching(self.store, documents, self._command_all, self._request_tree)
         self.navigation = Navigation(
             self.store,
             documents,
@@ -325,7 +327,7 @@ class App:
         if self.options.code_lens.enabled and shown & (files | counted):
             self._lenses.request()
 
-    def _wish_tree(self) -> None:
+    def _request_tree(self) -> None:
         self._tree.request(at_once=True)
 
     def _refresh_hints(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Throttle:
-    """Calls a function for the first of many wishes at once, and once more for all that follow.
+    """Calls a function at once for the first of many requests, and once more for all that follow.
 
     Wishes come in the event loop. Between two calls lies at least the interval, but for those that
     are to be at once. The first may have to wait for a moment as well, for what comes soon after.

@@ -6,7 +6,7 @@ import {
   type Loaded,
   LoadedTree,
   type Page,
-} from "../../../extension/src/model/tree";
+} from "../../../extension/src/model/pagedTree";
 
 interface Item {
   readonly id: string;

@@ -1,22 +1,22 @@
-/** What the user wants to be told of beyond the shapes: kept, sent to the server, complained about. */
+/** Paths and names that the user wants captured or watched: stored, sent to the server. */
 import { type Disposable, type Event, EventEmitter } from "vscode";
 
-/** What is wrong with several wishes is often the same, comes at once, and is told together. */
+/** Problems with several requests often have one cause and arrive together: one message for all. */
 const TOGETHER_MILLISECONDS = 300;
 
-/** What wishes of one kind differ in from those of another. */
-export interface WishKind<Problem> {
-  /** All that are wished, as they are remembered. */
+/** What differs between captured and watched paths. */
+export interface RequestKind<Problem> {
+  /** Returns the stored requests. */
   readonly recall: () => readonly string[];
   readonly remember: (wanted: readonly string[]) => Promise<void>;
-  /** Tells the server. */
+  /** Sends the requests to the server. */
   readonly send: (wanted: readonly string[]) => void;
   readonly onDidReceiveProblem: Event<Problem>;
-  /** Tells the user of all that has come within a moment. */
-  readonly tell: (problems: readonly Problem[]) => void;
+  /** Shows the user the problems that arrived together. */
+  readonly show: (problems: readonly Problem[]) => void;
 }
 
-export class Wishes<Problem> implements Disposable {
+export class RequestedPaths<Problem> implements Disposable {
   readonly #changed = new EventEmitter<void>();
   readonly #disposables: Disposable[];
   #problems: Problem[] = [];
@@ -24,14 +24,14 @@ export class Wishes<Problem> implements Disposable {
 
   readonly onDidChange: Event<void> = this.#changed.event;
 
-  constructor(private readonly kind: WishKind<Problem>) {
+  constructor(private readonly kind: RequestKind<Problem>) {
     kind.send(kind.recall());
     this.#disposables = [
       this.#changed,
       kind.onDidReceiveProblem((problem) => {
         this.#problems.push(problem);
         this.#timer ??= setTimeout(() => {
-          this.#tellProblems();
+          this.#showProblems();
         }, TOGETHER_MILLISECONDS);
       }),
     ];
@@ -41,17 +41,17 @@ export class Wishes<Problem> implements Disposable {
     return this.kind.recall();
   }
 
-  /** Wants one more; tells whether it was not wanted yet. */
-  async add(wish: string): Promise<boolean> {
-    if (this.wanted.includes(wish)) {
+  /** Adds a request; returns false if it is there already. */
+  async add(path: string): Promise<boolean> {
+    if (this.wanted.includes(path)) {
       return false;
     }
-    await this.set([...this.wanted, wish]);
+    await this.set([...this.wanted, path]);
     return true;
   }
 
-  async remove(wish: string): Promise<void> {
-    await this.set(this.wanted.filter((each) => each !== wish));
+  async remove(path: string): Promise<void> {
+    await this.set(this.wanted.filter((each) => each !== path));
   }
 
   async set(wanted: readonly string[]): Promise<void> {
@@ -67,10 +67,10 @@ export class Wishes<Problem> implements Disposable {
     }
   }
 
-  #tellProblems(): void {
+  #showProblems(): void {
     this.#timer = undefined;
     const problems = this.#problems;
     this.#problems = [];
-    this.kind.tell(problems);
+    this.kind.show(problems);
   }
 }
