@@ -343,7 +343,7 @@ def test_processes_that_were_started_anew_are_told_of_once(tmp_path: Path) -> No
             f"use shapetrace.{way} in their code, "
             f"or start ranks with torchrun -m shapetrace {command[0]}"
         )
-        assert [line for line in outcome.stderr.splitlines() if "anew" in line] == [told]
+        assert [line for line in outcome.stderr.splitlines() if "spawned" in line] == [told]
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
