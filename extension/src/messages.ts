@@ -1,4 +1,4 @@
-/** What the user is told, each with what can be done about it. */
+/** Notifications with the buttons that they offer. */
 import { commands, window } from "vscode";
 
 import { Command } from "./contributions";
@@ -67,7 +67,7 @@ export class Messages {
     return offer(window.showErrorMessage, noTorchInWords(python), SELECT);
   }
 
-  /** The same before a program is started; whether it is to be started all the same. */
+  /** Asks before a program is started without torch; returns whether to start it. */
   async runWithoutTorch(python: string): Promise<boolean> {
     const run = { title: "Run Anyway" };
     const chosen = await window.showErrorMessage(noTorchInWords(python), SELECT, run);

@@ -115,7 +115,7 @@ def clean(error: BaseException) -> None:
 
 
 def clean_if_asynchronous(error: BaseException) -> None:
-    """The same for a function of ours that the program calls, of which other errors tell."""
+    """`clean` an exception if it is asynchronous: for functions of ours that the program calls."""
     if is_asynchronous(error):
         clean(error)
 

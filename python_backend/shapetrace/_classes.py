@@ -17,7 +17,7 @@ def name_of(kind: type) -> str:
 
 
 def qualified_name_of(kind: type) -> str:
-    """The same with the classes and functions around it."""
+    """The name with the classes and functions around it."""
     name: str = _qualified_name_of(kind)
     return name
 

@@ -357,7 +357,7 @@ def _follow_code() -> None:
 
 @leaving_surely
 def _follow_inlined_code() -> None:
-    """The same of functions that are called in what it compiles."""
+    """Do what `_follow_code` does for functions that Dynamo inlines."""
 
     def make(original: Any) -> Any:
         @functools.wraps(original)
@@ -418,7 +418,7 @@ def _nested_codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _skip_our_files() -> None:
-    """The same for code of ours that comes later: Dynamo asks this of each file that it meets."""
+    """Have Dynamo skip our files, also those that are loaded later."""
     rules: Any = sys.modules.get("torch._dynamo.trace_rules")
     if not hasattr(rules, "SKIP_DIRS") or not hasattr(rules, "_recompile_re"):
         return

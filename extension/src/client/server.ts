@@ -122,7 +122,7 @@ export class Server implements Disposable {
     return client.sendRequest<Result>(method, parameters);
   }
 
-  /** The same, except where no server runs: then there is nothing that it could do. */
+  /** Like `request`, but returns undefined if no server runs. */
   async requestIfRunning<Parameters, Result>(
     request: Request<Parameters, Result>,
     parameters: NoInfer<Parameters>,

@@ -115,7 +115,7 @@ export class Sessions implements Disposable {
     return id === undefined ? undefined : this.#sessions.get(id);
   }
 
-  /** The same, also for the debug session of a process that a program has started. */
+  /** Like `of`, but also finds the session of a child process. */
   around(session: DebugSession): WatchedSession | undefined {
     return this.of(session) ?? (session.parentSession && this.around(session.parentSession));
   }

@@ -39,7 +39,7 @@ export function histogramImage(heights: Heights, size: Size): string {
   );
 }
 
-/** The same as an address. */
+/** Returns the picture as a data URI. */
 export function histogramAddress(heights: Heights, size: Size): string {
   const image = Buffer.from(histogramImage(heights, size), "utf8").toString("base64");
   return `data:image/svg+xml;base64,${image}`;

@@ -61,7 +61,7 @@ MOST_REFUSED: Final = 3
 MOST_FAULTS: Final = 20
 """Faults of ours in a row, after which it is given up: within a second."""
 FLUSH_SECONDS_OF_FORK: Final = 0.5
-"""The same for a forked child, as there may be many, each of which somebody waits for."""
+"""`FLUSH_SECONDS` for forked children: there may be many, and a parent usually waits for each."""
 
 Beginning: TypeAlias = Literal["launch", "attach", "fork"]
 """Before anything of the program has run; in the middle of it; in a child that was just forked."""

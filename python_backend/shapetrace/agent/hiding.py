@@ -48,7 +48,7 @@ def hide_code(code: CodeType) -> bool:
 
 
 def unseen(function: Function) -> Function:
-    """The same function, while which runs the debugger does not look at its thread."""
+    """Wrap a function so that the debugger does not trace its thread while it runs."""
     try:
         stand_in: Function = _looking_away(function)
     except Exception as error:

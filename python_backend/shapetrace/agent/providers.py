@@ -113,7 +113,7 @@ class ContentsProvider(Provider):
         return list(map(_line, entries)) if entries else _usual_lines(value, fmt)
 
     def get_dictionary(self, value: Any) -> dict[str, Any]:
-        """The same for the console."""
+        """The children by name, for the console."""
         return {line[0]: line[1] for line in self.get_contents_debug_adapter_protocol(value)}
 
     def resolve(self, value: Any, name: str) -> Any:

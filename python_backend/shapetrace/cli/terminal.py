@@ -80,7 +80,7 @@ class Terminal:
             _write(stream, to_text(text, color=color, encoding=stream.encoding))
 
     def anew(self) -> Terminal:
-        """The same streams with nothing in their buffers, of which one may be in use just now."""
+        """A terminal with new, empty buffers: the old ones may be in use."""
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()

@@ -94,22 +94,22 @@ class Keys:
         self._numbers: dict[Hashable, int] = {}
 
     def exact(self, groups: Iterable[CallGroup], places: SharedPlaces) -> list[int]:
-        """The same function or module, called at the same place."""
+        """Keys that are equal for one function or module called at one place."""
         return [self._number(_exact(group, places)) for group in groups]
 
     def valued(self, groups: Iterable[CallGroup], exact: Iterable[int]) -> list[int]:
-        """The same with the same values, which tell which of two equal calls in a row is gone."""
+        """Exact keys with the values: they say which of two equal calls in a row is missing."""
         return [
             self._number((key, _values(group.event))) if group.event.fingerprints else key
             for group, key in zip(groups, exact, strict=True)
         ]
 
     def similar(self, groups: Iterable[CallGroup]) -> list[int]:
-        """The same function with the same arguments, or a module of the same name and class."""
+        """Keys that are equal for one function with equal arguments, or one module and class."""
         return [self._number(_similar(group)) for group in groups]
 
     def named(self, groups: Iterable[CallGroup]) -> list[int]:
-        """The same function, or a module of the same name."""
+        """Keys that are equal for one function, or one module name."""
         return [self._number(_named(group)) for group in groups]
 
     def kinds(self, groups: Iterable[CallGroup], side: str) -> list[list[int]]:

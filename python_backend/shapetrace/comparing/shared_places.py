@@ -33,7 +33,7 @@ class SharedPlaces:
                 self._lines = texts
 
     def key(self, event: Event) -> tuple[Hashable, bool]:
-        """The same for calls from the same place of either run; whether it is that very place."""
+        """A key that is equal for calls from one place in both runs, and whether it is exact."""
         file = event.file or ""
         digest = self._same.get(file)
         if digest is not None:

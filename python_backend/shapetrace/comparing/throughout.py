@@ -121,7 +121,7 @@ def _tensors(values: Iterable[Value]) -> Iterable[Tensor]:
 
 
 def _of_device_kinds(kind: Kind, pairs: Iterable[Pair]) -> frozenset[Pair]:
-    """The same without the number of the device, as it stands in most arguments."""
+    """Pairs of devices without their index, as most arguments have them."""
     if kind != "device":
         return frozenset()
     return frozenset((a.partition(":")[0], b.partition(":")[0]) for a, b in pairs)

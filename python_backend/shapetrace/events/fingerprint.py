@@ -90,7 +90,7 @@ class CallFingerprints:
     first: int
     """Which one it is of the calls that the op or module call stands for, from 1."""
     last: int
-    """The same, where it is one call."""
+    """The last of these calls; equals `first` for one call."""
     outputs: tuple[Fingerprint, ...]
     """Of each tensor in ``outputs`` of the op or module call, from left to right."""
     inputs: tuple[Fingerprint, ...] = ()

@@ -308,7 +308,7 @@ class RowReader:
 
 
 def named(tensor: Tensor, name: str) -> Tensor:
-    """The same tensor by a name."""
+    """Return a tensor with a name."""
     return Tensor(
         shape=tensor.shape,
         dtype=tensor.dtype,

@@ -66,7 +66,7 @@ class Mismatch(Exception):
         return f"{self.place.removeprefix('.') or 'the document'} {self.problem}"
 
     def inside(self, step: str) -> Mismatch:
-        """The same, seen from one level further out."""
+        """Add an outer step to the place."""
         self.place = step + self.place
         return self
 

@@ -124,7 +124,7 @@ class _Reader:
     def _member(self, name: str, rest: str) -> Any:
         if rest != "[\n":
             value, end = _scan(rest, 0)
-            # The same as behind the last event of a list.
+            # As after the last event of a list.
             self._tail = f"]{rest[end:]}"
             if name == "run":
                 return record_of(Run).read(value)

@@ -52,22 +52,22 @@ from shapetrace.transport.framing import Message
 from shapetrace.transport.messages import Cancel, Wake, write
 
 VERSION: Final = 1
-"""What the server says of itself. It comes in one package with the extension."""
+"""The server's version as reported to the editor. Server and extension are packaged together."""
 
 HINT_INTERVAL = 0.1
-"""Seconds between two requests to ask for hints anew."""
+"""Seconds between two refreshes of hints."""
 
 ANSWER_WINDOW = 5.0
-"""Seconds in which the editor has surely taken in the hints that it was given."""
+"""Seconds in which the editor has certainly processed the hints that it received."""
 
 REMINDER_PAUSE = 1.0
-"""Seconds after which it is asked once more, where it may not have heard."""
+"""Seconds until the refresh is repeated if the editor may have missed it."""
 
 LENS_INTERVAL = 0.5
-"""The same for code lenses, which tell how often something ran and so change all the time."""
+"""Seconds between refreshes of code lenses: they show counts and so change all the time."""
 
 TREE_INTERVAL = 1.0
-"""The same for the trace tree, which all that is open in it is asked for again."""
+"""Seconds between refreshes of the trace tree: the editor requests all expanded nodes again."""
 
 TREE_MOMENT = 0.2
 """Seconds in which a new run has most often got beyond the making of its model."""
@@ -260,7 +260,7 @@ class App:
         return [_to_protocol(hint, params.text_document.uri) for hint in hints]
 
     def resolve_hint(self, hint: types.InlayHint) -> types.InlayHint:
-        """The same hint with what is shown over it."""
+        """Add the tooltip to a hint."""
         data = hint.data if isinstance(hint.data, dict) else {}
         view = self.view(str(data.get("uri")))
         where = data.get("range")

@@ -72,7 +72,7 @@ class Capturing:
         return paths_at(structure, position.line + 1, column, view, self._store, chosen)
 
     def paths_of(self, key: Key) -> CapturePaths:
-        """The same of what a call of the trace tree made."""
+        """The capture paths for a call of the trace tree."""
         process = self._store.process(key[0])
         call = None if process is None else process.call(key[1])
         if process is None or call is None:

@@ -251,7 +251,7 @@ class FileRecords:
             yield variable.tensor
 
     def stored_variables(self, where: SourceRange) -> Iterator[tuple[Key, Variable]]:
-        """The same with all that is known of each."""
+        """Like `stored`, but yields the recorded `Variable` with its key."""
         for key, variable in self.variables(where.line, where.line):
             place = (variable.column, variable.end_line, variable.end_column)
             if place == where[1:] and variable.kind == "assignment":
@@ -265,7 +265,7 @@ class FileRecords:
     def passed_variables(
         self, name: str, function: str, line: int
     ) -> Iterator[tuple[Key, Variable]]:
-        """The same with all that is known of each."""
+        """Like `passed`, but yields the recorded `Variable` with its key."""
         for key, variable in self.variables(line, line):
             is_its = variable.function.rpartition(".")[2] == function
             if is_its and variable.name == name and variable.kind == "parameter":

@@ -56,7 +56,7 @@ def calls_of(view: DocumentView, store: TraceStore, function: Function) -> dict[
 
 
 def every_call_of(view: DocumentView, store: TraceStore, function: Function) -> list[Key]:
-    """The same of all module calls, in the order they were made in."""
+    """All module calls of a function, in the order in which they were made."""
     calls = view.records.base.module_calls(function.qualified_name)
     return sorted(key for key in calls if _began_in(key, view, store, function))
 

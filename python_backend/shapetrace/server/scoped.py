@@ -121,7 +121,7 @@ class ScopedRecords:
             yield variable.tensor
 
     def stored_variables(self, where: SourceRange) -> Iterator[tuple[Key, Variable]]:
-        """The same with all that is known of each."""
+        """Like `stored`, but yields the recorded `Variable` with its key."""
         held = self.held((where,))
         if held is not None:
             yield self._variable(held, "assignment")
@@ -139,7 +139,7 @@ class ScopedRecords:
     def passed_variables(
         self, name: str, function: str, line: int
     ) -> Iterator[tuple[Key, Variable]]:
-        """The same with all that is known of each."""
+        """Like `passed`, but yields the recorded `Variable` with its key."""
         sieve = self._sieve(line)
         held = None if sieve.stand is None else sieve.stand.locals.passed(name, line)
         if held is not None:

@@ -146,7 +146,7 @@ class Structure:
         return max(around, key=lambda each: each.first, default=None)
 
     def is_in_function(self, line: int) -> bool:
-        """The same, if it only matters whether there is one."""
+        """Return whether a line is in a function."""
         index = bisect_right(self._outermost, (line, 1 << 30)) - 1
         return index >= 0 and line <= self._outermost[index][1]
 

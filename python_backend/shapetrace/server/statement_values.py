@@ -27,7 +27,7 @@ class StatementValues:
     """For each part of the statement the different values it had; empty where no tensor is known
     to be among them."""
     named: tuple[tuple[Value, ...], ...]
-    """The same for what ``:=`` gave names to."""
+    """The values of the names that ``:=`` assigned."""
     errors: tuple[ErrorInfo, ...]
     """The different errors that ended calls in it."""
     is_before: bool = False
@@ -158,7 +158,7 @@ def bound_values(definition: Definition, records: Records) -> tuple[Value, ...]:
 
 
 def bound_variables(definition: Definition, records: Records) -> Iterator[tuple[Key, Variable]]:
-    """The same with all that is known of each."""
+    """Like `bound_values`, but yields the recorded `Variable` with its key."""
     if definition.function is None:
         return records.stored_variables(definition.target)
     return records.passed_variables(definition.name, definition.function, definition.declared)

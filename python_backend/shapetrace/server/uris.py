@@ -27,7 +27,7 @@ def path_of_uri(uri: str) -> str | None:
 
 @lru_cache(maxsize=4096)
 def file_key(path: str) -> str:
-    """The same text for all paths of one file, whatever links and spellings lead to it."""
+    """Return one key for all paths of a file: links and spellings are resolved."""
     key = os.path.normcase(os.path.realpath(path))
     if sys.platform == "darwin":
         # Its file systems keep neither the case of letters nor the way they are composed apart.

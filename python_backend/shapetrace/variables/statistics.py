@@ -25,7 +25,7 @@ MOST_BYTES: Final = 16 << 20
 
 
 def with_statistics(described: FollowedValue, value: Any) -> FollowedValue:
-    """The same with statistics, where it is a tensor or an array."""
+    """Add statistics to a described tensor or array."""
     if described.kind == followed.TENSOR:
         found = _of_tensor(value)
     elif described.kind == followed.ARRAY and isinstance(described.value, Tensor):

@@ -64,7 +64,7 @@ class Folding:
         return list(self.stream(inside, module))
 
     def stream(self, inside: Iterable[Node], module: ModuleCall | None) -> Iterator[Entry]:
-        """The same bit by bit, for who may not want all of it."""
+        """Like `entries`, but lazily."""
         if self._verbose:
             yield from inside
             return

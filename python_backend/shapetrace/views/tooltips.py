@@ -237,7 +237,7 @@ def _call_line(told: CallInModule, named: bool) -> str:
 
 
 def _long_call_lines(told: CallInModule) -> Iterator[str]:
-    """The same with a line for each input."""
+    """The lines of a call, one for each input."""
     call = told.call
     rows: list[tuple[str, str]] = []
     if isinstance(call, Op):

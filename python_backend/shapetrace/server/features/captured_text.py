@@ -1,4 +1,4 @@
-"""What is told of captured values, in a row and in a table.
+"""Captured values as text: rows and tooltips.
 
 ×12  f32[2,4,9,9]  -1.2 … 3.4  mean 0.1  ▁▃▇▅▂
 """
@@ -27,17 +27,17 @@ def iteration_text(value: CapturedValue) -> str:
 
 
 def value_row(value: CapturedValue, where: str = "") -> str:
-    """What is told of one value behind its iteration."""
+    """The text of one value, after its iteration."""
     return _APART.join(filter(None, [where, *_facts([value])]))
 
 
 def name_row(values: Sequence[CapturedValue], total: int) -> str:
-    """What is told of all values of one name."""
+    """The text of all values of one name."""
     return _APART.join([f"×{total:,}", *_facts(values)])
 
 
 def value_story(name: str, value: CapturedValue, where: str) -> str:
-    """The same of one value as Markdown, with all that is known."""
+    """The tooltip of one value, as Markdown."""
     told = value.statistics
     notes = [SEPARATOR.join(filter(None, [iteration_text(value), where]))]
     if told is not None:
@@ -46,7 +46,7 @@ def value_story(name: str, value: CapturedValue, where: str) -> str:
 
 
 def name_story(about: CapturedName, values: Sequence[CapturedValue], total: int) -> str:
-    """The same of all values of one name."""
+    """The tooltip of all values of one name, as Markdown."""
     kept = f"the newest {len(values):,} of {total:,} values" if len(values) < total else ""
     unseen = any(value.statistics and _is_sampled(value.statistics) for value in values)
     notes = [

@@ -179,7 +179,7 @@ def _hints(
 
 
 def _text_once(piece: _Piece, is_one_of_several: bool, room: int) -> str:
-    """The same as below, but written only once."""
+    """The text of a piece, cached."""
     if piece.watched:
         return watched_text(piece.watched, room, piece.reach, BEFORE)
     room -= len(piece.mark)

@@ -358,7 +358,7 @@ def node_id(process: Process, call: int | None) -> str:
 
 
 def fold_id(process: Process, fold: Fold) -> str:
-    """The same for ops in a row that are one node."""
+    """The id of a node that stands for several ops in a row."""
     return f"{process.number}.fold{fold.ops[0].id}"
 
 
