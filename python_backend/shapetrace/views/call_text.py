@@ -1,4 +1,4 @@
-"""What one op was called with and gave, in the words of its source."""
+"""One op as text, in the words of its source: its operands and its result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OPERATORS = frozenset(
 ) | {"==", "!=", "<", "<=", ">", ">="}
 
 _NUMBERS = frozenset(("int", "float", "complex"))
-"""What stands for a number, whose value may differ from call to call."""
+"""A number in a form, whose value may differ from call to call."""
 
 _TWO_SIDED_NAMES = frozenset(
     ("matmul", "mm", "bmm", "mv", "dot", "add", "sub", "mul", "div", "true_divide", "pow")
@@ -38,9 +38,9 @@ class Operand:
     argument: str | None = None
     """The parameter it was passed to, where the program named it."""
     name: str | None = None
-    """What the program called the value."""
+    """The name of the value in the program."""
     traits: str = ""
-    """What is unusual about the tensor: its layout, its class."""
+    """Unusual properties of the tensor: its layout, its class."""
 
 
 def filled_form(op: Op, write: Callable[[Tensor], str] = tensor_text) -> str:
@@ -63,7 +63,7 @@ def operands(op: Op) -> list[Operand]:
 
 
 def outcome(call: Op | ModuleCall, length: int | None = None) -> str:
-    """What a call returned."""
+    """The return value of a call."""
     return printable(result_text(call.outputs, call.result, length))
 
 
@@ -104,7 +104,7 @@ def count_text(count: int) -> str:
 
 
 def total_calls(calls: Iterable[Op | ModuleCall]) -> int:
-    """How many calls some events stand for."""
+    """The number of calls that some events represent."""
     return sum(call.count or 1 for call in calls)
 
 
@@ -123,7 +123,7 @@ def number_mark(call: ModuleCall, enclosing: ModuleCall | None) -> str:
 
 
 def count_mark(call: ModuleCall) -> str:
-    """``×8``, or that nobody counted; empty for a single call."""
+    """``×8``, or that the calls were not counted; empty for a single call."""
     return "forward called directly" if call.count is None else count_text(call.count)
 
 

@@ -23,7 +23,7 @@ _LEAST: Final = 8
 def line_text(
     name: str, befores: Sequence[Value], afters: Sequence[Value], is_new: bool, length: int
 ) -> str:
-    """What a variable was before and after a line; with ``is_new`` it had no value at times."""
+    """A variable before and after a line; with ``is_new`` it was unset at times."""
     left = f"{printable(name)} "
     room = max(length - len(left), _LEAST)
     after = merged_text(afters)
@@ -57,7 +57,7 @@ def change_text(event: VariableChanged, length: int | None = None) -> str:
 
 
 def _parts_text(event: VariableChanged) -> str:
-    """What has changed in a container."""
+    """The changes of a container."""
     if not event.parts:
         return ""
     first = event.parts[0]

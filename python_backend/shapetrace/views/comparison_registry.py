@@ -20,7 +20,7 @@ COMPARISON_VIEWS: Mapping[str, ComparisonView] = {
     "json": render_differences_json,
     "markdown": render_differences_markdown,
 }
-"""What ``diff --format`` can name."""
+"""The formats that ``diff --format`` accepts."""
 
 
 def render_comparison(

@@ -47,7 +47,7 @@ _LONGEST_VALUE: Final = 160
 def render_differences_markdown(
     comparison: Comparison, names: tuple[str, str], options: ViewOptions | None = None
 ) -> StyledText:
-    """What differs between two runs, whose files have these names, as Markdown."""
+    """The differences between two runs, whose files have these names, as Markdown."""
     return unstyled("\n".join(_lines(comparison, names, options or ViewOptions())) + "\n")
 
 

@@ -70,7 +70,7 @@ _KIND_WIDTH: Final = 11
 def render_differences(
     comparison: Comparison, names: tuple[str, str], options: ViewOptions | None = None
 ) -> StyledText:
-    """What differs between two runs, whose files have these names."""
+    """The differences between two runs, whose files have these names."""
     return _Writer(comparison, names, options or ViewOptions()).text()
 
 
@@ -219,7 +219,7 @@ class _Writer:
     def _write_details(self, rows: Sequence[Detail]) -> None:
         role_width = min(max(cells(row.role) for row in rows), _WIDEST_ROLE) + 2
         left = self._options.columns - 2 - role_width
-        # What is too long to stand beside the columns stands beneath them, and takes no room there.
+        # Texts too long for their column are written below the columns.
         marks = (cells(", ".join(row.marks)) for row in rows if row.marks)
         beside = max((width for width in marks if width <= left // 3), default=0)
         column = max((left - beside) // 2 - 2, 16)

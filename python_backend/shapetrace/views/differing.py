@@ -42,7 +42,7 @@ KIND_WORDS: dict[Kind, str] = {
 
 
 def notes_of(comparison: Comparison) -> list[str]:
-    """What was not compared, and what only one of the runs was not looked into for."""
+    """Notes on calls that were not compared, and on parts that only one run did not record."""
     notes = [*comparison.notes]
     for letter, side, other in (
         ("A", comparison.a, comparison.b),
@@ -66,7 +66,7 @@ class Detail:
     """In what it differs; empty where it is alike."""
 
     def text(self, is_a: bool, length: int | None = None) -> str:
-        """What it is in one of the runs, with the name that the program gave it."""
+        """The value in one of the runs, with its name in the program."""
         value = self.a if is_a else self.b
         if value is None:
             return "–"
@@ -115,14 +115,14 @@ def where_text(difference: Difference) -> str:
 
 
 def call_text(event: Event) -> str:
-    """What was called: the label of an op, the description of a module."""
+    """The called op or module: the label of an op, the description of a module."""
     if isinstance(event, Op):
         return printable(event.label)
     return printable(f"{event.class_name}({event.detail})")
 
 
 def short_text(difference: Difference) -> str:
-    """What differs most, in a few words: ``output f32[2,3] → f32[2,4]``."""
+    """The most important difference, in a few words: ``output f32[2,3] → f32[2,4]``."""
     if difference.a is None or difference.b is None:
         return side_text(difference)
     aspect = next(aspect for aspect in difference.aspects if aspect.kind == difference.kind)
@@ -164,7 +164,7 @@ def apart_text(apart: Apart) -> str:
     if apart.where in ("nan", "infinite"):
         return f"another number of {'NaNs' if apart.where == 'nan' else 'infinities'}"
     call = "" if apart.first == 1 else f" from call {_range(apart)} on"
-    if apart.where == "checksum":  # of which nobody wants to know how far it is apart
+    if apart.where == "checksum":  # its distance is of no use to the reader
         return f"other whole numbers{call}"
     if math.isinf(apart.relative):
         return f"another {apart.where}"
@@ -300,7 +300,7 @@ def _split_call(text: str) -> tuple[str, list[str]]:
 
 
 def _arguments(text: str) -> list[str]:
-    """The arguments of a call, without dividing what stands in brackets."""
+    """The arguments of a call, not split inside brackets."""
     found: list[str] = []
     depth = begin = 0
     for at, character in enumerate(text):

@@ -60,7 +60,7 @@ class Folding:
         self._outer_causes: dict[tuple[tuple[int, ...], bool], _Cause | None] = {}
 
     def entries(self, inside: Iterable[Node], module: ModuleCall | None) -> list[Entry]:
-        """What to show of the things that ran in a module, or in none."""
+        """The entries to show for what ran in a module, or outside modules."""
         return list(self.stream(inside, module))
 
     def stream(self, inside: Iterable[Node], module: ModuleCall | None) -> Iterator[Entry]:
@@ -162,7 +162,7 @@ def _has_error(node: Node) -> bool:
 
 
 def _is_without_tensors(node: Node) -> bool:
-    """Whether an op, such as one that switches gradients off, has no shape to tell."""
+    """Return whether an op has no shape to show, such as one that switches gradients off."""
     op = node.event
     return (
         isinstance(op, Op)

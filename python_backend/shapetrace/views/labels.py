@@ -21,7 +21,7 @@ _LEAST = 11
 """Characters for a blank and a shape that still says something."""
 
 _TAIL = re.compile(r"\([^()]{1,24}\)\.?\Z")
-"""What many of torch's messages end with, and what matters most in them: the sizes."""
+"""The end of many of torch's messages, with the sizes: their most important part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def failure_text(error: ErrorInfo, length: int) -> str:
 
 
 def _fields(values: Sequence[Value]) -> list[Labelled]:
-    """What objects of one class hold under the same names, as far as it is tensors."""
+    """The tensors that objects of one class have under equal names."""
     first = values[0]
     if not isinstance(first, Container) or first.keys is None or first.kind == "dict":
         return []

@@ -58,7 +58,7 @@ _GUIDE = "│ "
 _CALL = "⬇️ "
 _FLOW_INDENTATION = "   "
 _LEAST_BODY = 40
-"""Columns that a line keeps however deep it stands."""
+"""Columns that a line keeps however deep it is nested."""
 
 _TAB_WIDTH = 4
 
@@ -141,7 +141,7 @@ class _ListingWriter:
     def _inside(
         self, nodes: Sequence[Node], module: ModuleCall | None
     ) -> list[tuple[Entry, ModuleCall | None]]:
-        """What ran in a module, the first last, as it is taken from the end."""
+        """The contents of a module in reverse order, as they are taken from the end."""
         shown = self._folding.entries(nodes, module) or nodes
         return [(entry, module) for entry in reversed(shown)]
 

@@ -23,7 +23,7 @@ from shapetrace.views.shapes import cut_end, holds_tensor, values_text
 from shapetrace.views.styled import printable
 
 _LONGEST = 200
-"""Characters of a row: nobody's side bar is that wide."""
+"""Characters of a row: more than a side bar can show."""
 
 _GAP = "  "
 

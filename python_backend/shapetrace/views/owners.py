@@ -26,7 +26,7 @@ class CallInModule:
 
     call: Op | ModuleCall
     count: int | None
-    """None where nobody counted."""
+    """None if the calls were not counted."""
     module: ModuleCall | None = None
     """The module that an op ran in."""
     process: str = ""

@@ -24,7 +24,7 @@ VIEWS: Mapping[str, View] = {
     "markdown": render_markdown,
     "json": render_json,
 }
-"""What ``--view`` can name."""
+"""The views that ``--view`` accepts."""
 
 
 def render(

@@ -127,7 +127,7 @@ def _line(event: Event, step: Paired, difference: Difference | None, mark: str =
 
 
 def _marks(difference: Difference) -> tuple[str, str]:
-    """What tells two lines apart that would read the same."""
+    """The marks at the ends of both lines, which may have equal text otherwise."""
     text = short_text(difference)
     before, arrow, after = text.partition(" → ")
     if arrow and before != after:

@@ -25,7 +25,7 @@ class Excerpt:
     """The lines of a file that a place belongs to."""
 
     numbers: tuple[int | None, ...]
-    """The number of each line; None for ``…``, which stands for lines left out."""
+    """The number of each line; None for ``…``, which replaces omitted lines."""
     lines: tuple[str, ...] | None
     """Without their common indentation; None where the source cannot be had."""
     indentation: int = 0

@@ -36,7 +36,7 @@ def program_text(run: Run, base: str | None) -> str:
 
 
 def run_facts(trace: Trace) -> list[str]:
-    """What can be said of the whole run, each in a few words."""
+    """Facts about the whole run, each in a few words."""
     run = trace.run
     facts: list[str] = []
     if run.torch:
@@ -55,7 +55,7 @@ def run_facts(trace: Trace) -> list[str]:
 
 
 def closing(trace: Trace, options: ViewOptions) -> list[Line]:
-    """What ran and was not looked at, and that nothing ran where nothing did."""
+    """Notes: code that ran and was not recorded, or that nothing was recorded."""
     lines: list[Line] = []
     if not trace.modules and not trace.ops:
         reason = "." if trace.coverage else ": no tensor operation ran while tracing."

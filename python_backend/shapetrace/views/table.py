@@ -43,7 +43,7 @@ _LAYOUTS: tuple[tuple[frozenset[str], tuple[tuple[int, tuple[str, ...]], ...]], 
     (frozenset({"Where", "Input", "Class"}), ((16, ("Output", "Module")),)),
     (frozenset({"Where", "Input", "Class", "Calls"}), ((8, ("Output", "Module")),)),
 )
-"""What to leave out, and what to cut down to which width: the first that fits is taken."""
+"""Which columns to omit or cut, and to which width: the first layout that fits is taken."""
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ def render_table(trace: Trace, options: ViewOptions | None = None) -> StyledText
 
 
 def _texts(trace: Trace, options: ViewOptions) -> tuple[list[list[str]], list[str]]:
-    """What stands in each row, and in the row of totals."""
+    """The cells of each row, and of the row of totals."""
     tree = build(trace)
     rows = module_rows(tree)
     outside = ops_outside(tree)

@@ -47,11 +47,11 @@ _PLAIN_GLYPHS = {
     "µ": "u",
     **dict(zip("▁▂▃▄▅▆▇█", "_.:-=+*#", strict=True)),
 }
-"""What stands for our own signs where the terminal's encoding has none of them."""
+"""Replacements for signs that the terminal's encoding lacks."""
 
 
 class Stream(Protocol):
-    """What is asked of the stream that text goes to."""
+    """The methods of a stream that are used for text."""
 
     def isatty(self) -> bool:
         """Whether it is a terminal."""

@@ -1,4 +1,4 @@
-"""What is to be said of one expression or one name, as Markdown for a tooltip.
+"""Tooltips as Markdown: all that was recorded of an expression or a name.
 
 query f32[8,4,32,12] @ f32[8,4,12,32] → f32[8,4,32,32]
 float32 · cpu · 128 KiB · requires grad
@@ -31,10 +31,10 @@ _WIDTH = 76
 """Characters that fit on a line of a tooltip."""
 
 _MOST_LINES = 6
-"""Different calls of one expression that are told one by one."""
+"""Different calls of one expression that get a line each."""
 
 CHOSEN = "▸"
-"""Stands before the calls that were chosen, where others are told as well."""
+"""Marks the selected calls where others are listed too."""
 
 DIFFERENT = "≠"
 """Stands before other calls, whose shapes differ from theirs."""
@@ -273,7 +273,7 @@ def _named_text(value: Value, path: str) -> str:
 
 
 def _path(told: CallInModule) -> str:
-    """What the names of an op's parameters begin with, if they are its module's own."""
+    """The prefix of an op's parameter names, if the parameters are its module's own."""
     return f"{told.module.path}." if told.module is not None and told.module.path else ""
 
 
@@ -329,7 +329,7 @@ def _tensors(value: Value) -> Iterator[Tensor]:
 
 
 def _alike(facts: Iterable[str]) -> str:
-    """What all have in common, or all that there are."""
+    """The common part of all, or a list of all."""
     return ", ".join(dict.fromkeys(fact for fact in facts if fact))
 
 

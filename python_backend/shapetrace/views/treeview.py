@@ -46,7 +46,7 @@ from shapetrace.views.value_text import value_spans
 from shapetrace.views.view_options import ViewOptions
 
 _LEAST_BODY = 40
-"""Columns that a row keeps however deep it stands; past that, lines outgrow the width."""
+"""Columns that a row keeps however deep it is nested; past that, lines get wider."""
 
 _LEAST_DETAIL = 12
 """A module's description of itself is dropped where less of it would be left."""
@@ -101,7 +101,7 @@ class _TreeWriter:
     def _write_entry(
         self, entry: Entry, module: ModuleCall | None, head: str, tail: str
     ) -> Sequence[Entry]:
-        """Write the rows of one entry, and give what stands below it."""
+        """Write the rows of one entry, and return the entries below it."""
         if isinstance(entry, Fold):
             self._write_fold(entry, head)
             return ()
@@ -163,7 +163,7 @@ class _TreeWriter:
         self._write_error(op, row_head, whole=True)
 
     def _write_values(self, call: Op | ModuleCall, row_head: str) -> None:
-        """What came out in numbers, where the recording looked at that."""
+        """Statistics of the returned values, if the recording has them."""
         spans = value_spans(call.fingerprints)
         if spans:
             self._write_row(row_head, (("Values:".ljust(_ROLE_WIDTH), "role"), *spans))

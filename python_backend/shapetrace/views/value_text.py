@@ -1,4 +1,4 @@
-"""What calls returned, where a recording looked: a few numbers on one line.
+"""Fingerprints of returned values as text: a few numbers on one line.
 
 -3.453 … 3.773, mean 0.0137, rms 1.02
 -3.453 … 3.773, mean 0.0137, rms 1.02, 3 NaN  |  0 … 12, mean 5.5, rms 6.45
@@ -19,7 +19,7 @@ _MOST_OUTPUTS: Final = 3
 
 
 def value_spans(calls: Sequence[CallFingerprints]) -> tuple[Span, ...]:
-    """The values of all calls of an op or module together, each output by itself."""
+    """The values of all calls of an op or module together, one line for each output."""
     number = max((len(call.outputs) for call in calls), default=0)
     spans: list[Span] = []
     for position in range(min(number, _MOST_OUTPUTS)):

@@ -1,4 +1,4 @@
-"""What every view can be asked for."""
+"""The options that every view accepts."""
 
 from __future__ import annotations
 
