@@ -156,7 +156,7 @@ class App:
             await self._listener.stop()
 
     def encoding(self) -> str:
-        """What columns are counted in."""
+        """The encoding in which columns are counted."""
         return self.documents.encoding
 
     # Requests of the extension
@@ -180,7 +180,7 @@ class App:
         await self._listening().close_session(given.session)
 
     def clear(self, given: Empty) -> None:
-        """Forget all that was recorded, and have what goes on be looked at again."""
+        """Forget all recordings, and have running programs record everything again."""
         self.navigation.clear()
         self.store.clear()
         if self._listener is not None:
@@ -240,7 +240,7 @@ class App:
     # Requests of the editor
 
     def view(self, uri: str) -> DocumentView | None:
-        """What was recorded of an open document; None where that is nothing or in doubt."""
+        """The view of an open document; None if nothing was recorded of it or it is in doubt."""
         document = self.documents.get(uri)
         records = None if document is None else self.scopes.records(document.key)
         text = None if records is None else records.base.text
@@ -287,7 +287,7 @@ class App:
         return types.Hover(_markdown(story.markdown), where)
 
     def code_lenses(self, params: types.CodeLensParams) -> list[types.CodeLens]:
-        """What stands above functions."""
+        """The code lenses of a document."""
         view = self.view(params.text_document.uri) if self.options.code_lens.enabled else None
         if view is None or not self.are_hints_visible:
             return []
@@ -302,7 +302,7 @@ class App:
         ]
 
     def inline_values(self, given: document_places.Lines) -> calls.InlineValues:
-        """What stands beside the hints while a program stands still."""
+        """The values at line ends while the program is stopped."""
         reach = self.scopes.reach
         view = self.view(given.uri) if self.are_hints_visible else None
         if view is None or reach is None:

@@ -16,7 +16,7 @@ from shapetrace.views.side_by_side import side_by_side
 from shapetrace.views.source_files import read_source
 
 _MOST: Final = 1_000
-"""Differences that are listed; nobody walks through more."""
+"""The most differences that are listed."""
 
 
 def compare_for_editor(question: Compare, recorded: Trace | None) -> Compared:

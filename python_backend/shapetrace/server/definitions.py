@@ -42,7 +42,7 @@ class Definition:
 
     name: str
     target: SourceRange
-    """The name as it stands there."""
+    """The name as written there."""
     function: str | None = None
     """The function whose parameter it is; None for what was assigned."""
     declared: int = 0
@@ -50,7 +50,7 @@ class Definition:
 
 
 def definition_of(path: Sequence[ast.AST]) -> Definition | None:
-    """What gave its value to the name at the end of a path of nodes from a module down to it."""
+    """The definition of the name at the end of a path of nodes that begins at the module."""
     name = path[-1]
     if not isinstance(name, ast.Name) or not isinstance(name.ctx, ast.Load):
         return None
@@ -245,7 +245,7 @@ def _all_stores(node: ast.AST, name: str) -> Iterator[ast.AST]:
         if isinstance(current, _SCOPES):
             if getattr(current, "name", None) == name:
                 yield current
-            # Their bodies are scopes of their own, but what stands around these is not.
+            # Their bodies are scopes of their own; the expressions around these are not.
             for field in ("decorator_list", "bases", "keywords"):
                 pending.extend(getattr(current, field, ()))
             pending.extend(filter(None, [getattr(current, "args", None)]))

@@ -1,4 +1,4 @@
-"""What one session recorded in one source file, by line and by expression."""
+"""The records of one session for one source file, by line and by expression."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Expression:
     """Whether names that are assigned its value have that one, whatever else is known of them."""
 
     is_before = False
-    """Whether its calls were made before those that are looked at just now."""
+    """Whether its calls were made before those that are selected."""
 
     def __init__(self, where: SourceRange) -> None:
         self.range = where
@@ -97,7 +97,7 @@ class Expression:
 
 @dataclass(slots=True)
 class Line:
-    """What began on one line."""
+    """The calls that began on one line."""
 
     expressions: dict[SourceRange, Expression]
     variables: dict[Key, Variable]
@@ -144,7 +144,7 @@ class FileRecords:
         return bool(self._watched)
 
     def watched(self, line: int) -> Sequence[WatchedLine]:
-        """What watched variables were on a line."""
+        """The changes of watched variables on a line."""
         return tuple(self._watched.get(line, {}).values())
 
     def add_call(self, process: int, call: Call) -> None:
@@ -204,7 +204,7 @@ class FileRecords:
     def cached(
         self, key: Hashable, first: int, last: int, make: Callable[[], Known], calls: str = ""
     ) -> Known:
-        """What was made before from what is known of some lines, if that is still the same.
+        """A value computed from some lines, cached until these change.
 
         And from the module calls that began with a function, if one is named.
         """
@@ -240,7 +240,7 @@ class FileRecords:
                 yield number
 
     def variables(self, first: int, last: int) -> Iterator[tuple[Key, Variable]]:
-        """What names held, of those stored or declared on some lines."""
+        """The values of the names that are stored or declared on some lines."""
         for number in range(first, last + 1):
             if number in self._lines:
                 yield from self._lines[number].variables.items()
@@ -276,16 +276,16 @@ class FileRecords:
         return True
 
     def was_entered(self, name: str, line: int) -> bool:
-        """Whether a parameter of the function on a line is known of the call that is looked at."""
+        """Return whether a parameter of the function on a line is known in the selected call."""
         return True
 
     def held(self, targets: Sequence[SourceRange]) -> None:
-        """What a variable of a running function holds; where all calls count, none is looked at."""
+        """The value of a variable of a running function; None unless a call is selected."""
 
     def is_in_doubt(
         self, name: str, target: SourceRange, told: Collection[Value], *, is_stale: bool = False
     ) -> bool:
-        """Whether the variables of a running function speak against what is told of a store."""
+        """Return whether the variables of a running function contradict the record of a store."""
         return False
 
     @property
@@ -322,7 +322,7 @@ def asks_for_truth(call: Call) -> bool:
 
 
 def item_at(value: Value, path: tuple[int, ...]) -> Value | None:
-    """An item of a value that was unpacked; None where it cannot be told from the value."""
+    """An item of an unpacked value; None if the value does not say which."""
     for index in path:
         if not isinstance(value, Container) or value.kind in ("dict", "set"):
             return None
@@ -333,7 +333,7 @@ def item_at(value: Value, path: tuple[int, ...]) -> Value | None:
 
 
 def picked(value: Value, key: int | str, is_attribute: bool) -> Value | None:
-    """An item of what a call returned, by its name or number; None where it cannot be told."""
+    """An item of a call's result, by its name or number; None if the value does not say which."""
     if not isinstance(value, Container):
         return None
     if isinstance(key, str):

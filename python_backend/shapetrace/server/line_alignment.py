@@ -15,11 +15,11 @@ from itertools import pairwise
 from typing import TypeAlias
 
 Line: TypeAlias = Hashable
-"""What makes two lines the same."""
+"""The key by which two lines are equal."""
 
 _HEADER = re.compile(r"\s*(?:async\s+def|def|class)\s+(\w+)")
 _CONTINUING = (*")]}", '"', "'", "#")
-"""How lines begin that stand less far in than what is around them, without ending that."""
+"""How lines may begin that are less indented than those around them but end no block."""
 
 
 class Alignment:

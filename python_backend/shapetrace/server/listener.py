@@ -68,10 +68,10 @@ class ProcessKey:
 
 
 class MessageHandler(Protocol):
-    """Who is told what the processes say; called in the server's loop, and must not wait."""
+    """Receives the messages of the processes, in the server's event loop; must not wait."""
 
     def hello(self, process: ProcessKey, hello: Hello) -> None:
-        """A process is there. If it was before, it has connected anew, and begins anew."""
+        """A process has connected. If it was known before, it begins from the start."""
 
     def message(self, process: ProcessKey, message: Message) -> None:
         """A process has sent a message."""
@@ -94,7 +94,7 @@ class _Connection:
     writer: asyncio.StreamWriter
     journal: JournalPart | None
     has_sent: bool = True
-    """Since it was last looked at."""
+    """Whether it has sent anything since the last check."""
     end_reason: str = ""
 
 
@@ -192,7 +192,7 @@ class AgentListener:
         return True
 
     async def stop(self) -> None:
-        """Close everything; nobody is told that the processes are gone."""
+        """Close everything, without reporting that the processes are gone."""
         self._is_stopped = True
         for known in self._sessions.values():
             if known.ending is not None:
@@ -299,7 +299,7 @@ class AgentListener:
         """The hello of an agent that knows the token, after it was proven to it that we do."""
         connect = read_connect(await _next_message(reader, decoder))
         session = self._sessions.get(connect.session)
-        # With a token in any case, so that the answer does not tell which sessions there are.
+        # With a token in any case, so that the answer does not reveal which sessions there are.
         exchange = Exchange(
             connect.session,
             session.token if session else secrets.token_hex(32),
@@ -364,7 +364,7 @@ class AgentListener:
             # The hello may have come with more behind it, so there can be frames before reading.
             payload = decoder.take()
             while payload is not None:
-                # One connection at a time, and then a turn of the loop for everybody else.
+                # One connection at a time, then a turn of the event loop for other tasks.
                 async with self._decoding:
                     turn_ends = clock() + _TURN
                     while payload is not None:
@@ -430,7 +430,7 @@ def _listening_socket(port: int) -> socket.socket:
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         if sys.platform == "win32":
-            # There, reusing an address means taking it from whoever listens.
+            # There, reusing an address takes it away from the process that listens on it.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
         else:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""What processes have said, kept in files, so that a restarted server can hear it once more.
+"""The messages of processes in files, so that a restarted server can read them again.
 
     <storage>/<session>/<pid>-<part>.frames
 
@@ -56,7 +56,7 @@ class SessionInfo:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What one process said, from a file; the messages are read as they are asked for."""
+    """The messages of one process from a file, read lazily."""
 
     session: SessionInfo
     hello: Hello
@@ -177,7 +177,7 @@ class Journal:
         return part
 
     def replay(self) -> Iterator[Replayed]:
-        """What was said in all sessions, the oldest first; unreadable files are passed over."""
+        """The messages of all sessions, the oldest first; unreadable files are skipped."""
         for folder in self._folders():
             newest: dict[int, tuple[int, Path]] = {}
             for path, (pid, part) in _files_in(folder).items():

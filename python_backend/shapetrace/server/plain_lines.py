@@ -1,4 +1,4 @@
-"""Statements of source that this Python cannot parse, as far as single lines give them away.
+"""Statements of source that this Python cannot parse, as far as single lines show them.
 
 A program may run on a newer Python than the server, with syntax that only that one knows. What is
 recorded is looked up by exact ranges, so a line that is misread here tells nothing, and nothing
@@ -22,7 +22,7 @@ _NAMES = re.compile(_NAME)
 
 
 def plain_statements(lines: Sequence[str]) -> Iterator[Statement]:
-    """What lines that stand for themselves seem to say."""
+    """Statements that are complete on one line."""
     for number, line in enumerate(lines, 1):
         found = _statement(line, number)
         if found is not None:

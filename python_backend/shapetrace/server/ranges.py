@@ -6,7 +6,7 @@ import ast
 from typing import NamedTuple
 
 ENCODINGS = ("utf-16", "utf-8", "utf-32")
-"""What editors may count columns in; the first is what they do unless another is agreed on."""
+"""The encodings in which editors may count columns; the first is the default."""
 
 
 class SourceRange(NamedTuple):

@@ -21,7 +21,7 @@ class Throttle:
         self._waiting: asyncio.TimerHandle | None = None
 
     def request(self, at_once: bool = False) -> None:
-        """Have the function called soon, or at once, as somebody waits to see it."""
+        """Have the function called soon, or at once if the user is waiting."""
         if at_once:
             self.cancel()
         elif self._waiting is not None:

@@ -1,4 +1,4 @@
-"""What processes say, brought to the store and told to the editor."""
+"""The messages of processes: brought to the store and reported to the editor."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Sessions:
         self._tell_problem = tell_problem
         self._tell_watch_problem = tell_watch_problem
         self._problems: set[CaptureProblem | WatchProblem] = set()
-        """What the user has been told of: several processes may meet with the same."""
+        """Messages that the user has seen: several processes may report one problem."""
         self._readers: dict[ProcessKey, RowReader] = {}
         self._statuses: dict[ProcessKey, Status] = {}
         self._refused: dict[ProcessKey, int] = {}
@@ -163,7 +163,7 @@ class Sessions:
                 self._tell_problem(problem)
 
     def _tell_watch_problems(self, session: str) -> None:
-        """All programs of a session are over: what none of them had is told."""
+        """Report, when all programs of a session have ended, the names that none of them assigned."""
         processes = [
             each.watched for each in self._store.processes(session).values() if each.watched.names
         ]

@@ -65,11 +65,11 @@ class Function:
 
 @dataclass(frozen=True)
 class Block:
-    """What is done under a condition, in a loop or with something: the statements below a head."""
+    """The statements below a head: under a condition, in a loop or in a `with`."""
 
     range: SourceRange
     certain: tuple[SourceRange, ...]
-    """What of it runs whenever it runs to its end."""
+    """The statements of it that always run if it runs to its end."""
     others: tuple[SourceRange, ...]
     """The blocks of which none is run where this one is."""
     handlers: tuple[SourceRange, ...]
@@ -151,7 +151,7 @@ class Structure:
         return index >= 0 and line <= self._outermost[index][1]
 
     def function_name(self, node: Scope) -> SourceRange:
-        """Where the name of a function stands in its head."""
+        """The place of a function's name in its head."""
         line = self.lines[node.lineno - 1].encode("utf-8", "surrogatepass")
         name = node.name.encode("utf-8", "surrogatepass")
         start = max(line.find(name, node.col_offset + len("def ")), node.col_offset)
@@ -261,7 +261,7 @@ class Structure:
         for child in ast.iter_child_nodes(node):
             if not isinstance(child, BLOCKS) and not _is_decorator(node, child):
                 end = max(end, *map(_end, ast.walk(child)))
-        # The head ends with the colon, which may stand on a later line than anything in it.
+        # The head ends with the colon, which may be on a later line than anything in it.
         for number in range(end[0], line + 1):
             text = self.lines[number - 1].encode("utf-8", "surrogatepass")
             begin = end[1] if number == end[0] else 0

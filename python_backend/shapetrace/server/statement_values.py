@@ -1,4 +1,4 @@
-"""What is known of a statement: the values that it produced, and the errors that ended it."""
+"""The values and errors of one statement: what a line can show."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Written = TypeVar("Written")
 
 @dataclass(frozen=True, slots=True)
 class StatementValues:
-    """What is known of one statement."""
+    """The values and errors of one statement."""
 
     values: tuple[tuple[Value, ...], ...]
     """For each part of the statement the different values it had; empty where no tensor is known
@@ -31,12 +31,12 @@ class StatementValues:
     errors: tuple[ErrorInfo, ...]
     """The different errors that ended calls in it."""
     is_before: bool = False
-    """Whether that is what it was before, as the call that is looked at has not come here yet."""
+    """Whether these are of earlier calls, as the selected call has not reached the line yet."""
     written: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What has been made of them for the editor before."""
+    """Texts made of these for the editor, cached."""
 
     def once(self, key: Hashable, write: Callable[[], Written]) -> Written:
-        """What was written under a key before, or is written now."""
+        """Return the cached text for a key, or make it."""
         if key not in self.written:
             self.written[key] = write()
         found: Written = self.written[key]
@@ -49,7 +49,7 @@ class StatementValues:
 def statement_values_of(
     statement: Statement, structure: Structure, records: Records
 ) -> StatementValues:
-    """What a session recorded of a statement; made anew only where that has changed."""
+    """The recorded values of a statement, cached until they change."""
     where = statement.range
     function = structure.function_at(where.line) if _returns_name(statement) else None
     return records.cached(
@@ -83,7 +83,7 @@ def _facts(
     known = [(part, its_values) for part, its_values in told if its_values]
     is_before = any(_is_before(statement, *each, records) for each in known)
     if is_before or not (known or errors):
-        # Where nothing is known of the call that is looked at, it is told how others ended.
+        # If nothing is known of the selected call, the errors of others are shown.
         errors |= errors_before
         is_before = is_before or bool(errors_before)
     return StatementValues(values=values, named=named, errors=tuple(errors), is_before=is_before)
@@ -92,7 +92,7 @@ def _facts(
 def _is_before(
     statement: Statement, part: StatementPart, values: tuple[Value, ...], records: Records
 ) -> bool:
-    """Whether what is told of a part of a statement may be what it was before."""
+    """Return whether the value of a part of a statement may be an earlier one."""
     where = statement.range
     if statement.kind == "parameters" and part in statement.parts:
         return not records.was_entered(part.name or "", statement.declared)
@@ -147,7 +147,7 @@ def _values(statement: Statement, part: StatementPart, records: Records) -> Iter
 
 
 def _has_failed(expression: Expression) -> bool:
-    """Whether all that is known of the one call that is looked at is its error."""
+    """Return whether an error is all that is known of the selected call."""
     is_own = expression.is_exact and not expression.is_before
     return is_own and any(expression.errors) and not any(expression.values)
 

@@ -20,12 +20,12 @@ from shapetrace.server.ranges import SourceRange, range_of
 Kind: TypeAlias = Literal["assignment", "return", "expression", "head", "parameters"]
 
 BLOCKS = (ast.stmt, ast.excepthandler, ast.match_case)
-"""What the bodies of statements are made of."""
+"""The fields of statements that contain their bodies."""
 
 
 @dataclass(frozen=True, slots=True)
 class PickedItem:
-    """What is picked of a call's result: ``model(x).logits``, ``model(x)["logits"]``."""
+    """An item of a call's result: ``model(x).logits``, ``model(x)["logits"]``."""
 
     call: SourceRange
     key: int | str
@@ -47,7 +47,7 @@ class StatementPart:
     load: ast.expr | None = field(default=None, compare=False)
     """The expression, where it is nothing but a name."""
     item: PickedItem | None = None
-    """What of a call's result the expression picks, where that is all it does."""
+    """The item of a call's result that the expression takes, if it does nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ class Statement:
     kind: Kind
     range: SourceRange
     parts: tuple[StatementPart, ...]
-    """What it is there to produce."""
+    """The parts that it produces."""
     named: tuple[StatementPart, ...] = ()
-    """What ``:=`` gives names to in it."""
+    """The names that ``:=`` assigns in it."""
     is_tuple: bool = False
     """Whether the parts are the items of one tuple."""
     function: str | None = None
@@ -69,7 +69,7 @@ class Statement:
 
 
 def kind_of(node: ast.stmt) -> Kind:
-    """What a statement is for."""
+    """The kind of a statement."""
     match node:
         case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
             return "assignment"
@@ -91,7 +91,7 @@ def returns_tuple(node: ast.stmt) -> bool:
 
 
 def parts_of(node: ast.stmt) -> Iterator[StatementPart]:
-    """What a statement is there to produce."""
+    """The parts that a statement produces."""
     match node:
         case ast.Assign(targets=targets, value=value):
             yield from _assigned(targets, value)
@@ -146,7 +146,7 @@ def _assigned(targets: list[ast.expr], value: ast.expr) -> Iterator[StatementPar
 def _unpacked(
     target: ast.expr, value: ast.expr | None, path: tuple[int, ...]
 ) -> Iterator[StatementPart]:
-    """What each name of a target that may be a tuple gets."""
+    """The parts of an assignment target that may be a tuple."""
     if isinstance(target, ast.Starred):
         yield from _unpacked(target.value, None, ())
     elif isinstance(target, (ast.Tuple, ast.List)):
@@ -159,7 +159,7 @@ def _unpacked(
                 return
             value = None
         for index, element in enumerate(elements):
-            # Behind a starred name nobody knows which item it is.
+            # After a starred name, the index of an item is unknown.
             is_known = value is not None and not _is_starred(elements[: index + 1])
             yield from _unpacked(element, value if is_known else None, (*path, index))
     else:
@@ -189,7 +189,7 @@ def _item(value: ast.expr) -> PickedItem | None:
 
 
 def named_inside(node: ast.stmt) -> Iterator[StatementPart]:
-    """What ``:=`` gives names to in a statement's own expressions."""
+    """The names that ``:=`` assigns in a statement's own expressions."""
     pending: list[ast.AST] = [
         child for child in ast.iter_child_nodes(node) if not isinstance(child, BLOCKS)
     ]

@@ -21,7 +21,7 @@ def structure_of(text: str) -> Structure:
 
 
 class DocumentView:
-    """What ran, at the lines where the document has it now.
+    """An open document joined with its records: where it has the lines that ran.
 
     Lines of the document are counted from 0 as editors do, lines of the source from 1 as Python
     does.
@@ -55,7 +55,7 @@ class DocumentView:
             line += 1
 
     def facts(self, statement: Statement) -> StatementValues:
-        """What is known of a statement."""
+        """The values and errors of a statement."""
         return statement_values_of(statement, self.structure, self.records)
 
     def document_line(self, line: int) -> int | None:

@@ -121,7 +121,7 @@ def _is_sampled(told: Statistics) -> bool:
 
 
 def _kind(value: CapturedValue) -> Value:
-    """A value among several: numbers are told by their range."""
+    """One of several values: numbers are given as a range."""
     is_number = value.shape is None and value.statistics is not None
     return Other(value.kind) if is_number else _value(value)
 

@@ -47,7 +47,7 @@ class Lens:
     line: int
     text: str
     command: str = ""
-    """What a click runs, if anything."""
+    """The command that a click runs, if any."""
     arguments: Sequence[DocumentPosition] | None = None
 
 
@@ -78,7 +78,7 @@ def _of_calls(
     told: Sequence[CallInModule],
     scopes: Scopes | None,
 ) -> Iterator[Lens]:
-    """What was called, and what can be done about it where that was several calls."""
+    """The title of the lens, and its commands if there were several calls."""
     every = every_call_of(view, store, function)
     shown = calls_of(view, store, function)
     where = [DocumentPosition(view.document.uri, line, 0)]
@@ -100,7 +100,7 @@ def _of_calls(
 
 
 def _unseen(store: TraceStore, key: str) -> dict[str, str]:
-    """By the names of functions, why they were not looked at although they ran."""
+    """By the names of functions, the reason why they ran but were not recorded."""
     found: dict[str, str] = {}
     for entry in store.coverage(key):
         compiled = _COMPILED.fullmatch(entry.where)

@@ -63,7 +63,7 @@ class Tooltip:
 def hover(
     view: DocumentView, store: TraceStore, line: int, units: int, encoding: str = "utf-16"
 ) -> Tooltip | None:
-    """What is known of the expression at a position of the document."""
+    """The tooltip of the expression at a position of the document."""
     source_line = view.source_line(line)
     if source_line is None:
         return None
@@ -84,7 +84,7 @@ def hover(
 
 
 def statement_story(view: DocumentView, store: TraceStore, where: SourceRange) -> str:
-    """What is known of the statement that a hint belongs to."""
+    """The tooltip of the statement that a hint belongs to."""
     statement = view.structure.at(where.line, where.column)
     if statement is None or statement.range != where:
         return ""
@@ -123,7 +123,7 @@ class _Teller:
         return None
 
     def _story(self, expression: Expression, told: Sequence[CallInModule]) -> str:
-        """All calls of an expression, those that are looked at before all others."""
+        """All calls of an expression, the selected ones first."""
         notes = self._notes(expression.calls)
         if expression.is_before:
             notes.append(_NOT_REACHED)
@@ -191,7 +191,7 @@ class _Teller:
         return news or told
 
     def _notes(self, keys: Iterable[Key]) -> list[str]:
-        """What was not looked at in the processes that made some calls."""
+        """Notes on code that was not recorded in the processes that made some calls."""
         processes = [
             self._store.process(number) for number in dict.fromkeys(key[0] for key in keys)
         ]
@@ -293,7 +293,7 @@ class _Teller:
     def _bound(
         self, where: SourceRange, name: str, definition: Definition, origin: str
     ) -> tuple[SourceRange, str] | None:
-        """A name with the values that it was given, those that are looked at before all others."""
+        """A name with its values, those of the selected calls first."""
         note = self._note_on(definition)
         every = dict(bound_variables(definition, self._view.records.base))
         bound = dict(bound_variables(definition, self._view.records))
@@ -302,7 +302,7 @@ class _Teller:
         place = where if definition.function is not None else definition.target
         hinted = {value_text(value) for value in self._hinted(place)}
         if hinted:
-            # In a loop only what the call that is looked at has stored.
+            # In a loop, only the stores of the selected call.
             bound = {key: each for key, each in bound.items() if value_text(each.tensor) in hinted}
         rest = {key: variable for key, variable in every.items() if key not in bound}
         values = tuple(dict.fromkeys(each.tensor for each in bound.values()))
@@ -332,7 +332,7 @@ class _Teller:
         return _NOT_REACHED if is_before else ""
 
     def _hinted(self, target: SourceRange) -> tuple[Value, ...]:
-        """The values that the hint tells of a name that is stored; empty for other names."""
+        """The values that the hint shows for an assigned name; empty for other names."""
         statement = self._view.structure.at(target.line, target.column) or self._statement
         facts = self._view.facts(statement)
         parts = zip(
@@ -359,7 +359,7 @@ class _Teller:
 
 
 def _meant(path: Sequence[ast.AST], around: Sequence[Expression]) -> Iterator[Expression]:
-    """Which of the recorded expressions around a position somebody can mean who points there.
+    """The recorded expressions around a position that a user can mean who points there.
 
     Not the call that is made with ``math.sqrt(n)`` by who points at that, as it is something else.
     """

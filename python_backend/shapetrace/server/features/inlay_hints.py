@@ -41,22 +41,22 @@ class Hint:
     column: int
     text: str
     statement: SourceRange
-    """What it tells of, as a range of the source that ran; the first, if it tells of several."""
+    """The source range of the statement; of the first one if there are several."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What one statement has for one place."""
+    """The text of one statement at one place."""
 
     line: int
     column: int | None
     """None for the end of the line."""
     range: SourceRange
-    """What it is of."""
+    """The source range that it belongs to."""
     statement: Statement | None
     items: tuple[Labelled, ...] = ()
     facts: StatementValues | None = None
-    """Given at the end of the statement, where everything is told that was not told before."""
+    """Set for the piece at the end of the statement, with everything that has no other place."""
     mark: str = ""
     watched: tuple[WatchedLine, ...] = ()
     reach: Reach | None = None
@@ -70,7 +70,7 @@ def inlay_hints(
     encoding: str = "utf-16",
     reach: Reach | None = None,
 ) -> list[Hint]:
-    """The hints on some lines of a document, counted from 0; ``reach`` is what is looked at."""
+    """The hints on some lines of a document, counted from 0, for the selected calls (``reach``)."""
     if options.position == "off":
         return []
     pieces: dict[int, list[_Piece]] = {}
@@ -98,7 +98,7 @@ def inlay_hints(
 def _without(
     statement: Statement, facts: StatementValues, names: frozenset[str]
 ) -> StatementValues:
-    """What is left to be told of a statement whose watched variables are told of."""
+    """The values of a statement without those of watched variables, which have their own text."""
 
     def left(
         parts: Sequence[StatementPart], values: Sequence[tuple[Value, ...]]
@@ -114,7 +114,7 @@ def _without(
 def _pieces(
     statement: Statement, facts: StatementValues, position: HintPosition
 ) -> Sequence[_Piece]:
-    """Where the things that are known of a statement are to be told."""
+    """The pieces of a statement, each with its place."""
     return facts.once(position, lambda: tuple(_make_pieces(statement, facts, position)))
 
 
@@ -145,7 +145,7 @@ def _make_pieces(
 def _places(
     statement: Statement, part: StatementPart, position: HintPosition
 ) -> Iterator[tuple[int, int | None]]:
-    """Where a part is told, if not at the end of its statement."""
+    """The place of a part, if it is not the end of its statement."""
     for target in part.targets:
         if position == "afterName":
             yield target.end_line, target.end_column
@@ -190,7 +190,7 @@ def _text_once(piece: _Piece, is_one_of_several: bool, room: int) -> str:
 
 
 def _text(piece: _Piece, is_one_of_several: bool, room: int) -> str:
-    """What a statement has for the end of its line."""
+    """The text of a statement for the end of its line."""
     if piece.facts is None or piece.statement is None:
         return labelled_text(piece.items, room)
     statement, facts = piece.statement, piece.facts
@@ -224,7 +224,7 @@ def _produced_text(
 def _labelled(
     parts: Sequence[StatementPart], values: Sequence[tuple[Value, ...]]
 ) -> list[Labelled]:
-    """The names that something is known of, without ``_`` beside others: nobody looks at that."""
+    """The names with known values; without ``_`` if there are others."""
     pairs = zip(parts, values, strict=True)
     items = [Labelled(part.name, known) for part, known in pairs if known]
     return [item for item in items if item.name is None or item.name.strip("_")] or items

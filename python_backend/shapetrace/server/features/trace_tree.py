@@ -38,7 +38,7 @@ _FEW = 8
 
 
 class _Listed:
-    """What is below one node, as far as anybody has asked."""
+    """The children of one node, as far as they were requested."""
 
     def __init__(self, changes: int, entries: Iterator[Entry]) -> None:
         self.changes = changes
@@ -55,7 +55,7 @@ class _Listed:
         return self._known
 
     def index(self, identity: int) -> int | None:
-        """Where a call is among them, by itself or in a fold."""
+        """The index of a call among them, alone or in a fold."""
         position = 0
         while position < len(self.up_to(position + 1)):
             if identity in _calls_in(self._known[position]):
@@ -65,7 +65,7 @@ class _Listed:
 
 
 class _Keys:
-    """What is what in every run of a program: the path, told from those that are called the same.
+    """Names of nodes that are equal in every run: the path, with a number if it is not unique.
 
     What has been named keeps its name, whatever may come in between later.
     """
@@ -77,7 +77,7 @@ class _Keys:
 
     def key(self, entry: Entry, parent: int | None) -> str:
         """The name of something below a call, with those of all that it is below."""
-        # What a fold begins with may be shown by itself as well.
+        # The first op of a fold may be a row of its own, too.
         identity = -1 - entry.ops[0].id if isinstance(entry, Fold) else entry.event.id
         known = self._keys.get(identity)
         if known is None:
@@ -102,12 +102,12 @@ class _Outline:
         self._found_keys = _Keys(process)
 
     def keys(self, entries: Sequence[Entry], parent: int | None, text: str) -> list[str]:
-        """What the first things below a call are called in every run."""
+        """The names of the first children of a call, equal in every run."""
         keys = self._found_keys if text else self._keys
         return [keys.key(entry, parent) for entry in entries]
 
     def below(self, parent: int | None, text: str) -> _Listed:
-        """What is below a call, of what has the text in it."""
+        """The children of a call that contain the text."""
         if text and not self.search.shows_all_below(parent, text):
             return self._below_found(parent, text)
         changes = self.process.nesting.changes(parent)
@@ -125,7 +125,7 @@ class _Outline:
         return known
 
     def _below_found(self, parent: int | None, text: str) -> _Listed:
-        """What is found is shown each by itself, however little it says."""
+        """Each match is a row of its own; nothing is folded."""
         if self._text != text:
             self._found.clear()
             self._found_keys = _Keys(self.process)
@@ -228,7 +228,7 @@ class TraceTree:
         return path
 
     def call_of(self, node: str) -> Key | None:
-        """The process and the call that a node stands for; 0 for a whole process."""
+        """The process and the call of a node; 0 for a whole process."""
         found = self._find(node)
         if found is None:
             return None
@@ -238,7 +238,7 @@ class TraceTree:
         return outline.process.number, identity or 0
 
     def story(self, node: str) -> str:
-        """All that is told of a node's call, as Markdown; nothing of a whole process."""
+        """The tooltip of a node's call, as Markdown; empty for a whole process."""
         found = self._find(node)
         call = None if found is None else found[0].process.call(found[1] or 0)
         if found is None or found[2] is not None or call is None:
@@ -249,7 +249,7 @@ class TraceTree:
 
     @staticmethod
     def _places(processes: Sequence[Process]) -> dict[int, str]:
-        """What the processes are called in every run: their ranks, or the order they came in."""
+        """The names of processes, equal in every run: their ranks, or their order of arrival."""
         sessions = list(dict.fromkeys(process.session.identity for process in processes))
         named: Counter[str] = Counter()
         places: dict[int, str] = {}
@@ -353,7 +353,7 @@ class TraceTree:
 
 
 def node_id(process: Process, call: int | None) -> str:
-    """What a node is called between editor and server."""
+    """The id of a node between editor and server."""
     return str(process.number) if call is None else f"{process.number}.{call}"
 
 
@@ -363,7 +363,7 @@ def fold_id(process: Process, fold: Fold) -> str:
 
 
 def _name(entry: Entry, enclosing: ModuleCall | None) -> str:
-    """What something is called among what is below one node, however its shapes may change."""
+    """The name of an entry among its siblings, which does not depend on shapes."""
     if isinstance(entry, Fold):
         return f"({entry.library})"
     call = entry.event
@@ -380,7 +380,7 @@ def _numbered(name: str, named: Counter[str]) -> str:
 
 
 def _counted(call: Called, process: Process) -> Called:
-    """A call with the number of calls that it stands for by now."""
+    """A call with its current count."""
     count = process.counts.get(call.id)
     return call if count is None or count == call.count else replace(call, count=count)
 

@@ -68,7 +68,7 @@ class Search:
         self._opened = self._to_open()
 
     def _to_open(self) -> set[int]:
-        """What is above anything found, from the outside in, as far as there is room for rows."""
+        """The ancestors of the matches, from the outside in, as far as there is room for rows."""
         opened: set[int] = set()
         rows = 0
         above = self._above - self._found

@@ -1,4 +1,4 @@
-"""What hints say of watched variables: how they changed on a line.
+"""Hints of watched variables: their changes on a line.
 
 video = video.permute(1, 0, 2, 3)          video u8[73,3,720,720] → u8[3,73,720,720]
 """
@@ -23,7 +23,7 @@ BETWEEN = ", "
 
 @dataclass(frozen=True, slots=True)
 class WatchedPiece:
-    """What watched variables were where a statement ends."""
+    """The values of watched variables where a statement ends."""
 
     range: SourceRange
     """The statement, or the line."""
@@ -32,7 +32,7 @@ class WatchedPiece:
 
 
 def watched_pieces(view: DocumentView, first: int, last: int) -> Iterator[WatchedPiece]:
-    """What is to be told at the ends of some lines of a document, counted from 0."""
+    """The changes to show at the ends of some lines of a document, counted from 0."""
     watched = view.records.base.watched
     if not view.records.base.has_watched:
         return
@@ -92,7 +92,7 @@ def _line_text(line: WatchedLine, reach: Reach | None, room: int) -> str:
 
 
 def _is_of_earlier_call(line: WatchedLine, reach: Reach | None) -> bool:
-    """Whether a call that runs, and is looked at, has not come to the line yet."""
+    """Return whether the selected call is running and has not reached the line yet."""
     if reach is None or reach.scope.reached is None or reach.process.number != line.process:
         return False
     change = line.latest

@@ -62,7 +62,7 @@ class InlineValue:
 
 @dataclass(frozen=True, slots=True)
 class InlineValues:
-    """What is shown at the ends of lines while the program is stopped."""
+    """The values at line ends while the program is stopped."""
 
     values: tuple[InlineValue, ...]
 

@@ -47,7 +47,7 @@ def camel_case(name: str) -> str:
 
 
 def _problems(error: Exception, path: str) -> Iterator[str]:
-    """Each thing that is wrong, with the key where it stands."""
+    """Each problem, with the key where it is."""
     match error:
         case ClassValidationError():
             within, beside = error.group_exceptions()

@@ -1,4 +1,4 @@
-"""What messages are declared with: how one is sent, and what its fields may hold.
+"""How messages are declared: how one is sent, and which values its fields accept.
 
 OPEN_SESSION = Request("shapetrace/openSession", OpenSession, OpenedSession)
 STATUS = ServerNotification("shapetrace/status", Status)
@@ -66,7 +66,7 @@ class AtLeast:
 
     @property
     def expected(self) -> str:
-        """What a message says the number must be."""
+        """The condition on the number, for messages."""
         return f"a whole number from {self.lowest} on"
 
     def allows(self, value: int) -> bool:
