@@ -62,7 +62,7 @@ def is_ours(code: CodeType) -> bool:
 
 _DIRECTORY: Final = os.path.dirname(is_ours.__code__.co_filename) + os.sep
 _LIBRARIES: Final = sys.stdlib_module_names | {"torch", "numpy", "h5py", "shapetrace"}
-"""What has exceptions of its own that its code in C raises without a frame."""
+"""Libraries whose C code raises exceptions of its own without a frame."""
 
 
 def is_asynchronous(error: BaseException, ran_program: bool = False) -> bool:
@@ -230,7 +230,7 @@ def _is_event(value: Any) -> bool:
 
 
 def _arguments(frame: FrameType) -> list[Any]:
-    """What a function was called with by position, as far as it has not forgotten that."""
+    """The positional arguments of a function, as far as it still has them."""
     code = frame.f_code
     names = list(code.co_varnames[: code.co_argcount])
     rest = code.co_argcount + code.co_kwonlyargcount
@@ -254,7 +254,7 @@ def _codes_of_handlers() -> list[Any]:
 
 
 def _handlers() -> Iterator[Any]:
-    """What handles a signal now, or traces this thread, without partials and methods around it."""
+    """Handlers of signals and the trace and profile functions, without partials and methods."""
     handlers = [_signal.getsignal(number) for number in _signal.valid_signals()]
     others: tuple[Any, ...] = (sys.gettrace(), sys.getprofile())
     for handler in (*handlers, *others):

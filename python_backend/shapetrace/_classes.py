@@ -29,7 +29,7 @@ def classes_of(kind: type) -> tuple[type, ...]:
 
 
 def in_classes(classes: tuple[type, ...], name: str) -> Any:
-    """What the first of some classes that has something by a name has; None for nothing."""
+    """The attribute of the first class that has the name; None if none has it."""
     for each in classes:
         if name in each.__dict__:
             return each.__dict__[name]
@@ -42,7 +42,7 @@ def is_kind(kind: type, of: type | None) -> bool:
 
 
 def distributed_tensor() -> Any:
-    """The class of distributed tensors; None where nobody has imported it, so that there are none.
+    """The class of distributed tensors; None if its module is not imported, so that there are none.
 
     Before torch 2.5 it is in a module of another name, and the first may be there without it.
     """

@@ -24,7 +24,7 @@ FilePath: TypeAlias = str | os.PathLike[str]
 _AS_IT_IS: Final = (
     getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 )
-"""Neither through a link, nor waiting for whoever reads from a pipe."""
+"""Flags to open a file neither through a link nor waiting for the reader of a pipe."""
 
 _MOST_LINKS: Final = 40
 _DESCRIPTOR: Final = re.compile(r"/(?:dev|proc/(?:self|thread-self|\d+))/fd/(\d+)")
@@ -124,7 +124,7 @@ def place_of(path: FilePath) -> str:
 
 
 def descriptor_of(path: FilePath) -> int | None:
-    """The number of the descriptor of this process that a path stands for."""
+    """The number of the descriptor of this process that a path refers to."""
     name = os.path.abspath(path)
     for _ in range(_MOST_LINKS):
         found = _DESCRIPTOR.fullmatch(name)
@@ -142,7 +142,7 @@ def descriptor_of(path: FilePath) -> int | None:
 
 
 def status(path: FilePath) -> os.stat_result | None:
-    """What ``os.stat`` says of a path; None where nothing is there."""
+    """The result of ``os.stat`` for a path; None if there is nothing."""
     try:
         return os.stat(path)
     except FileNotFoundError:
@@ -184,7 +184,7 @@ def _discard(stream: BinaryIO | None, name: str) -> None:
 def _replace(path: str, pieces: Iterable[bytes], present: os.stat_result | None) -> None:
     if present is not None and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    # What only its owner could read so far, nobody else reads while it is written.
+    # A file that only its owner could read stays so while it is written.
     with replacing(path, 0o666 if present is None else 0o600) as (stream, name):
         stream.writelines(pieces)
         if present is not None:
@@ -195,7 +195,7 @@ def _replace(path: str, pieces: Iterable[bytes], present: os.stat_result | None)
 def _give_to_owner(name: str, present: os.stat_result) -> None:
     chown = getattr(os, "chown", None)
     if chown is not None:
-        with contextlib.suppress(PermissionError):  # of somebody else's file
+        with contextlib.suppress(PermissionError):  # of a file of another user
             chown(name, present.st_uid, present.st_gid)
 
 

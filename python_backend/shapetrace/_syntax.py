@@ -1,4 +1,4 @@
-"""Asking Python's compiler about source text without anybody being warned of what it finds."""
+"""Run Python's compiler on source text without showing its warnings."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Tree:
     """All module calls and ops of a trace, each exactly once."""
 
     roots: tuple[Node, ...]
-    """What ran in no module, in the order of first appearance."""
+    """The calls outside modules, in the order of first appearance."""
 
 
 def build(trace: Trace) -> Tree:

@@ -1,4 +1,4 @@
-"""The columns of each kind of row in their order, and what may stand in them.
+"""The columns of each kind of row in their order, and the values that they accept.
 
 ``recorder.rows`` writes such rows, ``rows`` and ``value_rows`` read them.
 """

@@ -57,11 +57,11 @@ class RowReader:
         self._values: dict[int, Value] = {}
         self._named: dict[tuple[int, str], Value] = {}
         self._parents: dict[int | None, int | None] = {None: None}
-        """What each module call was made in."""
+        """The id of the parent of each module call."""
         self._ops: set[int] = set()
         self._kernels: set[int] = set()
         self._with_kernels: set[int] = set()
-        """What kernels say that they ran for."""
+        """The ids of ops that kernels ran for."""
         self._paths: set[str] = set()
         """Paths of files that were found to be such."""
 
@@ -131,7 +131,7 @@ class RowReader:
         row_columns.VALUE.check(row)
         number, value = row
         if number in self._values:
-            # The sender has begun anew: what had this number has a name elsewhere, too.
+            # The sender has begun again: the value with this number has a name elsewhere, too.
             self._named.clear()
         self._values[number] = read_value(value)
 
@@ -205,7 +205,7 @@ class RowReader:
         return module
 
     def _note_module(self, number: int, parent: int | None) -> None:
-        """What a module call was made in was there before, and stays what it is: no circles."""
+        """The module call around a module call comes first and does not change: no circles."""
         if number in self._ops or not 0 <= number < LARGEST:
             raise Refused("its number is that of an op, or of nothing")
         if parent == number or parent not in self._parents:

@@ -34,7 +34,7 @@ _AFTER_PARTS: Final = "result"
 _MARKS: Final = tuple(f',"{key}":' for key in (*_PARTS, _AFTER_PARTS))
 
 _MORE, _LAST, _END = ",\n", "],\n", "]}\n"
-"""What stands behind an event: the next one, the next list, the end of the file."""
+"""The text after an event: the next event, the next list, the end of the file."""
 
 _FINGERPRINTS: Final = "fingerprints"
 _FINGERPRINTS_MARK: Final = f',"{_FINGERPRINTS}":'
@@ -51,7 +51,7 @@ class Sharing:
         self._parts = {key: (forms[key], dict[str, object]()) for key in (*_PARTS, _FINGERPRINTS)}
 
     def part(self, key: str, text: str) -> object:
-        """What the JSON text of an op's part stands for."""
+        """The value of an op's part, from its JSON text."""
         form, known = self._parts[key]
         value = known.get(text)
         if value is None:
@@ -103,7 +103,7 @@ class _Reader:
         self._stream = stream
         self._sharing = sharing
         self._tail = ""
-        """What stood behind the event that was read last."""
+        """The text after the event that was read last."""
 
     def read(self) -> Trace:
         """The trace, without its variables."""
@@ -177,7 +177,7 @@ class _Reader:
         rest = line[begin:]
         at = rest.find(_FINGERPRINTS_MARK)
         if at >= 0:
-            # They stand last, unless a newer version has put something behind them.
+            # These come last, unless a newer version has put something after them.
             end = len(rest) - len(_MORE if rest.endswith(_MORE) else _LAST)
             text = rest[at + len(_FINGERPRINTS_MARK) : end - 1]
             if text.endswith("]"):

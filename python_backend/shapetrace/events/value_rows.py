@@ -29,7 +29,7 @@ from shapetrace.events.model import (
 
 
 def read_value(row: Any, depth: int = 0) -> Value:
-    """The value that a row stands for. Raises ``Refused`` for what is none."""
+    """The value of a row. Raises ``Refused`` if it is none."""
     mark = row[0] if type(row) in LIST and row else None
     if type(mark) is int and mark == 0:
         row_columns.TENSOR.check(row)

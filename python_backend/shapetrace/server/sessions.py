@@ -163,7 +163,7 @@ class Sessions:
                 self._tell_problem(problem)
 
     def _tell_watch_problems(self, session: str) -> None:
-        """Report, when all programs of a session have ended, the names that none of them assigned."""
+        """Report the names that no program of a session assigned; called when all have ended."""
         processes = [
             each.watched for each in self._store.processes(session).values() if each.watched.names
         ]
