@@ -83,7 +83,7 @@ class Attendant:
             time.sleep(NAP_SECONDS)
 
     def _steps(self) -> Iterator[object]:
-        """What the thread goes through, in C: to step and wait by turns, and to have ended."""
+        """The work of the thread as an iterator in C: it steps and waits by turns, then ends."""
         are_wanted = map(self._wanted.acquire, repeat(True), iter(self._next_wait, None))
         return chain(takewhile(not_, are_wanted), iter(self._end_thread, None))
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CaptureChoice:
-    """What the user asked to be captured, and where it is to go."""
+    """The values that the user asked for, and where to write them."""
 
     paths: tuple[str, ...]
     trace_interval: int = 1
@@ -147,7 +147,7 @@ class CapturedRun:
             import_module("shapetrace.capture.hdf5.saver")
             from shapetrace.capture.hdf5.library import library
 
-            with suppressing(CaptureFileError):  # which is told when a model is found
+            with suppressing(CaptureFileError):  # reported when a model is found
                 library()
 
     def _found(self, module: Any) -> Any:

@@ -47,7 +47,7 @@ def input_file(path: str) -> str:
 
 
 def view_choice(arguments: argparse.Namespace) -> ViewChoice:
-    """What was chosen by these options."""
+    """The view that these options choose."""
     return ViewChoice(arguments.view or "tree", arguments.color, arguments.width, arguments.verbose)
 
 

@@ -20,7 +20,7 @@ KIND_NAMES = (
     *("only", "op", "error", "arguments", "shape", "dtype", "device"),
     *("values", "gradient", "layout", "calls", "order", "name"),
 )
-"""What can be ignored; written out here so that the command line loads without events."""
+"""Kinds that can be ignored; repeated here so that the command line loads without events."""
 
 EXAMPLES = """\
 examples:

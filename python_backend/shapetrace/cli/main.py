@@ -84,7 +84,7 @@ def _read(chosen: argparse.Namespace) -> int:
 
 
 def _failure(chosen: argparse.Namespace, error: Exception) -> str:
-    """What says on one line that a file could not be shown, and where in our code it failed."""
+    """One line: which file could not be shown, and where in our code it failed."""
     files = [chosen.file] if chosen.command == "show" else [chosen.a, chosen.b]
     names = " and ".join(name if name.isprintable() else repr(name) for name in files)
     text = str(error)

@@ -1,4 +1,4 @@
-"""What is said about a recording on stderr, in words."""
+"""Messages about a recording on stderr."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def completion_text(ops: int, passes: int, file: str | None) -> str:
 
 
 def missing_text(trace: Trace, wanted_passes: int | None) -> str | None:
-    """What the user asked for and did not get; None where nothing is missing."""
+    """The part of the request that was not met; None if nothing is missing."""
     ops = _ops(trace)
     passes = trace.run.passes
     if not ops and not passes:

@@ -29,7 +29,7 @@ Prepare: TypeAlias = Callable[[CodeType, str, Callable[[], str | None]], CodeTyp
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What the user named on the command line, with the arguments that follow it."""
+    """The program that the user named on the command line, with its arguments."""
 
     name: str
     """A file, a directory or archive with a ``__main__.py`` in it, or a dotted module name."""
@@ -39,7 +39,7 @@ class Program:
 
     @property
     def command_line(self) -> tuple[str, ...]:
-        """What stands behind ``python`` to run it."""
+        """The words after ``python`` that run it."""
         name = ("-m", self.name) if self.is_module else (self.name,)
         return (*name, *self.arguments)
 

@@ -16,7 +16,7 @@ _display = sys.__excepthook__
 
 
 def end_as_python_would(error: BaseException) -> NoReturn:
-    """Show an error that ended the program, then end with the exit code it stands for."""
+    """Show an error that ended the program, then end with its exit code."""
     # Where torch was watched; nothing is imported for it.
     tracebacks: Any = sys.modules.get("shapetrace.recorder.tracebacks")
     if tracebacks is not None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _COMMAND = "python -m shapetrace"
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-"""What every HDF5 file begins with."""
+"""The first bytes of every HDF5 file."""
 
 EXAMPLES = """\
 examples:
@@ -144,13 +144,13 @@ def _show_captured(
 
 
 def _left_beside(path: str) -> dict[str, Left]:
-    """What is beside a file of captured values, and those of single ranks that it shows."""
+    """The files beside a file of captured values, and those of single ranks that it shows."""
     from shapetrace.capture.hdf5.journal import left_beside
     from shapetrace.capture.hdf5.shards import shards_of
 
     found: dict[str, Left] = {}
     for file in (path, *shards_of(path).values()):
-        # Who may not read it is told by the reading itself.
+        # A file that cannot be read is reported when it is read.
         with suppress(OSError):
             found[file] = left_beside(file)
     return found

@@ -1,4 +1,4 @@
-"""What a program finds when it starts: a ``__main__``, ``sys.path[0]``, ``sys.orig_argv``."""
+"""The state in which a program starts: a ``__main__``, ``sys.path[0]``, ``sys.orig_argv``."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _REMEDIES: Final = {
     "traced": ("shapetrace.trace", "run"),
     "captured": ("shapetrace.ModelTracer", "capture"),
 }
-"""What does in a process, and under torchrun, what could not be done from outside."""
+"""What to use instead in a process, and under torchrun."""
 
 
 class StartedAnew:
@@ -45,7 +45,7 @@ class StartedAnew:
             self._undo.pop()()
 
     def line(self, missed: str) -> str | None:
-        """What there is to say in the end; None where there was no such process.
+        """The message for the end; None if there was no such process.
 
         They were not ``missed``: "traced" or "captured".
         """

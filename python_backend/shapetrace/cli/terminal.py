@@ -1,4 +1,4 @@
-"""What the command line says: the trace on stdout, everything about it on stderr."""
+"""The output of the command line: the trace on stdout, messages about it on stderr."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Terminal:
         except (AttributeError, OSError, ValueError) as error:
             if is_asynchronous(error):
                 raise
-            # No stderr, or closed: there is nobody to tell.
+            # No stderr, or closed: there is no reader.
 
     def show(self, trace: Trace, choice: ViewChoice) -> None:
         """Print a view of a trace to stdout, after everything that has been printed before."""
@@ -63,7 +63,7 @@ class Terminal:
         _write(stream, _rendered(trace, choice, stream, self._base))
 
     def options(self, choice: ViewChoice) -> ViewOptions:
-        """What a view is to be laid out for."""
+        """The options for the layout of a view."""
         from shapetrace import views
 
         width = choice.width or views.terminal_width(os.environ)
@@ -113,7 +113,7 @@ class Terminal:
         choice: ViewChoice,
         stream: TextIO | None,
     ) -> str:
-        """What differs between two runs as text for a stream; None for a file."""
+        """The differences between two runs as text for a stream; None for a file."""
         from shapetrace import views
         from shapetrace.views.comparison_registry import render_comparison
 

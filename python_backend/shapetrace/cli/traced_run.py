@@ -51,7 +51,7 @@ SECONDS_FOR_OTHER_THREAD = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RecordingChoice:
-    """What the user asked to be recorded, and until when."""
+    """The recording that the user asked for, and when it ends."""
 
     level: str = "torch"
     passes: int | None = 1

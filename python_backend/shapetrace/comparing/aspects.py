@@ -1,4 +1,4 @@
-"""What differs in a call that both runs made."""
+"""The differences of a call that both runs made."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from shapetrace.events.model import (
 Pair: TypeAlias = tuple[str, str]
 
 TENSOR_KINDS: Final[tuple[Kind, ...]] = ("dtype", "device", "gradient", "layout")
-"""What tensors may have another of throughout."""
+"""Properties of tensors that may differ throughout."""
 
 _DTYPE_IN_TEXT = re.compile(r"torch\.(\w+)")
 _DEVICE_IN_TEXT = re.compile(r"'((?:cpu|cuda|mps|xpu|meta)(?::\d+)?)'|\b(cuda(?::\d+)?)\b")
@@ -42,19 +42,19 @@ _PLACEHOLDER = re.compile(r"\{(\d+)\}|\{\{|\}\}")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is not to be told again at each call, as it is so throughout or does not matter."""
+    """Differences that are not repeated at each call: they are so throughout or do not matter."""
 
     pairs: Mapping[Kind, frozenset[Pair]] = field(default_factory=dict)
-    """What A and B have at the same place."""
+    """The values of A and B at the same place."""
     ignored: frozenset[Kind] = frozenset()
 
     def covers(self, kind: Kind, ours: str, theirs: str) -> bool:
-        """Whether such a difference needs no telling."""
+        """Return whether such a difference is reported already."""
         return kind in self.ignored or (ours, theirs) in self.pairs.get(kind, ())
 
 
 def traits(tensor: Tensor) -> tuple[str, str, str, str]:
-    """What a tensor has of each of ``TENSOR_KINDS``."""
+    """The value of each of ``TENSOR_KINDS`` for a tensor."""
     return (tensor.dtype, tensor.device, _gradient(tensor), _layout(tensor))
 
 
@@ -148,7 +148,7 @@ def is_known_cast(op: Op, known: Known) -> bool:
 def value_aspects(
     a: Sequence[Value], b: Sequence[Value], part: Part, known: Known
 ) -> Iterator[Aspect]:
-    """What differs in the inputs, or in the outputs."""
+    """The differences of the inputs, or of the outputs."""
     if len(a) != len(b):
         kind: Kind = "arguments" if part == "input" else "shape"
         yield Aspect(kind, part, None, Container("tuple", tuple(a)), Container("tuple", tuple(b)))
@@ -229,7 +229,7 @@ def _layout(tensor: Tensor) -> str:
 
 
 def _text_aspect(a: str, b: str, known: Known) -> Iterator[Aspect]:
-    """Arguments that stand in a text, with the dtypes and devices among them told apart."""
+    """The arguments in a text, split so that dtypes and devices among them can be compared."""
     ours, theirs = without_addresses(a), without_addresses(b)
     for kind, pattern in (("dtype", _DTYPE_IN_TEXT), ("device", _DEVICE_IN_TEXT)):
         found = list(zip(pattern.findall(ours), pattern.findall(theirs), strict=False))
@@ -258,7 +258,7 @@ def _found(match: str | tuple[str, ...]) -> str:
 
 
 def _named_aspects(a: ModuleCall, b: ModuleCall, known: Known) -> Iterator[Aspect]:
-    """What differs in the arguments of a module call, by the parameters that they went to."""
+    """The differences of a module call's arguments, by parameter."""
     if a.input_names == b.input_names or a.class_name != b.class_name:
         yield from value_aspects(a.inputs, b.inputs, "input", known)
         return

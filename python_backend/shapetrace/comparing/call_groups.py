@@ -39,7 +39,7 @@ class CallGroup:
 
     @property
     def line(self) -> Hashable:
-        """What is called and where, whichever way led there."""
+        """The called function or module and its place, whichever way led there."""
         event = self.event
         called = event.name if isinstance(event, Op) else event.path
         return (called, event.file, event.line, event.column, event.end_line, event.end_column)
@@ -128,7 +128,7 @@ class Keys:
         ]
 
     def lasting(self, groups: Sequence[CallGroup], places: SharedPlaces) -> list[int]:
-        """What stays the same when a call is made at another time."""
+        """Keys that stay the same when a call is made at another time."""
         pairs = zip(groups, self.exact(groups, places), self.named(groups), strict=True)
         return [name if isinstance(group.event, ModuleCall) else key for group, key, name in pairs]
 
@@ -227,6 +227,6 @@ def _roles(group: CallGroup, places: SharedPlaces, unique: Hashable) -> tuple[Ha
 
 
 def describe(event: Event) -> Hashable:
-    """What keeps the variants of a group apart, but for dtypes and devices."""
+    """The properties that keep the variants of a group apart, without dtypes and devices."""
     label = without_addresses(event.label) if isinstance(event, Op) else ""
     return (label, sizes(event.inputs), sizes(event.outputs))

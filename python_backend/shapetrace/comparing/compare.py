@@ -43,7 +43,7 @@ def compare(
     whole: bool = False,
     modules_only: bool = False,
 ) -> Comparison:
-    """What differs between two traces.
+    """Compare two traces.
 
     Args:
         a: one run.
@@ -238,7 +238,7 @@ def _order(step: WalkStep) -> float:
 
 
 def _identity(trace: Trace) -> tuple[object, ...]:
-    """What tells a trace from others, wherever its file is."""
+    """A key of a trace that does not depend on the place of its file."""
     run = trace.run
     names = "\n".join([op.name for op in trace.ops] + [call.path for call in trace.modules])
     labels = "\n".join([op.label for op in trace.ops])

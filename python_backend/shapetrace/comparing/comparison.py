@@ -1,4 +1,4 @@
-"""What a comparison of two traces says, as frozen plain values."""
+"""The result of a comparison of two traces, as frozen plain values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Apart:
     """That difference, relative to how large the numbers are."""
     tolerance: float
     where: str
-    """What differs most: ``mean``, ``samples``, ``nan``, ..."""
+    """The number that differs most: ``mean``, ``samples``, ``nan``, ..."""
     first: int = 1
     """The first of the calls that were merged into one event in which it is, from 1."""
     last: int = 1
@@ -65,7 +65,7 @@ class Aspect:
     position: int | None = None
     """Which of the inputs or outputs, from 0; None for the call, or for how many there are."""
     a: Value | None = None
-    """What it is in A; None where A has none."""
+    """The value in A; None if A has none."""
     b: Value | None = None
     apart: Apart | None = None
     """Of values only."""
@@ -76,7 +76,7 @@ class Difference:
     """A call that only one run made, or one that both made and that is not alike in them."""
 
     kind: Kind
-    """The most telling kind of its aspects."""
+    """The most important kind of its aspects."""
     a: Event | None
     """None where only B made the call."""
     b: Event | None
@@ -92,7 +92,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Throughout:
-    """What differs in so many places that it is said once."""
+    """A difference in so many places that it is reported once."""
 
     kind: Kind
     a: str
@@ -117,7 +117,7 @@ class Side:
     fingerprinted: bool
     """Whether something is known of its values."""
     unseen: tuple[str, ...] = ()
-    """What ran in it and was not looked at, as compiled code."""
+    """Code that ran in it and was not recorded, such as compiled code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class Comparison:
     first: Difference | None
     """The first of them that matters: of a minor kind only if all are."""
     notes: tuple[str, ...] = ()
-    """What was not compared, and why."""
+    """Notes on parts that were not compared, and why."""
     steps: tuple[Paired, ...] = ()
     """All that both did, nested as they were; only where that was asked for."""
 

@@ -27,7 +27,7 @@ class CallPair:
     b: CallGroup | None
     relation: Relation = "same"
     is_wrapper: bool = False
-    """Whether what is inside stands in the rows that follow."""
+    """Whether the calls inside follow as rows."""
 
 
 class Matcher:
@@ -88,7 +88,7 @@ class Matcher:
     def _unwrapped(
         self, a: list[CallGroup], b: list[CallGroup], wrappers: int
     ) -> list[CallPair] | None:
-        """The rows with a module opened that stands around what the other has without it."""
+        """The rows with a module opened that only one run has around these calls."""
         if not wrappers:
             return None
         for ours, theirs, is_a in ((a, b, True), (b, a, False)):
@@ -116,7 +116,7 @@ class Matcher:
         return 2 * common.total() >= min(len(inside), len(others)) and common.total() > 0
 
     def _known(self, groups: Sequence[CallGroup]) -> list[int]:
-        """What groups can be known by again below another module."""
+        """Keys by which groups can be found again below another module."""
         kinds = self._keys.kinds(groups, "")[1]
         named = self._keys.named(groups)
         return [
@@ -189,7 +189,7 @@ def _with_other_ways(rows: list[CallPair]) -> list[CallPair]:
 
 
 def _gaps(rows: Sequence[CallPair]) -> Iterator[list[CallPair]]:
-    """Rows that are not matched and stand together, and each other row by itself."""
+    """Rows that are not matched, grouped with their neighbours; each other row alone."""
     gap: list[CallPair] = []
     for row in rows:
         if (row.a is not None and row.b is not None) or row.is_wrapper:
@@ -204,7 +204,7 @@ def _gaps(rows: Sequence[CallPair]) -> Iterator[list[CallPair]]:
 
 
 def _only_ops(a: Sequence[CallGroup], b: Sequence[CallGroup]) -> list[tuple[int, int]]:
-    """The one op of each, where they stand for each other and make the same sizes."""
+    """The one op of each, if they correspond and produce equal sizes."""
     if len(a) != 1 or len(b) != 1:
         return []
     one, other = a[0].event, b[0].event

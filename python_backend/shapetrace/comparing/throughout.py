@@ -1,4 +1,4 @@
-"""What differs in so many places that saying it once says more than a list would."""
+"""Differences in so many places that they are reported once instead of in a list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shapetrace.comparing.walk import WalkStep
 from shapetrace.events.model import Container, ModuleCall, Tensor, Value
 
 _FEWEST: Final = 8
-"""In fewer places than this, each is told by itself."""
+"""Differences in fewer places than this are reported one by one."""
 
 _STRETCHES: Final = 8
 _MOST_STRETCHES: Final = 6
@@ -22,7 +22,7 @@ places. Under autocast most calls may keep their dtype, but those that do not ar
 
 
 def known_of(steps: Iterable[WalkStep], ignored: frozenset[Kind]) -> tuple[Known, list[Throughout]]:
-    """What is so throughout: in half of the places, or all along."""
+    """The differences that are so throughout: in half of the places, or always."""
     pairs: dict[Kind, Counter[Pair]] = {kind: Counter() for kind in TENSOR_KINDS}
     both = [step for step in steps if step.a is not None and step.b is not None]
     stretches: dict[tuple[Kind, Pair], set[int]] = {}
@@ -68,7 +68,7 @@ def names_of(steps: Iterable[WalkStep]) -> list[Throughout]:
 def _count_pairs(
     step: WalkStep, pairs: Mapping[Kind, Counter[Pair]]
 ) -> Iterable[tuple[Kind, Pair]]:
-    """Count what the tensors of a call have instead of each other, and tell what that is."""
+    """Count what the tensors of a call have instead of each other, and yield these pairs."""
     if step.a is None or step.b is None:
         return
     for ours, theirs in _parts(step.a, step.b, step):

@@ -8,7 +8,7 @@ from shapetrace.comparing.comparison import Aspect, Comparison, Difference, Thro
 
 
 def turned(comparison: Comparison) -> Comparison:
-    """What is said of A and B, of B and A."""
+    """A comparison with A and B exchanged."""
     differences = tuple(map(_turned_difference, comparison.differences))
     first = None
     for before, after in zip(comparison.differences, differences, strict=True):

@@ -1,4 +1,4 @@
-"""Whether two calls gave the same values, as far as their fingerprints tell."""
+"""Whether two calls returned equal values, according to their fingerprints."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _FLOATING: Final = ("float", "bfloat", "complex")
 
 @dataclass(slots=True)
 class Rounding:
-    """What has been rounded so far, in either run.
+    """The values that have been rounded so far, in either run.
 
     A value in float32 that was computed from others in bfloat16 is no better than these.
     """
 
     given: float | None
-    """What the user tolerates."""
+    """The user's tolerance."""
     seen: set[str] = field(default_factory=set)
     tolerance: float = 0.0
     """Of the coarsest dtype so far."""
@@ -149,7 +149,7 @@ def _compare_calls(
 
 
 def _without_limits(a: Fingerprint, b: Fingerprint) -> tuple[Fingerprint, Fingerprint]:
-    """Without the least and largest numbers of their dtypes, which stand for infinity in masks."""
+    """Without the least and largest numbers of their dtypes, which masks use for infinity."""
     ours, theirs = LIMITS.get(a.dtype), LIMITS.get(b.dtype)
     if ours is None or theirs is None:
         return a, b

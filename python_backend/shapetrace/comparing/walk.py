@@ -55,7 +55,7 @@ class _Open:
 
 @dataclass(slots=True)
 class _Pair:
-    """Two calls that belong together, not yet looked at."""
+    """Two calls that belong together, not compared yet."""
 
     a: Node
     b: Node
@@ -149,7 +149,7 @@ def _work(rows: Sequence[CallPair], around: _Pair | None) -> Iterator[_Pair | Wa
 
 
 def _lone(group: CallGroup, is_a: bool, is_wrapper: bool) -> Iterator[WalkStep]:
-    """A group that only one run has; its variants are told with its first."""
+    """A group that only one run has; its variants are reported with the first one."""
     event = group.event
     inside = 0 if is_wrapper else sum(map(_ops_inside, group.nodes))
     ours, theirs = (event, None) if is_a else (None, event)

@@ -1,4 +1,4 @@
-"""What is shown below a value that was opened."""
+"""The children of an opened value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Text(str):
 
 
 Usual = Callable[[Any], "list[ChildEntry]"]
-"""What the debugger itself would show below a value."""
+"""The debugger's own children of a value."""
 
 
 class ChildGroup:
@@ -51,7 +51,7 @@ def attribute(name: str) -> str:
 
 
 def cut_entries(entries: list[ChildEntry], total: int) -> list[ChildEntry]:
-    """The entries, and a line that tells how many there are besides."""
+    """The entries, and a line with the number of the others."""
     if total > len(entries):
         entries.append(ChildEntry("…", Text(f"{total - len(entries):,} more"), None))
     return entries

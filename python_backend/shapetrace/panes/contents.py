@@ -1,4 +1,4 @@
-"""What is shown below a value of ours when it is opened.
+"""The children of an opened value: tensors, modules, storages.
 
     x                f32[2,16,64] · requires grad
       shape          (2, 16, 64)
@@ -57,9 +57,9 @@ from shapetrace.panes.tensors import (
 from shapetrace.views.summary import SEPARATOR
 
 _MOST_ITEMS = 100
-"""Items of a tensor that are made for being looked at."""
+"""Items of a tensor that get entries."""
 _BESIDE = frozenset({"_parameters", "_buffers", "_modules"})
-"""What a module keeps its parts in, which have entries of their own."""
+"""Attributes in which a module keeps its parts, which have entries of their own."""
 
 
 def opens(kind: type) -> bool:

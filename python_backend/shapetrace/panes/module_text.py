@@ -40,7 +40,7 @@ _LONGEST = 80
 
 
 def module_line(module: Any, torch: Torch) -> str:
-    """A module by itself: its class, its sizes, how many parameters it has."""
+    """The text of a module: its class, its sizes, its number of parameters."""
     text = module_name(module, torch)
     try:
         count = _count_text(module, torch)
@@ -74,7 +74,7 @@ def module_name(module: Any, torch: Torch) -> str:
 
 
 def own_attributes(module: Any) -> dict[str, Any]:
-    """What a module has by itself."""
+    """The attributes in a module's own ``__dict__``."""
     attributes: dict[str, Any] = object.__getattribute__(module, "__dict__")
     return attributes
 
@@ -90,7 +90,7 @@ def _original_name(module: Any, torch: Torch, attributes: dict[str, Any]) -> str
 
 
 def _scripted(module: Any) -> Any:
-    """What a traced module has its parts in."""
+    """The module in which a traced module keeps its parts."""
     return own_attributes(module).get("_actual_script_module", module)
 
 

@@ -70,7 +70,7 @@ def _names_of(value: Any, frame: FrameType) -> list[str]:
 
 
 def _names_in(value: Any, values: Mapping[str, Any]) -> list[str]:
-    # What a tool has put there, as pytest does for the parts of an assertion, nobody has written.
+    # Names made by a tool are skipped, such as pytest's for the parts of an assertion.
     return [
         name for name, held in list(values.items()) if held is value and str(name).isidentifier()
     ]

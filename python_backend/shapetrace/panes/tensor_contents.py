@@ -1,4 +1,4 @@
-"""What is in a tensor, read only because somebody opened it, and never for longer than a moment.
+"""The numbers of a tensor, read only when the user opens it, and for a short time at most.
 
     min -2.131 · max 2.613 · mean 0.0137 · no nan
     min 0 · max 999 · mean 499.1 · seen 16,777,216 of 67,108,864
@@ -96,7 +96,7 @@ def values_text(tensor: Any, torch: Torch) -> str | None:
             first = _first(whole, torch.torch)
             if first.dtype.is_floating_point and first.element_size() < 4:
                 first = first.to(torch.torch.float32)
-            # A copy, as a tensor that stands for zeros has no memory to read them from.
+            # A copy: an expanded tensor of zeros has no memory to read them from.
             values = [number_text(value) for value in first.clone().tolist()]
             more = ["…"] if first.numel() < whole.numel() else []
             return ", ".join([*values, *more])
@@ -124,7 +124,7 @@ def _first(tensor: Any, torch: Any) -> Any:
 
 
 def _facts(found: Statistics, dtype: Any, torch: Any) -> list[str]:
-    """What is told of all numbers that were seen."""
+    """The statistics as text."""
     if dtype is torch.bool:
         return [f"{int(found.total):,} of {found.seen:,} true"]
     facts = []

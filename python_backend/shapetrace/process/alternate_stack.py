@@ -51,7 +51,7 @@ def is_possible() -> bool:
 
 
 def _exchanged(new: _Stack | None) -> _Stack | None:
-    """What there was; None where that cannot be told, or nothing else can take its place."""
+    """The previous stack; None if it is unknown or must not be replaced."""
     function: Any = ctypes.CDLL(None).sigaltstack
     function.argtypes = [ctypes.POINTER(_Stack), ctypes.POINTER(_Stack)]
     former = _Stack(None, _DISABLED, 0)

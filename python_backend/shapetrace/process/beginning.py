@@ -12,7 +12,7 @@ def process_began_at() -> float | None:
     """As ``time.time()`` has it; None where that is not cheap to know."""
     try:
         with open("/proc/self/stat", "rb") as file:
-            # What it is called stands in parentheses, and may contain any of these itself.
+            # The name is in parentheses and may contain any of these itself.
             ticks = int(file.read().rpartition(b")")[2].split()[19])
         # Up to the next tick: what was written just before is not to seem written afterwards.
         age = time.clock_gettime(time.CLOCK_BOOTTIME) - (ticks + 1) / os.sysconf("SC_CLK_TCK")

@@ -24,11 +24,11 @@ class EarlyEnd:
         self._signals.install()
 
     def cancel(self) -> None:
-        """What was to be told is told, or is not wanted any more."""
+        """End it: the report is made or no longer wanted."""
         self._exits.remove()
         self._signals.remove()
 
 
 def ended_by(name: str) -> str:
-    """What is said where a signal of this name ends the program."""
+    """The message if a signal of this name ends the program."""
     return f"the program is ended by {name}; this is the trace so far"

@@ -114,7 +114,7 @@ class ProgramEnding:
 
 
 def interrupt_main_thread() -> bool:
-    """What Ctrl-C does; False where the program has made itself deaf to it, or would be killed."""
+    """Do what Ctrl-C does; False if the program ignores it or would be killed."""
     if not callable(signal.getsignal(signal.SIGINT)):
         return False
     if hasattr(signal, "pthread_kill"):

@@ -18,10 +18,10 @@ from shapetrace.events.model import Trace
 
 @dataclass(frozen=True, slots=True)
 class OutputKind:
-    """What a command writes, and how a file that holds such a thing begins."""
+    """A kind of output, and how its files begin."""
 
     lacking: str
-    """What is wrong with a file that holds something else."""
+    """The reason why a file is not of this kind."""
     beginning: re.Pattern[bytes]
 
 
