@@ -1,4 +1,4 @@
-"""What is asked of the program without importing anything of it."""
+"""Facts about the program that are found without importing anything of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OLDEST_TORCH: Final = (2, 4)
 
 
 def why_unsupported(torch: str) -> str | None:
-    """What is said to a version of torch that is too old."""
+    """The message for a version of torch that is too old."""
     if tuple(map(int, torch.split("+")[0].split(".")[:2])) >= OLDEST_TORCH:
         return None
     oldest = ".".join(map(str, OLDEST_TORCH))

@@ -31,7 +31,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _SKIPPED: Final = "notify_skipped_step_in_because_of_filters"
 
 _hidden: set[CodeType] = set()
-"""What was hidden by ``hide_code``; pydevd keeps these too."""
+"""The code objects hidden by ``hide_code``; pydevd keeps these too."""
 
 
 def hide_code(code: CodeType) -> bool:
@@ -165,7 +165,7 @@ def _hide_skips() -> tuple[Any, str, Any, Any]:
 
         def tell_of_others(self: Any, frame: FrameType) -> None:
             if _is_ours(frame.f_code):
-                handlers._global_notify_skipped_step_in = False  # The user has not been told.
+                handlers._global_notify_skipped_step_in = False  # The user was not notified.
             else:
                 tell(self, frame)
 

@@ -22,7 +22,7 @@ _HOLDERS: Final = [
     ),
     *(modules.GlobalSite, Call),
 ]
-"""What hooks are found in, and what they make."""
+"""The classes in whose methods hooks run, and those that hooks make."""
 
 
 def hide_hooks() -> None:

@@ -42,7 +42,7 @@ _ABSENT: Final = object()
 
 
 class _UnknownError(Exception):
-    """It cannot be told without running the program's code."""
+    """Finding out would run the program's code."""
 
 
 def only_looks_up(expression: str, frame: FrameType) -> bool:
@@ -112,7 +112,7 @@ class _Reader:
 
 
 def _is_known(kind: type, torch: Torch | None) -> bool:
-    """Whether ``__getitem__`` of a class is written in C, or by somebody who is known."""
+    """Return whether ``__getitem__`` of a class is written in C, or known to be safe."""
     if torch is not None and is_kind(kind, torch.tensor):
         handler = _found_in(kind, "__torch_function__")
         # That of parameters is written in C, too.
@@ -156,7 +156,7 @@ def _attribute_of(holder: Any, name: str, torch: Torch | None) -> Any:
 
 @leaving_surely
 def _described(descriptor: Any, holder: Any, torch: Torch | None) -> Any:
-    """What a slot or an attribute written in C says, as the shape of a tensor; no property."""
+    """The value of a slot or an attribute written in C, as the shape of a tensor; no property."""
     kind = type(holder)
     if isinstance(descriptor, MemberDescriptorType):
         return descriptor.__get__(holder, kind)
@@ -171,7 +171,7 @@ def _described(descriptor: Any, holder: Any, torch: Torch | None) -> Any:
 
 
 def _found_in(kind: type, name: str) -> Any:
-    """What a class has by a name, as it is stored."""
+    """The attribute of a class by a name, as it is stored."""
     for each in classes_of(kind):
         if name in vars(each):
             return vars(each)[name]

@@ -71,7 +71,7 @@ def _nothing() -> None:
 
 
 def _forget_classes() -> None:
-    """What the debugger was told of classes so far need not hold any more."""
+    """Clear the debugger's caches of providers by class: they are no longer valid."""
     values: Any = sys.modules.get("_pydevd_bundle.pydevd_xml")
     if values is not None:
         values._TYPE_RESOLVE_HANDLER._type_to_str_provider_cache.clear()

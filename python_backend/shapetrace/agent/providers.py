@@ -1,4 +1,4 @@
-"""What pydevd asks about values: their texts, and what is below them when they are opened.
+"""pydevd's providers for values: their texts, and the children of opened ones.
 
 These hand over to ``shapetrace.panes``, and to the debugger's own ways where a value is not ours to
 show. What they say is imported with torch, or at the first stop: no program waits for it.
@@ -24,7 +24,7 @@ Line: TypeAlias = tuple[str, Any, Any]
 _NEVER_HOLDERS: Final = frozenset(
     {int, float, complex, bool, str, bytes, type(None), FunctionType, BuiltinFunctionType}
 )
-"""What is most common and holds nothing."""
+"""The most common types, which hold nothing."""
 
 _REAL: Final = frozenset({"clipboard"})
 """Where the program's own text of a value is asked for."""
@@ -34,11 +34,11 @@ class Provider:
     """Something of ours that the debugger asks."""
 
     is_over = False
-    """Whether we have left: the debugger may remember whom it asked last, and is told nothing."""
+    """Whether we have left: the debugger may have cached a provider, which then has no answers."""
 
 
 class LeafTexts(Provider):
-    """Texts of what is ours by itself: tensors, modules, storages, arrays."""
+    """Texts of tensors, modules, storages and arrays."""
 
     def can_provide(self, kind: type, _name: str) -> bool:
         """Requests once for each class."""
@@ -84,7 +84,7 @@ class HolderTexts(LeafTexts):
 
 
 class ContentsProvider(Provider):
-    """What is below a value of ours."""
+    """The children of a value of ours."""
 
     def __init__(self, folder: str = "") -> None:
         self._folder = folder
@@ -103,7 +103,7 @@ class ContentsProvider(Provider):
     def get_contents_debug_adapter_protocol(
         self, value: Any, fmt: dict[str, Any] | None = None
     ) -> list[Line]:
-        """What is below a value, in order."""
+        """The children of a value, in order."""
         # It may say that it is of another class than it is.
         if not self.can_provide(type(value), ""):
             return _usual_lines(value, fmt)
@@ -122,7 +122,7 @@ class ContentsProvider(Provider):
 
 
 class HolderContents(ContentsProvider):
-    """What is below a value that may hold something of ours, where no other one answers."""
+    """The children of a value that may hold something of ours, if no other provider has any."""
 
     def can_provide(self, kind: type, _name: str) -> bool:
         """Requests once for each class, also of what came before torch."""
@@ -138,7 +138,7 @@ class HolderContents(ContentsProvider):
     def get_contents_debug_adapter_protocol(
         self, value: Any, fmt: dict[str, Any] | None = None
     ) -> list[Line]:
-        """What is below a value, or what it has by itself where its class lets nobody look."""
+        """The children of a value; its own attributes if its class refuses to give them."""
         try:
             return super().get_contents_debug_adapter_protocol(value, fmt)
         except Exception as error:
@@ -157,7 +157,7 @@ def _line(entry: ChildEntry) -> Line:
 
 
 def _usual_entries(value: Any) -> list[ChildEntry]:
-    """What the debugger would show below a value."""
+    """The debugger's own children of a value."""
     from shapetrace.panes import ChildEntry
 
     return [ChildEntry(*line) for line in _usual_lines(value, None)]
@@ -172,7 +172,7 @@ def _usual_lines(value: Any, fmt: dict[str, Any] | None) -> list[Line]:
 
 
 def _usual_resolver(value: Any) -> Any:
-    """What of the debugger's own looks into a value: the debugger asks it what it is."""
+    """The debugger's own resolver of a value's children."""
     modules: Any = sys.modules
     for kind, resolver in modules[
         "_pydevd_bundle.pydevd_xml"

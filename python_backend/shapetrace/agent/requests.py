@@ -1,4 +1,4 @@
-"""What the user has asked to be told of, beside shapes: captured values and watched variables."""
+"""The user's requests beside shapes: captured values and watched variables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Requests:
     ) -> None:
         """``former`` is that of the process that this one was forked from."""
         self.captures: Final = Captures(address.captures, System.now)
-        # What has hooks in it goes on to tell the same object, which is another one here.
+        # Functions with hooks go on reporting to this object, which is another one in a child.
         self.watches: Final[Watches] = (
             Watches(address.watches, began_at)
             if former is None
@@ -32,7 +32,7 @@ class Requests:
         )
 
     def tell(self, sender: Sender) -> None:
-        """Send what has not been told yet."""
+        """Send what has not been sent yet."""
         for each in (self.captures, self.watches):
             for _ in range(MESSAGES):
                 message = each.message() if sender.has_room() else None
@@ -48,6 +48,6 @@ class Requests:
         self.watches.begin_anew()
 
     def end(self) -> None:
-        """Have the program run as without us; what was seen can still be told."""
+        """Detach: restore everything we replaced. Values seen so far can still be sent."""
         self.captures.end()
         self.watches.end()

@@ -51,7 +51,7 @@ def write(text: str) -> None:
     except (AttributeError, OSError, ValueError) as error:
         if is_asynchronous(error):
             raise
-        # None, closed, or nobody reads it: the program can go on without our text.
+        # None, closed, or without a reader: the program can go on without our text.
     except RuntimeError as error:
         if is_asynchronous(error):
             raise

@@ -40,7 +40,7 @@ _HOMES = {
 def trace_model(
     model: Any, variables: Sequence[str | Variable] | Variable, *args: Any, **kwargs: Any
 ) -> tuple[Any, ModelTracer]:
-    """What a model returns for some arguments, and a tracer with the values of that one call."""
+    """Call a model; return its result and a tracer with the values of that call."""
     from shapetrace.capture.tracer import ModelTracer
 
     with ModelTracer(model, variables) as tracer:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import torch
 
     DTYPE_ABBRS: dict[torch.dtype, str]
-    """What torch-code-tracing writes for each dtype; what ``TracingMode`` writes is its own."""
+    """The dtypes as torch-code-tracing writes them; ``TracingMode`` has its own names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Trace:
     count: int = 1
     """How many calls these are: a loop is one trace, not one for each time round."""
     error: str | None = None
-    """What it raised: ``RuntimeError: mat1 and mat2 shapes ...``."""
+    """The exception: ``RuntimeError: mat1 and mat2 shapes ...``."""
 
 
 class _Renamed:
@@ -141,13 +141,13 @@ class TracingMode:
         self._changing: _Block | None = None
         """One that is just beginning or ending."""
         self._kept: list[Trace] = []
-        """What the blocks that have ended have run."""
+        """The ops of the blocks that have ended."""
         self._sources: dict[int, _Told] = {}
-        """What the traces that are kept were made of, by their ids."""
+        """The ops that the kept traces were made of, by the ids of the traces."""
 
     @property
     def traces(self) -> list[Trace]:
-        """What ran so far, in all blocks; in the order in which it was first seen.
+        """The ops so far of all blocks, in the order of first appearance.
 
         Between blocks it is the list that is kept: what is taken out of it is gone.
         """
@@ -259,7 +259,7 @@ class TracingMode:
 
     @called_by_program
     def format(self, *, color: bool = False, succinct: bool | None = None) -> str:
-        """What all blocks so far have run, as text; empty before the first one."""
+        """The ops so far of all blocks, as text; empty before the first one."""
         folded = self.succinct if succinct is None else succinct
         if self._overrides("_trace_str"):
             indices = range(len(self.traces))
@@ -300,7 +300,7 @@ class TracingMode:
         return [each for it in recordings if it is not None for each in _told(it)]
 
     def _everything(self) -> list[_Told]:
-        """What ``traces`` has; of what a subclass has made itself there is no recording."""
+        """The traces, where a subclass may have put its own: these are not in the recording."""
         kept = []
         for each in self._kept:
             known = self._sources.get(id(each))
@@ -316,21 +316,21 @@ class TracingMode:
         )
 
     def _regret(self, failure: Exception) -> None:
-        """What is ours to regret, and not the program's to handle."""
+        """Report a fault of ours, which the program must not have to handle."""
         if is_asynchronous(failure):
             raise failure
         warn(f"TracingMode cannot show what it recorded: {type(failure).__name__}: {failure}")
 
 
 class _Block:
-    """What one `with` block has begun."""
+    """The state of one running `with` block."""
 
     recording: LiveRecording | None = None
     """None where another one was in the way."""
     live: LiveOutput | None = None
-    """What prints its ops."""
+    """The printer of its ops."""
     mode: Any = None
-    """What gives its ops to a subclass, if that wants them."""
+    """Passes its ops to a subclass, if that overrides the methods for them."""
 
     def leave_mode(self) -> None:
         """Take the mode off the stack, if it is there."""

@@ -175,7 +175,7 @@ class Tracer:
         stdout is a terminal."""
         self._live: LiveOutput | None = None
         self.model: Any = None
-        """What is recorded when ``start`` or ``trace`` is given no model."""
+        """The model to record if ``start`` or ``trace`` is given none."""
         self._process = os.getpid()
         self._early_end = EarlyEnd(self._tell_before_end)
         self._running: LiveRecording | None = None
@@ -196,12 +196,12 @@ class Tracer:
 
     @property
     def recording(self) -> Recording | None:
-        """What the latest start has recorded, so far or in all; None before the first one."""
+        """The recording of the latest start, so far or complete; None before the first one."""
         return self._recording
 
     @property
     def text(self) -> str:
-        """What was printed at the latest stop, without colours."""
+        """The output of the latest stop, without colours."""
         return self._printed.plain()
 
     @catching_everywhere

@@ -113,7 +113,7 @@ class _Look:
         return self.arrays is not None and self.arrays in classes
 
     def name_of(self, value: Any) -> str:
-        """The text of what is neither ours nor a container: names of classes and functions, sizes."""
+        """The text of other values: names of classes and functions, sizes."""
         kind = type(value)
         if self.torch is not None and kind in self.torch.symbolic:
             return str(value)

@@ -20,7 +20,7 @@ from shapetrace.transport.watches import WatchNews
 
 _LARGEST_ID: Final = 2**32
 _LARGEST_COUNT: Final = 2**53
-"""What the editor can still count."""
+"""The largest number that the editor can count."""
 
 
 def _check_nonce(name: str, text: str) -> None:
@@ -101,7 +101,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What is new in the recording. ``events.rows.RowReader`` reads it, as rows refer to others."""
+    """New rows of the recording. ``events.rows.RowReader`` reads them: they refer to others."""
 
     tables: Mapping[str, Any]
     """The rows of each kind."""
@@ -109,7 +109,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """How far the program is. What is None is as it was told before."""
+    """The state of the program. Fields that are None have not changed."""
 
     state: str | None = None
     message: str = ""
@@ -184,7 +184,7 @@ Said = TypeVar("Said", bound=FromAgent | FromServer)
 
 
 class _RowsAsTheyAre:
-    """``Rows`` and the message for it, of which nothing is looked at here."""
+    """``Rows`` and the message for it, whose content is not checked here."""
 
     @staticmethod
     def write(rows: Rows) -> Message:
@@ -225,7 +225,7 @@ def write(said: FromAgent | FromServer) -> Message:
 
 
 def read_from_agent(message: Message) -> tuple[FromAgent | None, list[str]]:
-    """What an agent says, and what is wrong with the parts of the message that are left out.
+    """The message of an agent, and the problems of the parts of it that were left out.
 
     None where nothing is left of it.
     """
@@ -233,12 +233,12 @@ def read_from_agent(message: Message) -> tuple[FromAgent | None, list[str]]:
 
 
 def read_from_server(message: Message) -> tuple[FromServer | None, list[str]]:
-    """What a language server says, as ``read_from_agent``."""
+    """The message of a language server, as ``read_from_agent``."""
     return _read(message, _FROM_SERVER)
 
 
 def read_as(kind: type[Said], message: Message) -> Said | None:
-    """What a message says that is all of this kind; None where it is of another type.
+    """The message as a value of this type; None if it has another type.
 
     Raises ``Refused`` where anything is wrong in it.
     """

@@ -31,7 +31,7 @@ LONGEST_WAIT = 0.1
 
 
 class Deadline:
-    """A time by which something is over, even where the clock has been made to stand still."""
+    """A time by which something must end, even if the clock was made to stop."""
 
     def __init__(self, seconds: float) -> None:
         self._budget = seconds

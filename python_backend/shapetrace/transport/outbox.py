@@ -16,7 +16,7 @@ RESERVED_FRAMES = 64
 
 
 class Outbox:
-    """Frames that wait to be sent; what does not fit is dropped and counted, nobody ever waits."""
+    """Frames that wait to be sent. Frames that do not fit are dropped and counted at once."""
 
     dropped: int
     """How many frames did not fit."""

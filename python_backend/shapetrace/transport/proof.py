@@ -50,17 +50,17 @@ class _System:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What the proofs of one connection are about."""
+    """The values that the proofs of one connection cover."""
 
     session: str
     token: str = field(repr=False)
     port: int
-    """Where the server listens, as each side knows it by itself."""
+    """The server's address, as each side knows it without the other."""
     agent_nonce: str
     server_nonce: str
 
     def proof(self, side: Side) -> str:
-        """What one side sends to prove that it knows the token."""
+        """The proof that one side sends."""
         # All but the last are of known length or digits only, so no two exchanges read alike.
         said = "\n".join(
             (
@@ -75,7 +75,7 @@ class Exchange:
         return _hmac_sha256(_bytes(self.token), _bytes(said)).hex()
 
     def is_proof(self, side: Side, proof: str) -> bool:
-        """Whether this proves it, in a time that does not tell where it differs."""
+        """Return whether this is the proof, in a time that does not depend on where it differs."""
         return _System.compare_digest(_bytes(self.proof(side)), _bytes(proof))
 
 

@@ -67,7 +67,7 @@ class Sender:
     """
 
     trouble: str
-    """What went wrong last, or nothing."""
+    """The last problem, or an empty text."""
     is_over: bool
     """No connection will be made any more: closed, given up, or refused for good."""
 
@@ -94,7 +94,7 @@ class Sender:
         self._patience = patience
         self._outbox = Outbox(most_bytes, most_frames)
         self._turn = System.lock()
-        """Held by whoever uses the connection."""
+        """Held while the connection is used."""
         self._process_id = System.process_id()
         self._closing = False
         self._connection: Connection | None = None
@@ -113,7 +113,7 @@ class Sender:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the server has said welcome and the connection stands."""
+        """Whether the server has welcomed us and the connection is open."""
         return self._welcomed
 
     @property
@@ -205,7 +205,7 @@ class Sender:
             connection.close()
 
     def _notice_fork(self) -> None:
-        """Programs can fork without Python being told."""
+        """Programs can fork without Python's fork callbacks."""
         if self._process_id != System.process_id():
             self.after_fork_in_child()
 

@@ -104,7 +104,7 @@ def write_address(address: SessionAddress) -> str:
 
 
 def _choice(value: dict[str, Any], key: str, known: tuple[str, ...], problems: list[str]) -> Any:
-    """What the value says under a key; the first of the known ones where it says nothing known."""
+    """The text under a key; the first of the known ones if it is missing or unknown."""
     chosen = value.get(key, known[0])
     if chosen in known:
         return chosen
@@ -113,7 +113,7 @@ def _choice(value: dict[str, Any], key: str, known: tuple[str, ...], problems: l
 
 
 def _flag(value: dict[str, Any], key: str, problems: list[str]) -> bool:
-    """What the value says under a key that is true where nothing known is said."""
+    """The boolean under a key; true if it is missing."""
     chosen = value.get(key, True)
     if type(chosen) is bool:
         return chosen
@@ -122,7 +122,7 @@ def _flag(value: dict[str, Any], key: str, problems: list[str]) -> bool:
 
 
 def _path(value: dict[str, Any], key: str, problems: list[str]) -> str:
-    """What the value says under a key that is empty where no path is said."""
+    """The path under a key; empty if it is missing."""
     chosen = value.get(key, "")
     if isinstance(chosen, str) and len(chosen) <= LONGEST_PATH:
         return chosen
@@ -131,7 +131,7 @@ def _path(value: dict[str, Any], key: str, problems: list[str]) -> str:
 
 
 def _texts(value: dict[str, Any], key: str, problems: list[str], what: str) -> tuple[str, ...]:
-    """What the value says under a key that is empty where no list of short texts is said."""
+    """The list of short texts under a key; empty if it is missing."""
     chosen = value.get(key, [])
     is_list = isinstance(chosen, list) and len(chosen) <= MOST_TEXTS
     if is_list and all(isinstance(it, str) and 0 < len(it) <= LONGEST_TEXT for it in chosen):
