@@ -35,7 +35,7 @@ HEAD: Final = """\
  * The messages between this extension and the language server beyond LSP's own.
  *
  * Generated from `python_backend/shapetrace/server/messages` by `npm run generate`: do not edit.
- * In one file, as nobody reads it from end to end: the messages are grouped in their definition.
+ * In one file, as it is not read from end to end: the messages are grouped in their definition.
  */
 
 /** A request to the server. */

@@ -99,7 +99,7 @@ export const ContextKey = {
   isRecording: "shapetrace.isRecording",
   /** No other extension debugs Python here, so that F5 on a Python file should be ours. */
   isAlone: "shapetrace.isAlone",
-  /** The extension has been activated: somebody works with Python here. */
+  /** The extension is active: the user works with Python here. */
   isActive: "shapetrace.isActive",
   /** The shapes of one call only are shown. */
   hasPin: "shapetrace.hasPin",

@@ -70,7 +70,7 @@ def is_asynchronous(error: BaseException, ran_program: bool = False) -> bool:
 
     To be asked in that clause, before any frame is taken out of the traceback. A RecursionError
     because there is no room for our frames is a fault of ours; a MemoryError is not. Nor is an exit
-    or an interrupt, but where we ``ran_program``, code of its own that nobody asked for just then.
+    or an interrupt, but where we ``ran_program``, code of the program's that ran unexpectedly.
     """
     kind = type(error)
     if is_kind(kind, KeyboardInterrupt) or not (ran_program or is_kind(kind, Exception)):

@@ -2,8 +2,8 @@
 
 Dynamo compiles each Python frame that begins while its frame evaluation is on in a thread, and
 guards on what it found. So a frame of ours would be compiled as well, and what was compiled with a
-stand-in of ours in place would be compiled again without it. Whoever has put something of ours
-where Dynamo looks is a bystander, and is told
+stand-in of ours in place would be compiled again without it. A part of ours that has put something
+where Dynamo finds it is a bystander, which is notified
 
 - of each *region*: what a thread runs from the call of something compiled until that returns,
 - when torch compiles or exports, on whichever thread: the program's own is to be back meanwhile.
@@ -43,7 +43,7 @@ _WRAPPERS: Final = ("compile_wrapper", "_fn")
 
 
 class Bystander:
-    """Somebody who has put something of ours where Dynamo looks. None of this may raise."""
+    """An observer: a part of ours that puts something where Dynamo finds it. It must not raise."""
 
     def enter(self, thread: int) -> None:
         """A thread begins to run something compiled."""

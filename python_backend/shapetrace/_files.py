@@ -2,7 +2,7 @@
 
 A path that is a pipe, a device or a descriptor of this process (``/dev/stdout``, ``/dev/fd/3``)
 is written to as it is. Any other is replaced by a new file, which comes into being beside it under
-a name that nobody can foresee.
+a name that cannot be guessed.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _created(name: str, mode: int) -> BinaryIO:
 def open_to_append(path: FilePath, *, encoding: str, errors: str) -> TextIO:
     """A file of ours to go on with, or a new one; raises OSError at a link, or at what is no file.
 
-    Its name can be foreseen, so somebody else may have put something there.
+    Its name can be guessed, so another user may have put something there.
     """
     flags = os.O_APPEND | os.O_CREAT | os.O_WRONLY | _AS_IT_IS
     stream = os.fdopen(os.open(path, flags, 0o666), "a", encoding=encoding, errors=errors)
@@ -107,8 +107,8 @@ def open_to_append(path: FilePath, *, encoding: str, errors: str) -> TextIO:
 def place_of(path: FilePath) -> str:
     """Where a file lies, or would lie, that is named by this path; its links are followed.
 
-    Raises PermissionError at a link that somebody else has put into a folder that is everybody's:
-    it may lead to a file of ours. Linux refuses to open such a link, but not to rename over it.
+    Raises PermissionError at a link of another user in a folder that all users can write to: it may
+    lead to a file of ours. Linux refuses to open such a link, but not to rename over it.
     """
     name = os.path.abspath(path)
     for _ in range(_MOST_LINKS):

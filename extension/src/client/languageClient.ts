@@ -53,7 +53,7 @@ export function buildClient(
       documentSelector: [{ scheme: "file", language: "python" }],
       initializationOptions: options,
       outputChannel: log,
-      // Its standard error is read above, by whoever started it.
+      // Its standard error is read above.
       stdioOptions: { stdout: () => undefined, stderr: () => undefined },
       initializationFailedHandler: () => false,
       // What to do about a server that is gone is decided in one place: the lifecycle.

@@ -261,7 +261,7 @@ export class Server implements Disposable {
     return this.#running !== undefined;
   }
 
-  /** The process ended, and nobody had asked it to. */
+  /** The process ended unexpectedly. */
   #lost(server: ServerProcess): void {
     if (this.#state.kind !== "running") {
       return; // It is being stopped, or its start failed: that is told where it was tried.

@@ -26,7 +26,7 @@ export function configurationOfFile(program: string): Configuration {
 
 /**
  * Another extension's configuration as one of ours. Where it has a command of that extension say
- * the Python, there is nobody to run the command: then it is the one that we choose.
+ * the Python, nothing can run the command: then our own choice is used.
  */
 export function handedOver(configuration: Configuration): Configuration {
   const kept = Object.entries(configuration).filter(

@@ -81,7 +81,7 @@ export function choose(asked: readonly Asked[]): Choice {
   return { kind: "none" };
 }
 
-/** The Python for the language server: the first that is new enough, whoever named it. */
+/** The Python for the language server: the first one that is new enough. */
 export function chooseForServer(asked: readonly Asked[]): Choice {
   const serving = asked.find((each) => "version" in each && isSupported(each.version));
   return serving !== undefined && "version" in serving

@@ -34,7 +34,7 @@ import {
   type TreeNode,
 } from "../protocol.generated";
 
-/** How many nodes below one are shown before somebody asks for more. */
+/** How many children of a node are shown at first. */
 const FIRST_LIMIT = 100;
 
 /** What VS Code no longer shows as selected so soon after a change was not let go of by hand. */

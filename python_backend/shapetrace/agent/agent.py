@@ -314,7 +314,7 @@ class Agent:
         before = System.now()
         while not self._is_leaving:
             if self._sender.is_over and self.address.mode == "debug":
-                # Nobody will hear of it: the program is to run as without us.
+                # No listener is left: the program must run as without us.
                 self.leave()
                 return
             now = System.now()

@@ -52,7 +52,7 @@ _outcomes: dict[int, dict[str, Any]] = {}
 def run(number: int, frame: int, text: str) -> None:
     """Evaluate an expression in the frame with this number, and remember what came of it.
 
-    ``number`` is the evaluation's own, and one that nobody uses again.
+    ``number`` is the evaluation's own and is not used again.
     """
     global _running
     running = _Running(number, threading.get_ident())

@@ -35,7 +35,7 @@ _OURS_AND_THE_FRAMES: Final = 3
 
 
 class Call(Protocol):
-    """What is told of a call that begins."""
+    """The values to report of a call that begins."""
 
     @property
     def first(self) -> object:

@@ -136,7 +136,7 @@ class Terminal:
             except OSError as error:
                 if is_asynchronous(error):
                     raise
-                # Whoever reads it is gone, which writing will find too.
+                # The reader is gone, which writing will find too.
             return stream
         return None
 

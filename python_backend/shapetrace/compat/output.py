@@ -64,7 +64,7 @@ def write(text: str) -> None:
 def live_output(live: bool | None, level: str, *, may_color: bool = True) -> LiveOutput | None:
     """Prints calls as they come, where that is asked for; None to print them at the end.
 
-    Where nothing is said it is done on a terminal, where somebody watches.
+    The default is to print at once on a terminal, where a user reads it.
     """
     if live is None:
         try:

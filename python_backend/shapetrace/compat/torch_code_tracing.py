@@ -103,8 +103,8 @@ class TracingMode:
     """Records the ATen ops that a ``with`` block runs, and prints them below their source lines.
 
     Positional arguments and ``_dispatch_key`` are taken and ignored. They were for the torch mode
-    that this once was; now it is a context manager, whose own modes stand where they disturb nobody
-    else's.
+    that this once was; now it is a context manager, whose own modes are where they disturb no
+    others.
 
     A subclass may override what it could there. Its ``__torch_dispatch__`` gets each op, and
     returns what the op returns. ``_add_trace``, ``_print_trace`` and ``_trace_str`` are called when

@@ -3,9 +3,9 @@
     assigned at  ./model.py:42
 
 The editor makes a link of it. Nothing is remembered for this while the program runs: the functions
-and modules that are running are searched for the tensor when somebody looks at it. Of what no
-variable holds nothing is said: an attribute or an item may have been put there by any code that ran
-since.
+and modules that are running are searched for the tensor when the user opens it. If no
+variable holds it there is no answer: any code that ran since may have put it into an attribute or
+item.
 """
 
 from __future__ import annotations

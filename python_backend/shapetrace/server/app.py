@@ -199,7 +199,7 @@ class App:
 
     async def compare(self, given: comparison.Compare) -> comparison.Compared:
         """Compare two traces, beside what else is asked."""
-        # Whoever compares nothing is not to wait for it when the server starts.
+        # A user who compares nothing must not wait for it when the server starts.
         from shapetrace.server.comparisons import compare_for_editor
 
         wanted = None in (given.a, given.b)

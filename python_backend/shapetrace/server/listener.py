@@ -1,7 +1,7 @@
 """The language server's end: agents connect, prove that they know the token, and send frames.
 
-Everybody on this machine can connect. Whoever does not prove at once that he knows a token is
-refused, and whatever arrives, the server lives on and goes on answering the editor.
+Every program on this machine can connect. A connection that does not prove at once that it knows a
+token is refused. Whatever arrives, the server continues to answer the editor.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ class AgentListener:
     ) -> tuple[int, str]:
         """Expect processes of a session; returns the port and the token they are to use.
 
-        Token and port are given when the session was open before the server was restarted. If
-        somebody else has taken the port since, it is another one.
+        Token and port are given if the session was open before the server was restarted. If
+        another process has taken the port since, another one is returned.
         """
         if token is not None and not 0 < len(token) <= LONGEST_NAME:
             _log.warning("session %s: the given token is invalid; it gets a new one", session)

@@ -279,7 +279,7 @@ class TraceStore:
     def _file(self, process: Process, path: str) -> FileRecords:
         """The records of a file.
 
-        Where it has changed since this process read it, they are such that nobody sees.
+        If the file has changed since this process read it, they are records that are not shown.
         """
         files = process.session.files
         key = file_key(path)

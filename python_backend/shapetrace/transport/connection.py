@@ -23,7 +23,7 @@ class ConnectionLost(Exception):
 
 
 class Connection:
-    """A socket of ours in a process of somebody else's.
+    """A socket of ours in the program's process.
 
     Nothing here waits longer than it is told to, and nothing touches the descriptor once the
     program has closed it behind our back, as programs that turn into daemons do: the number may

@@ -1,7 +1,7 @@
 """Every message between agent and language server, by the ``type`` that it is sent with.
 
-To add one, write its dataclass and enter it below: ``write`` and the readers do the rest. What it
-may hold is looked at where it is read, whoever has sent it.
+To add one, write its dataclass and enter it below: ``write`` and the readers do the rest. Each
+reader checks the values, whichever side has sent them.
 """
 
 from __future__ import annotations

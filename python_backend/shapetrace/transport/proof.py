@@ -1,8 +1,8 @@
 """Proofs that both ends of a connection know the session's token, which is never sent.
 
 A proof is the HMAC-SHA256, under the token, of who gives it, the protocol's version, the port that
-was connected to, the nonces of both sides and the session. The port is in it so that nobody who
-holds one port can hand the words of an agent on to a server at another.
+was connected to, the nonces of both sides and the session. The port is in it so that a
+process that listens on one port cannot pass an agent's proof on to a server at another.
 """
 
 from __future__ import annotations

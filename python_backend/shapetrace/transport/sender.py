@@ -158,7 +158,7 @@ class Sender:
         self._notice_fork()
         deadline = Deadline(timeout)
         if not self._turn.acquire(False):
-            # Somebody is closing.
+            # Another thread is closing.
             deadline.sleep()
             return
         try:

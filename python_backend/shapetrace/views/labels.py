@@ -1,6 +1,6 @@
 """Values of several names side by side on one short line: ``q,k f32[2,16,64], mask bool[16,16]``.
 
-What does not fit is shortened here, so that nobody else cuts it in the middle of a word.
+Text that does not fit is shortened here, so that the editor does not cut it inside a word.
 """
 
 from __future__ import annotations
