@@ -90,7 +90,7 @@ export class Messages {
     return offer(window.showWarningMessage, text, remedy, SHOW_LOG);
   }
 
-  /** Says what was added to what is captured; a program that runs has to be started anew for it. */
+  /** Says what will be captured; a running program has to be started again for it. */
   willBeCaptured(text: string, isRunning: boolean): Promise<void> {
     const actions = isRunning ? [CAPTURED] : [TRACE, CAPTURED];
     return offer(window.showInformationMessage, text, ...actions);

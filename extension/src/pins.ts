@@ -53,7 +53,7 @@ export class Pins implements Disposable {
     return this.#current;
   }
 
-  /** Shows only the call that a node of the trace tree stands for, or all of them again. */
+  /** Shows only the call of a node of the trace tree, or all calls again. */
   async pin(node: string | null): Promise<Pin | null> {
     const pinned = await this.server.requestIfRunning(PIN, { node });
     return pinned?.pin ?? null;

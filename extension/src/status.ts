@@ -72,7 +72,7 @@ export class Status implements Disposable {
   }
 }
 
-/** What all that is known comes to now. */
+/** The current summary. */
 export function currentSummary({ server, sessions, watches }: Known): Summary {
   const { state } = server;
   return summarize(sessions.facts, {

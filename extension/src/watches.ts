@@ -16,7 +16,7 @@ export class Watches extends RequestedPaths<WatchProblem> {
       onDidReceiveProblem: server.onDidReceiveWatchProblem,
       show: (problems) => {
         const names = memory.watchedNames;
-        // What is watched no longer is no problem.
+        // A variable that is no longer watched is no problem.
         const [first, ...others] = problems.filter(
           ({ name }) => name === "" || names.includes(name),
         );

@@ -28,7 +28,7 @@ export async function askVersion(candidate: Candidate): Promise<Asked> {
     : { candidate, version };
 }
 
-/** Whether a program with this Python, folder and environment could import torch. */
+/** Returns whether a program with this Python, folder and environment could import torch. */
 export async function hasTorch(
   command: readonly string[],
   options: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv },

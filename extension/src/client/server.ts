@@ -264,7 +264,7 @@ export class Server implements Disposable {
   /** The process ended unexpectedly. */
   #lost(server: ServerProcess): void {
     if (this.#state.kind !== "running") {
-      return; // It is being stopped, or its start failed: that is told where it was tried.
+      return; // It is being stopped, or its start failed, which is reported there.
     }
     server.child.kill();
     this.#running = undefined;
@@ -289,7 +289,7 @@ export class Server implements Disposable {
     this.#notify(SETTINGS_CHANGED, { settings: { shapetrace: this.config.forServer() } });
   }
 
-  /** Tells a server that runs; one that does not will be told when it starts. */
+  /** Notifies a running server; one that is not running gets it when it starts. */
   #notify<Parameters>(
     message: ClientNotification<Parameters>,
     parameters: NoInfer<Parameters>,

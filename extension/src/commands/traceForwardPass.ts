@@ -45,7 +45,7 @@ export async function traceForwardPass(context: Context, file?: unknown): Promis
   }
 }
 
-/** Whether a program of a session is being recorded. */
+/** Returns whether a program of a session is being recorded. */
 function isRecorded({ programs }: WatchedSession): boolean {
   return [...programs.values()].some(({ state }) => state === "recording" || state === "settled");
 }
@@ -73,7 +73,7 @@ async function documentOf(file: unknown): Promise<TextDocument | undefined> {
   return file instanceof Uri ? workspace.openTextDocument(file) : window.activeTextEditor?.document;
 }
 
-/** Whether what was chosen before runs this very file, perhaps with arguments. */
+/** Returns whether the remembered target runs this very file, perhaps with arguments. */
 function remembersFile(target: Target | undefined, path: string | undefined): boolean {
   if (target === undefined || path === undefined) {
     return false;

@@ -8,7 +8,7 @@ import { configurationsOfWorkspace } from "../debug/workspaceConfigurations";
 import { hasEntryPoint } from "../model/entryPoint";
 import { describeTarget, isSameTarget, type Target } from "../model/target";
 
-/** So many Python files of a folder are looked at for an entry point. */
+/** The most Python files of a folder that are searched for an entry point. */
 const MOST_FILES = 300;
 
 /** Folders whose Python files are not the user's own. */

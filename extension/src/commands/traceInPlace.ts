@@ -26,7 +26,7 @@ interface Place {
   readonly function: string;
 }
 
-/** Offers to record what a program that stands still could run there, or what it runs next. */
+/** Offers to record a call at a stop, or the next forward pass. */
 export async function traceInPlace(context: Context, stopped: StoppedFrame): Promise<void> {
   const place = await placeOf(context, stopped);
   const expressions = place === undefined ? [] : await expressionsAt(context, place);
@@ -83,7 +83,7 @@ function askFor(value: string, where: string | undefined): Thenable<string | und
   });
 }
 
-/** Where the frame stands; undefined where its source is not a file. */
+/** The file and line of the frame; undefined if its source is not a file. */
 async function placeOf({ log }: Context, { frame }: StoppedFrame): Promise<Place | undefined> {
   try {
     const { threadId } = frame;
@@ -110,7 +110,7 @@ function uriOf(path: string): Uri {
   return uri.scheme === "vscode-remote" ? Uri.file(uri.path) : uri;
 }
 
-/** What could be evaluated there, the likeliest first. */
+/** The expressions that could be evaluated there, the likeliest first. */
 async function expressionsAt({ log }: Context, { file, line }: Place): Promise<string[]> {
   try {
     const document = await workspace.openTextDocument(file);
@@ -127,7 +127,7 @@ async function expressionsAt({ log }: Context, { file, line }: Place): Promise<s
   }
 }
 
-/** What is selected in the file, if that is an expression. */
+/** The selection in the file, if it is an expression. */
 function selectionIn(file: Uri): string | undefined {
   const editor = window.activeTextEditor;
   if (editor?.document.uri.toString() !== file.toString()) {

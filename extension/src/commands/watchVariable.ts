@@ -14,7 +14,7 @@ export async function watchVariable(context: Context, argument?: unknown): Promi
     return;
   }
   if (given !== undefined) {
-    // What is below a variable may be looked up in ways that no program is followed by.
+    // An entry below a variable may have no name in the program.
     const { problem } = await context.server.request(CHECK_WATCH, { name });
     if (problem !== null) {
       void messages.info(`This cannot be watched: ${problem}.`);
@@ -32,7 +32,7 @@ export async function watchVariable(context: Context, argument?: unknown): Promi
   );
 }
 
-/** What a variable of the debugger's is called; it gives what it is looked up by. */
+/** The name of a debugger's variable, by which it is looked up. */
 function inVariables(argument: unknown): string | undefined {
   const variable = objectOf(objectOf(argument)["variable"]);
   const { evaluateName, name } = variable;

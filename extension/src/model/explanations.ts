@@ -79,7 +79,7 @@ export function explainObstacle(
   }
 }
 
-/** Why a program on another machine shows no shapes, which can be told before attaching. */
+/** Why a program on another machine shows no shapes, known before attaching. */
 export function explainOtherMachine(name: string, machine: string): string {
   return (
     `No shapes from ${name}: Shapetrace works only with programs on this machine, and ` +

@@ -13,10 +13,10 @@ export interface Size {
   readonly height: number;
 }
 
-/** What stands before a node of a tree. */
+/** The size of the picture beside a node of a tree. */
 export const ICON: Size = { width: 16, height: 16 };
 
-/** What stands in a text over it. */
+/** The size of the picture in a tooltip. */
 export const PICTURE: Size = { width: 256, height: 64 };
 
 /** An SVG image of the bars: a part that holds anything at all is seen. */

@@ -1,4 +1,4 @@
-/** What of a tree has been loaded, bit by bit. */
+/** The loaded part of a tree that is loaded page by page. */
 
 /** Anything that is asked for by an id, and known again by a key in another run of a program. */
 export interface Identified {
@@ -57,7 +57,7 @@ export class LoadedTree<Item extends Identified> {
     private readonly firstLimit: number,
   ) {}
 
-  /** What is to be shown below an element, or outermost. */
+  /** The children to show below an element, or the roots. */
   async children(parent: Loaded<Item> | undefined): Promise<readonly Element<Item>[]> {
     const { nodes, hasMore } = await this.#page(parent);
     const elements: Element<Item>[] = nodes.map((item) => this.#elementOf(item, parent));
@@ -69,7 +69,7 @@ export class LoadedTree<Item extends Identified> {
     this.#limits.set(keyOf(parent), 2 * this.#limit(parent));
   }
 
-  /** Has everything loaded anew. */
+  /** Reloads everything. */
   outdate(): void {
     this.#pages = new Map();
   }
@@ -131,7 +131,7 @@ export class LoadedTree<Item extends Identified> {
     this.outdate();
   }
 
-  /** What is loaded already is not asked for once more, as long as nothing has changed. */
+  /** Loaded nodes are not requested again until something has changed. */
   async #page(parent: Loaded<Item> | undefined): Promise<Page<Item>> {
     const pages = this.#pages;
     const key = keyOf(parent);

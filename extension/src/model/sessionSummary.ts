@@ -1,4 +1,4 @@
-/** What all that is known of the watched programs comes to, for the status bar. */
+/** The summary of all watched programs, for the status bar. */
 import type { SessionState } from "../protocol.generated";
 import { assertNever } from "./assertNever";
 
@@ -21,7 +21,7 @@ export interface SessionFacts {
   readonly programs: readonly Program[];
 }
 
-/** What else there is to tell of. */
+/** Further facts beside the sessions. */
 export interface Surroundings {
   /** Why there is no language server. */
   readonly serverFailure?: string | undefined;
@@ -117,7 +117,7 @@ function detailsOf({ name, isSilent, programs }: SessionFacts): string[] {
   ];
 }
 
-/** Programs of a session that are told one by one. */
+/** Programs of a session that get a line each. */
 const MOST_PROGRAMS = 8;
 
 function rankInWords({ rank }: Program): string {

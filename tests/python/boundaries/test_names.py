@@ -55,7 +55,7 @@ TO_BE_RENAMED = {
     *("Locals", "Look", "Looking", "Part", "Plan", "Process", "Seen", "Site", "Source", "Stand"),
     *("Standing", "Target", "Watching"),
 }
-"""Names within `recorder`, `capture`, `variables`, `watch` and `instrument`, whose engines are being
+"""Names within `recorder`, `capture`, `variables`, `watch` and `instrument`, which are being
 joined. Remove a name here when it is gone."""
 
 
