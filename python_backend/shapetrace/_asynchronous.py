@@ -56,7 +56,7 @@ _SNAPSHOT_STAYS: Final = sys.version_info < (3, 13)
 
 
 def is_ours(code: CodeType) -> bool:
-    """Whether a frame with this code is one of ours."""
+    """Return whether a frame with this code is one of ours."""
     return code.co_filename.startswith(_DIRECTORY) or code.co_qualname == TRAMPOLINE_NAME
 
 
@@ -66,7 +66,7 @@ _LIBRARIES: Final = sys.stdlib_module_names | {"torch", "numpy", "h5py", "shapet
 
 
 def is_asynchronous(error: BaseException, ran_program: bool = False) -> bool:
-    """Whether an exception that a clause of ours has caught is the program's own.
+    """Return whether an exception that a clause of ours has caught is the program's own.
 
     To be asked in that clause, before any frame is taken out of the traceback. A RecursionError
     because there is no room for our frames is a fault of ours; a MemoryError is not. Nor is an exit
@@ -207,7 +207,7 @@ def _comes_through_a_handler(entries: list[TracebackType]) -> bool:
 
 
 def _was_told_its_caller(frame: FrameType) -> bool:
-    """Whether a function was called as handlers are: with the frame that they interrupt.
+    """Return whether a function was called as handlers are: with the frame that they interrupt.
 
     handler(signal number, frame); trace(frame, event, argument); callback(code, offset)
     """
@@ -316,7 +316,7 @@ def _is_a_label(code: CodeType) -> bool:
 
 
 def _could_not_be_raised(message: str) -> bool:
-    """Whether a handler, or an exception's class, does not take what it was called with."""
+    """Return whether a handler, or an exception's class, does not take what it was called with."""
     if message.startswith(_SET_TO_NO_CLASS):
         return True
     callee, _, problem = message.partition("() ")
@@ -327,7 +327,7 @@ def _could_not_be_raised(message: str) -> bool:
 
 
 def _makes_an_exception(name: str) -> bool:
-    """Whether this is how the constructor of a class of exceptions is called in messages."""
+    """Return whether this is how the constructor of a class of exceptions is called in messages."""
     of_class, _, method = name.rpartition(".")
     if method not in ("__init__", "__new__"):
         return False
@@ -342,7 +342,7 @@ def _makes_an_exception(name: str) -> bool:
 
 
 def _is_foreign(kind: type) -> bool:
-    """Whether a class of exceptions is the program's own, or some package's that it uses."""
+    """Return whether a class of exceptions is the program's own, or some package's that it uses."""
     if not kind.__flags__ & _HEAP_TYPE:
         return False
     module: Any = vars(kind).get("__module__")

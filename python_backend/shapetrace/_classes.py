@@ -37,7 +37,7 @@ def in_classes(classes: tuple[type, ...], name: str) -> Any:
 
 
 def is_kind(kind: type, of: type | None) -> bool:
-    """Whether a class is another one or derived from it."""
+    """Return whether a class is another one or derived from it."""
     return of is not None and of in _mro_of(kind)
 
 

@@ -78,7 +78,7 @@ _begun = 0
 
 
 def in_region() -> bool:
-    """Whether this thread runs something compiled."""
+    """Return whether this thread runs something compiled."""
     return get_ident() in _owners
 
 

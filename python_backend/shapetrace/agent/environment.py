@@ -25,7 +25,7 @@ def torch_version() -> str | None:
 
 
 def is_worker() -> bool:
-    """Whether this process loads data for another one, which counts on it to go on."""
+    """Return whether this process loads data for another one, which counts on it to go on."""
     worker = sys.modules.get("torch.utils.data._utils.worker")
     return getattr(worker, "_worker_info", None) is not None
 

@@ -46,7 +46,7 @@ class _UnknownError(Exception):
 
 
 def only_looks_up(expression: str, frame: FrameType) -> bool:
-    """Whether the items that an expression asks for are there, and are only looked up."""
+    """Return whether the items that an expression asks for are there, and are only looked up."""
     try:
         _Reader(frame).value(ast.parse(expression, mode="eval").body)
     except Exception as error:  # an unknown name, an index that is out of range
@@ -125,7 +125,7 @@ def _is_known(kind: type, torch: Torch | None) -> bool:
 
 
 def _is_plain_key(key: Any, torch: Torch | None) -> bool:
-    """Whether nothing of the program's runs for hashing it, or using it as an index."""
+    """Return whether nothing of the program's runs for hashing it, or using it as an index."""
     if type(key) is tuple:
         return all(_is_plain_key(each, torch) for each in key)
     if type(key) is slice:

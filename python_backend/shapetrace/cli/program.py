@@ -160,7 +160,7 @@ def _decoded(source: bytes) -> str:
 
 
 def _was_raised_in(error: BaseException, code: CodeType) -> bool:
-    """Whether the function that was called itself raised this, and nothing it called."""
+    """Return whether the function that was called itself raised this, and nothing it called."""
     own = error.__traceback__
     called = own.tb_next if own is not None else None
     return called is not None and called.tb_next is None and called.tb_frame.f_code is code

@@ -213,7 +213,7 @@ def _run_watched(prepared: PreparedProgram, watched: WatchedRun) -> int:
 
 
 def _is_recording_wanted(arguments: argparse.Namespace) -> bool:
-    """Whether more than the history of variables is asked for."""
+    """Return whether more than the history of variables is asked for."""
     is_shown = arguments.view not in (None, "none")
     is_asked = is_shown or arguments.live or arguments.stop_after_trace
     return is_asked or arguments.output is not None

@@ -85,7 +85,7 @@ def _show(path: str, terminal: Terminal, choice: ViewChoice) -> None:
 
 
 def _is_shared_name(path: str) -> bool:
-    """Whether there is no such file, but files of single ranks that share this name."""
+    """Return whether there is no such file, but files of single ranks that share this name."""
     if os.path.lexists(path) or not path.isprintable():
         return False
     from shapetrace._errors import CaptureFileError

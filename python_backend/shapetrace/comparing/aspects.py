@@ -202,7 +202,7 @@ def _tensor_kinds(a: Tensor, b: Tensor, known: Known) -> Iterator[Kind]:
 
 
 def _may_be_alike(a: tuple[Dimension, ...] | None, b: tuple[Dimension, ...] | None) -> bool:
-    """Whether calls of which only ranges of sizes are known can have had the same ones."""
+    """Return whether calls of which only ranges of sizes are known can have had the same ones."""
     if a is None or b is None:
         return False
     return len(a) == len(b) and all(map(_size_may_be_alike, a, b))

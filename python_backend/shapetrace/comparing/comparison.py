@@ -167,7 +167,7 @@ def largest(comparison: Comparison, most: int) -> list[Difference]:
 
 
 def is_passed(difference: Difference) -> bool:
-    """Whether it is nothing but values that were found to differ before."""
+    """Return whether it is nothing but values that were found to differ before."""
     return difference.kind == "values" and all(
         aspect.apart is not None and not aspect.apart.is_new
         for aspect in difference.aspects

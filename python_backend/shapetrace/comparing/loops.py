@@ -125,7 +125,7 @@ def _path(group: CallGroup | None) -> str:
 
 
 def _trains(group: CallGroup | None) -> bool:
-    """Whether a gradient may flow through what a call returned."""
+    """Return whether a gradient may flow through what a call returned."""
     pending = [] if group is None else list(group.event.outputs)
     while pending:
         value = pending.pop()

@@ -111,7 +111,7 @@ class Matcher:
         return None
 
     def _is_around(self, inside: Sequence[CallGroup], others: Sequence[CallGroup]) -> bool:
-        """Whether most of what is inside a module is what the other run has without it."""
+        """Return whether most of what is inside a module is what the other run has without it."""
         common = Counter(self._known(inside)) & Counter(self._known(others))
         return 2 * common.total() >= min(len(inside), len(others)) and common.total() > 0
 

@@ -38,7 +38,7 @@ def show(text: StyledText, *, may_color: bool = True) -> None:
 
 
 def colored(may_color: bool) -> bool:
-    """Whether what is printed now is in colour."""
+    """Return whether what is printed now is in colour."""
     return wants_color("auto" if may_color else "never", sys.stdout, os.environ)
 
 

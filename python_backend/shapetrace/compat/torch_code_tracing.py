@@ -309,7 +309,7 @@ class TracingMode:
         return kept + self._running()
 
     def _overrides(self, *names: str) -> bool:
-        """Whether a subclass, or this very object, has its own of any of these methods."""
+        """Return whether a subclass, or this very object, has its own of any of these methods."""
         return any(
             getattr(type(self), name) is not getattr(TracingMode, name) or name in vars(self)
             for name in names

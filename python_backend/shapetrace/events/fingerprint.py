@@ -127,7 +127,7 @@ def agree(
     *,
     by_way_of: Collection[str] = (),
 ) -> bool:
-    """Whether nothing speaks against two tensors being the same but for rounding."""
+    """Return whether nothing speaks against two tensors being the same but for rounding."""
     apart = distance(a, b, tolerance, by_way_of=by_way_of)
     return apart.verdict in ("equal", "close", "unknown")
 

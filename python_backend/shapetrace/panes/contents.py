@@ -63,7 +63,7 @@ _BESIDE = frozenset({"_parameters", "_buffers", "_modules"})
 
 
 def opens(kind: type) -> bool:
-    """Whether it is for us to say what is below values of a class."""
+    """Return whether it is for us to say what is below values of a class."""
     if kind is ChildGroup:
         return True
     torch = loaded_torch()
@@ -75,7 +75,7 @@ def opens(kind: type) -> bool:
 
 
 def may_open(kind: type) -> bool:
-    """Whether we say what is below values of a class where they hold something of ours."""
+    """Return whether we say what is below values of a class where they hold something of ours."""
     return may_have_fields(kind)
 
 
@@ -200,7 +200,7 @@ def _parts(tensor: Any, fact: Tensor, torch: Torch) -> Iterator[ChildEntry]:
 
 
 def _has_items(tensor: Any, fact: Tensor, torch: Torch) -> bool:
-    """Whether torch's own kernels make an item of a tensor without doing much."""
+    """Return whether torch's own kernels make an item of a tensor without doing much."""
     plain = fact.layout == "strided" and torch.has_plain_data(tensor)
     return plain and not torch.is_transforming()
 
@@ -320,7 +320,7 @@ def _of_storage(storage: Any, torch: Torch) -> Iterator[ChildEntry]:
 
 
 def _is_there(storage: Any, torch: Torch) -> bool:
-    """Whether the memory of a storage can be read, which may be another's."""
+    """Return whether the memory of a storage can be read, which may be another's."""
     with torch.unseen():
         whole = torch.torch.empty(0, dtype=torch.torch.uint8).set_(storage)
         return torch.lost_memory(whole) is None

@@ -45,7 +45,7 @@ def raw_view(value: Any, usual: Usual | None) -> list[ChildEntry]:
 
 
 def may_have_fields(kind: type) -> bool:
-    """Whether what is below values of a class may be ours to say."""
+    """Return whether what is below values of a class may be ours to say."""
     classes = classes_of(kind)
     return dict in classes or tuple_fields(kind) is not None or _has_fields(classes)
 
@@ -84,7 +84,7 @@ def own_entries(value: Any, error: Exception) -> list[ChildEntry]:
 
 
 def _has_fields(classes: tuple[type, ...]) -> bool:
-    """Whether a class is a dataclass that is nothing else."""
+    """Return whether a class is a dataclass that is nothing else."""
     is_container = any(each in classes for each in (list, tuple, set, frozenset, dict))
     return not is_container and bool(dataclass_fields(classes))
 

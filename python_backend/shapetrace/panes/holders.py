@@ -106,7 +106,7 @@ class _Look:
         return None
 
     def is_leaf(self, kind: type) -> bool:
-        """Whether values of a class are ours by themselves."""
+        """Return whether values of a class are ours by themselves."""
         classes = classes_of(kind)
         if self.torch is not None and not self.torch.leaves.isdisjoint(classes):
             return True
@@ -124,7 +124,7 @@ class _Look:
         return str(value.__name__) if kind in _FUNCTIONS else name_of(kind)
 
     def finds(self, value: Any, depth: int, written: _Written) -> bool:
-        """Whether a value, which is not plain, is ours or holds what is."""
+        """Return whether a value, which is not plain, is ours or holds what is."""
         kind = type(value)
         if self.is_leaf(kind):
             return True

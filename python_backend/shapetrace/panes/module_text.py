@@ -113,7 +113,7 @@ def _plain_shape(parameter: Any, torch: Torch) -> str:
 
 
 def _is_container(module: Any, torch: Torch) -> bool:
-    """Whether a module is no more than the modules in it."""
+    """Return whether a module is no more than the modules in it."""
     kinds = torch.torch.nn
     containers = (kinds.Sequential, kinds.ModuleList, kinds.ModuleDict)
     kind = type(module)

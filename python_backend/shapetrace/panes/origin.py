@@ -101,7 +101,7 @@ def _line_at(code: CodeType, offset: int) -> int | None:
 
 
 def _is_hidden(file: str) -> bool:
-    """Whether a file is ours, the debugger's or torch's."""
+    """Return whether a file is ours, the debugger's or torch's."""
     return os.path.realpath(file).startswith(_hidden_directories())
 
 

@@ -18,7 +18,7 @@ _ATTEMPTS: Final = 3
 
 
 def is_leaf(kind: type) -> bool:
-    """Whether values of a class are ours, whatever they hold."""
+    """Return whether values of a class are ours, whatever they hold."""
     if kind is Text or kind is ChildGroup:
         return True
     torch = loaded_torch()

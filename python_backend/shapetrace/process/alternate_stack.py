@@ -43,7 +43,7 @@ class AlternateStack:
 
 
 def is_possible() -> bool:
-    """Whether Python can run on another stack.
+    """Return whether Python can run on another stack.
 
     From 3.14 on it knows where a thread's own ends, and ends the process elsewhere.
     """

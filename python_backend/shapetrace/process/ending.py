@@ -106,7 +106,7 @@ class ProgramEnding:
         return POLL_SECONDS
 
     def _is_lost(self, now: float) -> bool:
-        """Whether the exception can no longer end the main program."""
+        """Return whether the exception can no longer end the main program."""
         if self._raised is None:
             return now - self._asked_at >= SECONDS_FOR_OTHER_THREAD
         # As long as it is on its way, the interpreter holds it.

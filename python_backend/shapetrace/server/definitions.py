@@ -212,7 +212,7 @@ def _block(owner: ast.AST, statement: ast.AST) -> list[ast.stmt] | None:
 
 
 def _is_shared(scope: ast.AST, name: str) -> bool:
-    """Whether code outside of a scope, or in a function inside it, may assign the name."""
+    """Return whether code outside of a scope, or in a function inside it, may assign the name."""
     is_module = isinstance(scope, ast.Module)
     for node in ast.walk(scope):
         if isinstance(node, ast.Nonlocal) or (is_module and isinstance(node, ast.Global)):
@@ -224,7 +224,7 @@ def _is_shared(scope: ast.AST, name: str) -> bool:
 
 
 def _may_reshape(scope: ast.AST) -> bool:
-    """Whether anything in a scope changes a tensor's own shape: it may be this one."""
+    """Return whether anything in a scope changes a tensor's own shape: it may be this one."""
     return any(
         isinstance(node, ast.Attribute)
         and node.attr in _RESHAPING

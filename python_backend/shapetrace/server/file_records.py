@@ -272,7 +272,7 @@ class FileRecords:
                 yield key, variable
 
     def was_reached(self, where: SourceRange, *, is_stored: bool = False) -> bool:
-        """Whether a statement has run; where all calls count, they all have been made."""
+        """Return whether a statement has run; where all calls count, they all have been made."""
         return True
 
     def was_entered(self, name: str, line: int) -> bool:
@@ -312,12 +312,12 @@ def call_range(call: Call) -> SourceRange | None:
 
 
 def is_finished(call: Call) -> bool:
-    """Whether a call has returned; one that still runs has no value yet."""
+    """Return whether a call has returned; one that still runs has no value yet."""
     return bool(call.outputs) or call.result is not None
 
 
 def asks_for_truth(call: Call) -> bool:
-    """Whether a call asked whether a tensor is true."""
+    """Return whether a call asked whether a tensor is true."""
     return isinstance(call, Op) and call.name.endswith(".__bool__")
 
 
@@ -346,7 +346,7 @@ def picked(value: Value, key: int | str, is_attribute: bool) -> Value | None:
 
 
 def is_mutable(value: Value) -> bool:
-    """Whether other items may be in a value later."""
+    """Return whether other items may be in a value later."""
     if not isinstance(value, Container):
         return False
     return value.kind not in ("tuple", "Size") or any(map(is_mutable, value.items))

@@ -115,7 +115,7 @@ def _modules_called_by(expression: Expression) -> list[Key]:
 
 
 def _is_loop(expression: Expression) -> bool:
-    """Whether one expression made several module calls in one call of its function."""
+    """Return whether one expression made several module calls in one call of its function."""
     seen: set[tuple[int, int | None]] = set()
     for key, call in expression.calls.items():
         if isinstance(call, ModuleCall) and call.direct:

@@ -28,11 +28,11 @@ class SourceRange(NamedTuple):
         return (self.end_line, self.end_column)
 
     def contains(self, other: SourceRange) -> bool:
-        """Whether another range is this one or inside it."""
+        """Return whether another range is this one or inside it."""
         return self.start <= other.start and other.end <= self.end
 
     def touches(self, line: int, column: int) -> bool:
-        """Whether a position is in it, or right behind its end."""
+        """Return whether a position is in it, or right behind its end."""
         return self.start <= (line, column) <= self.end
 
 

@@ -190,7 +190,7 @@ class Structure:
                 )
 
     def is_in_loop(self, line: int, column: int) -> bool:
-        """Whether a position is in a loop of its function."""
+        """Return whether a position is in a loop of its function."""
         for node in reversed(self.path(line, column)):
             if isinstance(node, _FUNCTIONS):
                 return False
@@ -199,7 +199,7 @@ class Structure:
         return False
 
     def is_in_class(self, line: int, column: int) -> bool:
-        """Whether a position is in the body of a class, which has names of its own."""
+        """Return whether a position is in the body of a class, which has names of its own."""
         for node in reversed(self.path(line, column)):
             if isinstance(node, (ast.ClassDef, *_FUNCTIONS)):
                 return isinstance(node, ast.ClassDef)

@@ -83,7 +83,7 @@ def kind_of(node: ast.stmt) -> Kind:
 
 
 def returns_tuple(node: ast.stmt) -> bool:
-    """Whether a statement returns several values side by side."""
+    """Return whether a statement returns several values side by side."""
     match node:
         case ast.Return(value=ast.Tuple(elts=elements)):
             return not _is_starred(elements)

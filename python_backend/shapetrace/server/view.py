@@ -69,7 +69,7 @@ class DocumentView:
         return None if origin is None else origin + 1
 
     def is_whole(self, where: SourceRange) -> bool:
-        """Whether all lines of a range of the source are still there, in a row."""
+        """Return whether all lines of a range of the source are still there, in a row."""
         now = self.document_line(where.line)
         return now is not None and self._is_whole(where, now - where.line + 1)
 
@@ -81,7 +81,7 @@ class DocumentView:
         return (now, editor_column(self.document.lines[now], column, encoding))
 
     def _is_whole(self, where: SourceRange, offset: int) -> bool:
-        """Whether all lines of a range are there, each as far down as the last one."""
+        """Return whether all lines of a range are there, each as far down as the last one."""
         if where.line == where.end_line:
             return True
         first = where.line - 1

@@ -30,7 +30,7 @@ class Outbox:
         self._lock = System.lock()
 
     def has_room(self, important: bool = False) -> bool:
-        """Whether a frame would be taken now, unless it is a very large one."""
+        """Return whether a frame would be taken now, unless it is a very large one."""
         return self._fits(0, important)
 
     @leaving_surely

@@ -85,7 +85,7 @@ def new_nonce() -> str:
 
 
 def is_nonce(text: object) -> bool:
-    """Whether this has the form of a nonce, or of a proof."""
+    """Return whether this has the form of a nonce, or of a proof."""
     return isinstance(text, str) and len(text) == NONCE_LENGTH and _HEXADECIMAL.issuperset(text)
 
 

@@ -127,7 +127,7 @@ class Sender:
         return self._outbox.waiting + len(self._in_flight)
 
     def has_room(self) -> bool:
-        """Whether it is worth making a message to offer."""
+        """Return whether it is worth making a message to offer."""
         return self._welcomed and not self.is_over and self._outbox.has_room()
 
     def offer(self, message: Message, *, important: bool = False) -> bool:

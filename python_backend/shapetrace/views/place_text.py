@@ -33,12 +33,12 @@ def installed_package(file: str) -> str | None:
 
 
 def is_library(file: str) -> bool:
-    """Whether a file is an installed package's, or part of Python itself."""
+    """Return whether a file is an installed package's, or part of Python itself."""
     return installed_package(file) is not None or is_standard_library(file)
 
 
 def is_standard_library(file: str) -> bool:
-    """Whether a file is part of Python itself."""
+    """Return whether a file is part of Python itself."""
     return installed_package(file) is None and _STANDARD_LIBRARY.search(file) is not None
 
 
@@ -57,7 +57,7 @@ def function_text(qualified_name: str) -> str:
 
 
 def is_comprehension(qualified_name: str) -> bool:
-    """Whether a function is a comprehension, which older Pythons run as one."""
+    """Return whether a function is a comprehension, which older Pythons run as one."""
     return _COMPREHENSION.search(qualified_name) is not None
 
 

@@ -128,7 +128,7 @@ def result_text(outputs: Sequence[Value], result: str | None, length: int | None
 
 
 def holds_tensor(value: Value) -> bool:
-    """Whether a value is a tensor, or has one in it."""
+    """Return whether a value is a tensor, or has one in it."""
     if isinstance(value, Container):
         return any(map(holds_tensor, value.items))
     return isinstance(value, Tensor)

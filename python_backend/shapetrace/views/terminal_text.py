@@ -54,7 +54,7 @@ class Stream(Protocol):
     """The methods of a stream that are used for text."""
 
     def isatty(self) -> bool:
-        """Whether it is a terminal."""
+        """Return whether it is a terminal."""
         ...
 
 
@@ -72,7 +72,7 @@ def wants_color(choice: str, stream: Stream | None, environ: Mapping[str, str]) 
 
 
 def is_terminal(stream: Stream | None) -> bool:
-    """Whether a stream is a terminal; not if it is closed."""
+    """Return whether a stream is a terminal; not if it is closed."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:

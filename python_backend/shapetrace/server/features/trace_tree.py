@@ -140,7 +140,7 @@ class _Outline:
         return known
 
     def has_children(self, call: Call, text: str) -> bool:
-        """Whether there is anything to show below a call."""
+        """Return whether there is anything to show below a call."""
         inside = self.process.nesting.children(call.id)
         if not inside:
             return False

@@ -34,12 +34,12 @@ class Search:
         return self._shown
 
     def is_above(self, call: int, text: str) -> bool:
-        """Whether a call is shown only for what is in it, and is to be opened for that."""
+        """Return whether a call is shown only for what is in it, and is to be opened for that."""
         self._search(text)
         return call in self._opened
 
     def shows_all_below(self, call: int | None, text: str) -> bool:
-        """Whether a call, or what it was made in, has the text in it."""
+        """Return whether a call, or what it was made in, has the text in it."""
         if call is None:
             return False
         self._search(text)

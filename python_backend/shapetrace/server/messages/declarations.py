@@ -54,7 +54,7 @@ class NotEmpty:
     expected = "a text that is not empty"
 
     def allows(self, value: str) -> bool:
-        """Whether a text has any characters."""
+        """Return whether a text has any characters."""
         return value != ""
 
 
@@ -70,7 +70,7 @@ class AtLeast:
         return f"a whole number from {self.lowest} on"
 
     def allows(self, value: int) -> bool:
-        """Whether a number is large enough."""
+        """Return whether a number is large enough."""
         return value >= self.lowest
 
 
