@@ -90,7 +90,7 @@ def blocks(modules: Sequence[ModuleType], also_sent: Sequence[type]) -> list[str
 
 
 def _received(message: Declaration) -> type:
-    """What the server sends in a message."""
+    """The type of the values that the server sends for a message."""
     match message:
         case Request():
             return message.result

@@ -35,13 +35,13 @@ from tests.support.debug_client import Launch
 
 BACKEND = Path(__file__).parents[2] / "python_backend"
 HIDING_RULE = {"path": f"{BACKEND}/**", "include": False}
-"""What the extension adds to each launch configuration."""
+"""The rule that the extension adds to each launch configuration."""
 
 Answer = TypeVar("Answer")
 
 
 class Heard:
-    """What one process has said so far."""
+    """The messages of one process so far."""
 
     def __init__(self, news: threading.Condition, hello: Hello) -> None:
         self.hello = hello
@@ -59,7 +59,7 @@ class Heard:
         self.watched = Watched()
         self.bye: str | None = None
         self.gone: str | None = None
-        """Why the connection ended; None while it stands."""
+        """The reason why the connection ended; None while it is open."""
         self._news = news
         self._reader = RowReader()
 
@@ -152,7 +152,7 @@ class Heard:
                 self.bye = reason
 
     def begin_anew(self, hello: Hello) -> None:
-        """The same process has connected again, and tells everything again."""
+        """The process has connected again and sends everything again."""
         self.__init__(self._news, hello)  # type: ignore[misc]
         self.hellos += 1
 
@@ -219,7 +219,7 @@ class SessionServer:
         shows_variables: bool = True,
         folder: str = "",
     ) -> dict[str, str]:
-        """What the extension adds to the environment of the program."""
+        """The variables that the extension adds to the environment of the program."""
         address = SessionAddress(
             self.session,
             self.port,
@@ -277,7 +277,7 @@ class SessionServer:
 
 
 class _Ear:
-    """Passes on what the listener tells."""
+    """Passes on the listener's calls."""
 
     def __init__(self, server: SessionServer) -> None:
         self._server = server
