@@ -14,7 +14,7 @@ from shapetrace._dynamo import TO_SEE_IT_ALL, regions_begun
 from shapetrace._errors import CaptureError, CaptureFileError
 from shapetrace.cli import notes
 from shapetrace.cli.program_end import keep_interrupt
-from shapetrace.cli.started_anew import StartedAnew
+from shapetrace.cli.spawned_processes import SpawnedProcesses
 from shapetrace.cli.terminal import Terminal, ViewChoice
 from shapetrace.cli.traced_run import OUR_FAILURE, import_path
 from shapetrace.process.exits import WatchedExits
@@ -63,7 +63,7 @@ class CapturedRun:
         self._place: str | None = None
         self._why_not: str | None = None
         self._is_over = False
-        self._started_anew = StartedAnew()
+        self._spawned = SpawnedProcesses()
         self._problems: list[str] = []
 
     def begin(self) -> None:
@@ -86,14 +86,14 @@ class CapturedRun:
             self._place = os.path.abspath(self._choice.output)
         atexit.register(self._at_exit)
         self._exits.install()
-        self._started_anew.begin()
+        self._spawned.begin()
         self._cancel_waiting = when_torch_is_imported(self._torch_arrived)
 
     def abandon(self) -> None:
         """There was no program to run after all."""
         atexit.unregister(self._at_exit)
         self._exits.remove()
-        self._started_anew.end()
+        self._spawned.end()
         self._cancel_waiting()
         if self._finder is not None:
             self._finder.stop()
@@ -105,7 +105,7 @@ class CapturedRun:
         self._is_over = True
         self._cancel_waiting()
         self._exits.remove()
-        self._started_anew.end()
+        self._spawned.end()
         with import_path(self._own_path):
             try:
                 return undisturbed(self._hand_out)
@@ -198,7 +198,7 @@ class CapturedRun:
 
     def _hand_out(self) -> int:
         code = self._hand_out_values()
-        others = self._started_anew.line("captured")
+        others = self._spawned.line("captured")
         if others is not None:
             self._terminal.note(others)
         return code

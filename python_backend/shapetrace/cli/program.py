@@ -20,7 +20,7 @@ from types import CodeType
 from typing import Any, TypeAlias
 
 from shapetrace._errors import ProgramError
-from shapetrace.cli.stage import fresh_main, set_first_path, set_original_arguments
+from shapetrace.cli.start_state import fresh_main, set_first_path, set_original_arguments
 from shapetrace.process.trimmed_tracebacks import without_first_frame
 
 Prepare: TypeAlias = Callable[[CodeType, str, Callable[[], str | None]], CodeType]

@@ -17,6 +17,6 @@ Modules:
 - ``counts``: whether calls were made differently often
 - ``throughout``: differences that are so everywhere, to be said once
 - ``compare``: the comparison: ``compare(a, b)``
-- ``turning``: swaps the sides of a comparison
+- ``swapping``: swaps the sides of a comparison
 - ``comparison``: the result, as frozen values
 """

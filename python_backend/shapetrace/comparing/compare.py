@@ -22,8 +22,8 @@ from shapetrace.comparing.comparison import (
 )
 from shapetrace.comparing.counts import Counts
 from shapetrace.comparing.shared_places import ReadSource, SharedPlaces
+from shapetrace.comparing.swapping import swapped
 from shapetrace.comparing.throughout import known_of, names_of
-from shapetrace.comparing.turning import turned
 from shapetrace.comparing.value_differences import Rounding, note_dtypes, values_aspects
 from shapetrace.comparing.walk import Walk, WalkStep
 from shapetrace.events.call_tree import build
@@ -62,7 +62,7 @@ def compare(
     # of them is asked for as A.
     with collector_at_rest():
         if _identity(a) > _identity(b):
-            return turned(_compare(b, a, frozenset(ignored), tolerance, read_source, whole))
+            return swapped(_compare(b, a, frozenset(ignored), tolerance, read_source, whole))
         return _compare(a, b, frozenset(ignored), tolerance, read_source, whole)
 
 

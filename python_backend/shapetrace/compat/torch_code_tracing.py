@@ -38,7 +38,7 @@ from shapetrace.compat.output import (
 )
 from shapetrace.events import model
 from shapetrace.live import LiveOutput
-from shapetrace.process.early_end import EarlyEnd
+from shapetrace.process.early_exit import EarlyExit
 from shapetrace.recording import DEFAULT_WIDTH, LiveRecording, trace
 from shapetrace.views import StyledText, ViewOptions
 from shapetrace.views.call_text import error_text, filled_form, outcome
@@ -135,7 +135,7 @@ class TracingMode:
         self.live = live
         """Print each op as it comes, and once, in place of all of them at the end of the block.
         None is for that where stdout is a terminal."""
-        self._early_end = EarlyEnd(self._tell_before_end)
+        self._early_exit = EarlyExit(self._tell_before_end)
         self._blocks: list[_Block] = []
         """Those that are running."""
         self._changing: _Block | None = None
@@ -188,7 +188,7 @@ class TracingMode:
             block.mode.__enter__()
         self._blocks.append(block)
         if block.recording is not None:
-            self._early_end.watch()
+            self._early_exit.watch()
         self._changing = None
 
     @catching_everywhere
@@ -213,7 +213,7 @@ class TracingMode:
         recording = block.recording
         if recording is None:
             return
-        self._early_end.cancel()
+        self._early_exit.cancel()
         known = len(self._kept)
         try:
             recording.__exit__(None, error, None)
@@ -247,7 +247,7 @@ class TracingMode:
         if block is not None:
             block.leave_mode()
             if block.recording is not None:
-                self._early_end.cancel()
+                self._early_exit.cancel()
                 block.recording.stop()
             self._blocks = [each for each in self._blocks if each is not block]
             self._changing = None

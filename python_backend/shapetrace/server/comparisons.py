@@ -10,8 +10,8 @@ from shapetrace.comparing.comparison import Comparison, Difference, Event, is_pa
 from shapetrace.events.model import ModuleCall, Trace
 from shapetrace.events.trace_loading import load_calls
 from shapetrace.server.messages.comparison import Compare, Compared, ComparedCall, ComparedPlace
+from shapetrace.views.difference_text import KIND_WORDS, call_text, event_of, notes_of, short_text
 from shapetrace.views.differences_text import heading_text, summary_text, throughout_text
-from shapetrace.views.differing import KIND_WORDS, call_text, event_of, notes_of, short_text
 from shapetrace.views.side_by_side import side_by_side
 from shapetrace.views.source_files import read_source
 

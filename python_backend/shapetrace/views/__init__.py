@@ -36,7 +36,7 @@ Modules:
 - ``change_text``: a change of a watched variable, on one line
 - ``followed``: followed calls as a tree
 - ``comparison_registry``: all views of a comparison by name
-- ``differing``: the words for one difference
+- ``difference_text``: the words for one difference
 - ``differences_text``: a comparison for a terminal
 - ``differences_markdown``: a comparison as Markdown
 - ``differences_json``: a comparison as JSON

@@ -19,7 +19,7 @@ from shapetrace.comparing.comparison import (
 )
 from shapetrace.events.model import ModuleCall, Value
 from shapetrace.events.schema import record_of
-from shapetrace.views.differing import notes_of, where_text
+from shapetrace.views.difference_text import notes_of, where_text
 from shapetrace.views.styled import StyledText, unstyled
 from shapetrace.views.view_options import ViewOptions
 

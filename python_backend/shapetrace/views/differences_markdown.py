@@ -14,13 +14,7 @@ from typing import Final
 
 from shapetrace.comparing.comparison import Comparison, Difference, is_passed, largest
 from shapetrace.events.model import ModuleCall
-from shapetrace.views.differences_text import (
-    heading_text,
-    side_facts,
-    summary_text,
-    throughout_text,
-)
-from shapetrace.views.differing import (
+from shapetrace.views.difference_text import (
     KIND_WORDS,
     amount_text,
     call_text,
@@ -31,6 +25,12 @@ from shapetrace.views.differing import (
     short_text,
     source_line,
     where_text,
+)
+from shapetrace.views.differences_text import (
+    heading_text,
+    side_facts,
+    summary_text,
+    throughout_text,
 )
 from shapetrace.views.markdown_text import code, fenced, plain, table_row
 from shapetrace.views.shapes import cut_end

@@ -30,7 +30,7 @@ from shapetrace.comparing.comparison import (
     largest,
 )
 from shapetrace.events.model import ModuleCall
-from shapetrace.views.differing import (
+from shapetrace.views.difference_text import (
     KIND_WORDS,
     Detail,
     amount_text,

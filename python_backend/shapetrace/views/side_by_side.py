@@ -18,7 +18,7 @@ from typing import Final
 from shapetrace.comparing.comparison import Comparison, Difference, Event, Paired, is_passed
 from shapetrace.events.model import ModuleCall
 from shapetrace.views.call_text import error_text, module_inputs, outcome
-from shapetrace.views.differing import apart_text, call_text, short_text
+from shapetrace.views.difference_text import apart_text, call_text, short_text
 from shapetrace.views.shapes import values_text
 from shapetrace.views.styled import cut_to_cells, printable
 from shapetrace.views.summary import counted

@@ -39,7 +39,7 @@ OURS_ALONE: dict[str, str] = {
     "capture.ranks.sending:Sender._run": "runs on a thread of ours",
     "agent.agent:Agent._run": "runs on a thread of ours",
     "agent.debugger:has_breakpoint_in": "asked on the agent's thread",
-    "cli.attendant:Attendant._next_wait": "runs on a thread of ours",
+    "cli.helper_thread:HelperThread._next_wait": "runs on a thread of ours",
     "cli.main": "before the program, or for commands that run none",
     "cli.program:PreparedProgram": "hands on how the program has ended",
     "cli.program:_read": "before the program",

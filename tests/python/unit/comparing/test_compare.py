@@ -19,7 +19,7 @@ from shapetrace.events import codec
 from shapetrace.events.model import Coverage, DimensionRange, ErrorInfo, Op, Tensor, Trace
 from shapetrace.events.trace_loading import Sharing, load_calls, load_pair
 from shapetrace.views.comparison_registry import render_comparison
-from shapetrace.views.differing import notes_of
+from shapetrace.views.difference_text import notes_of
 from shapetrace.views.view_options import ViewOptions
 from tests.python.unit.comparing.worlds import Call, World, random_world
 

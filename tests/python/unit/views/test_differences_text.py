@@ -13,7 +13,7 @@ from shapetrace.comparing.comparison import Apart, Comparison
 from shapetrace.events.fingerprint import CallFingerprints, Fingerprint
 from shapetrace.events.model import ErrorInfo, Op, Tensor, Trace
 from shapetrace.views.comparison_registry import COMPARISON_VIEWS, render_comparison
-from shapetrace.views.differing import apart_text, changed_text
+from shapetrace.views.difference_text import apart_text, changed_text
 from shapetrace.views.styled import cells
 from shapetrace.views.view_options import ViewOptions
 from tests.python.unit.views.builder import FOLDER, Recording, f32

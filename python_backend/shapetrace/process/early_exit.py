@@ -8,7 +8,7 @@ from shapetrace.process.exits import WatchedExits
 from shapetrace.process.fatal import FatalSignals
 
 
-class EarlyEnd:
+class EarlyExit:
     """Calls a function first where a signal ends the process, or ``os._exit`` or ``os.exec*``.
 
     It gets a line that says so of a signal, and None where the program leaves by itself.

@@ -1,7 +1,7 @@
-"""Counting the processes that `multiprocessing` starts anew: there is nothing of ours in them.
+"""Count the processes that `multiprocessing` spawns: nothing of ours runs in them.
 
-That is so with the contexts `spawn` and `forkserver`. What is noticed is the step that each takes
-to start a process. None of the program's own code runs in it: pickling comes before or after.
+These are processes of the contexts `spawn` and `forkserver`. The step that each takes to start a
+process is replaced. None of the program's own code runs in it: pickling comes before or after.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REMEDIES: Final = {
 """What to use instead in a process, and under torchrun."""
 
 
-class StartedAnew:
+class SpawnedProcesses:
     """Counts these processes from when this is begun until it is ended. Imports none of it."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.e2e
 
 BEGINNING = """
     import os, threading, time
-    from shapetrace.cli.attendant import Attendant
+    from shapetrace.cli.helper_thread import HelperThread
 
     steps = []
     called = threading.Semaphore(0)
@@ -33,7 +33,7 @@ BEGINNING = """
             pass
         return count
 
-    attendant = Attendant(step)
+    attendant = HelperThread(step)
     attendant.start()
     wait_for_more()
 """
@@ -59,7 +59,7 @@ def test_it_is_in_no_list_of_stacks_while_it_waits(tmp_path: Path) -> None:
     body = """
         import sys
         attendant.stop()
-        asleep = Attendant(lambda: 1000)
+        asleep = HelperThread(lambda: 1000)
         asleep.start()
         deadline = time.monotonic() + 60
         while len(sys._current_frames()) > 1 and time.monotonic() < deadline:
@@ -77,7 +77,7 @@ def test_a_step_that_fails_is_the_last(tmp_path: Path) -> None:
         def fail():
             called.release()
             raise SystemExit
-        failing = Attendant(fail)
+        failing = HelperThread(fail)
         failing.start()
         assert called.acquire(timeout=60)
         failing.stop()
@@ -114,7 +114,7 @@ def test_it_ends_by_itself(tmp_path: Path) -> None:
         done = threading.Event()
         def once():
             done.set()
-        second = Attendant(once)
+        second = HelperThread(once)
         second.start()
         done.wait()
         second.stop()

@@ -7,9 +7,9 @@ from dataclasses import replace
 from shapetrace.comparing.comparison import Aspect, Comparison, Difference, Throughout
 
 
-def turned(comparison: Comparison) -> Comparison:
+def swapped(comparison: Comparison) -> Comparison:
     """A comparison with A and B exchanged."""
-    differences = tuple(map(_turned_difference, comparison.differences))
+    differences = tuple(map(_swapped_difference, comparison.differences))
     first = None
     for before, after in zip(comparison.differences, differences, strict=True):
         if before is comparison.first:
@@ -29,7 +29,7 @@ def _turned_throughout(item: Throughout) -> Throughout:
     return replace(item, a=item.b, b=item.a)
 
 
-def _turned_difference(difference: Difference) -> Difference:
+def _swapped_difference(difference: Difference) -> Difference:
     return replace(
         difference,
         a=difference.b,

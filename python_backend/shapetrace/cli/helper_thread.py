@@ -1,4 +1,4 @@
-"""A thread of ours beside the program, which the program does not come across."""
+"""A thread of ours beside the program, which the program does not see."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAP_SECONDS = 0.0005
 MOST_NAPS = 20
 
 
-class Attendant:
+class HelperThread:
     """Calls a function again and again; it returns the seconds until the next time, or None to end.
 
     The thread is not one of ``threading``'s, as programs that join all threads would wait for ever.

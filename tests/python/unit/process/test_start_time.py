@@ -7,11 +7,11 @@ import subprocess
 import sys
 import time
 
-from shapetrace.process.beginning import process_began_at
+from shapetrace.process.start_time import process_began_at
 from tests.support.session_server import BACKEND
 
 PROGRAM = """
-from shapetrace.process.beginning import process_began_at
+from shapetrace.process.start_time import process_began_at
 input()
 print(process_began_at())
 """
