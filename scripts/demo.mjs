@@ -1,4 +1,4 @@
-/** `npm run demo`: Shapetrace's main job, in a real VS Code that nobody has to look at. */
+/** `npm run demo`: Shapetrace's main job, in a real VS Code without a screen. */
 import { installBrowser } from "./editor/browser.mjs";
 import { checkMachine, installEditor } from "./editor/install.mjs";
 import { BACKEND_ENVIRONMENT, Failure, main, PYTHON, run, setUp } from "./setup.mjs";

@@ -20,9 +20,9 @@ from pathlib import Path
 from types import ModuleType, NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
+from shapetrace.server.messages.all_messages import MODULES, messages_of
 from shapetrace.server.messages.codec import camel_case
 from shapetrace.server.messages.declarations import Declaration, Request, ServerNotification, Unread
-from shapetrace.server.messages.registry import MODULES, messages_of
 from shapetrace.server.messages.settings import Initialization
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -35,7 +35,7 @@ HEAD: Final = """\
  * The messages between this extension and the language server beyond LSP's own.
  *
  * Generated from `python_backend/shapetrace/server/messages` by `npm run generate`: do not edit.
- * In one file, as nobody reads it from end to end: the messages are grouped in their definition.
+ * In one file, as it is not read from end to end: the messages are grouped in their definition.
  */
 
 /** A request to the server. */
@@ -90,7 +90,7 @@ def blocks(modules: Sequence[ModuleType], also_sent: Sequence[type]) -> list[str
 
 
 def _received(message: Declaration) -> type:
-    """What the server sends in a message."""
+    """The type of the values that the server sends for a message."""
     match message:
         case Request():
             return message.result

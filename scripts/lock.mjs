@@ -2,7 +2,7 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 
 /**
- * Does the work while holding the lock, after whoever else holds it has finished or died.
+ * Does the work while holding the lock, after its other holder has finished or died.
  *
  * @template Result
  * @param {string} file

@@ -37,7 +37,7 @@ const UNUSED = new Set([".c", ".cpp", ".h", ".hpp", ".lib", ".pdb", ".pxd", ".py
 
 const LARGEST_MEGABYTES = 10;
 
-/** What of this folder vsce gets to see: it looks at every file, and there are very many. */
+/** The files of this folder for vsce, which reads all that it finds. */
 const STAGED = [
   ...[".vscodeignore", "package.json", "README.md", "CHANGELOG.md", "LICENSE"],
   ...["extension", "python_backend", "python_libraries"],

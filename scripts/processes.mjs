@@ -21,7 +21,7 @@ export const ENDING_SIGNALS = /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHU
 /** How long what has got the signal from the terminal has to end by itself. */
 const GRACE_MILLISECONDS = 1000;
 
-/** How long a process has to end once it was told to. */
+/** How long a process has to end after it was asked to. */
 const END_MILLISECONDS = 2000;
 
 /** Whether this process has a supervisor, its own or that of the script that started it. */
@@ -52,7 +52,7 @@ export async function supervise() {
     process.on(name, end);
   }
   if (process.env["npm_lifecycle_event"] !== undefined) {
-    // An npm that is killed cannot tell us.
+    // An npm that is killed cannot report it.
     const npm = process.ppid;
     setInterval(() => {
       if (process.ppid !== npm) {
@@ -132,7 +132,7 @@ function notice(started, assignment) {
 }
 
 /**
- * Ends the script's processes: those that do not when they are told to are killed.
+ * Ends the script's processes: those that do not end when asked to are killed.
  *
  * @param {Map<number, string>} started
  * @param {Readonly<Record<string, string>>} assignment
@@ -189,7 +189,7 @@ function stateOf(id) {
   return state === "Z" || since === undefined ? undefined : { parent: Number(parent), since };
 }
 
-/** All processes, where the system has files that tell of them. */
+/** All processes, if the system has files that list them. */
 function processIds() {
   try {
     return readdirSync("/proc")

@@ -45,14 +45,14 @@ const FOR_DEVICES = /^(?:nvidia-|cuda-|triton\b)/;
  */
 
 /**
- * Installs what is missing of the environments, and tells their interpreters.
+ * Installs the missing environments, and returns their interpreters.
  *
  * @param {readonly string[]} names as "3.12"
  * @returns {Promise<{ version: string, python: string }[]>}
  */
 export async function setUpPythons(names) {
   const environments = findInterpreters(names);
-  // Outside the lock: nearly always there is nothing to do, and then nobody should wait.
+  // Outside the lock: nearly always there is nothing to do, and then there is no need to wait.
   if (!environments.every(isComplete)) {
     mkdirSync(FOLDER, { recursive: true });
     await lockedWhile(LOCK, sayWaiting, () =>
@@ -166,7 +166,7 @@ async function install(environments) {
 }
 
 /**
- * @typedef {(program: string, ...options: string[]) => Promise<string>} Command tells what it printed
+ * @typedef {(program: string, ...options: string[]) => Promise<string>} Command returns what it printed
  * @param {Environment} environment
  * @param {Command} must
  */
@@ -255,7 +255,7 @@ function completeMark(home) {
 }
 
 /**
- * Runs a program to its end, and tells what it printed.
+ * Runs a program to its end, and returns what it printed.
  *
  * @param {string} program
  * @param {readonly string[]} options

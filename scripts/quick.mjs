@@ -1,5 +1,5 @@
 /**
- * `npm run quick`: what tells in about a minute whether a change is sound. Types, lint of what has
+ * `npm run quick`: checks a change in about a minute. Types, lint of what has
  * changed since the last commit, and the unit tests that are not slow, side by side.
  */
 import { spawn, spawnSync } from "node:child_process";

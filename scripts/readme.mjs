@@ -2,7 +2,7 @@
  * The README as VS Code's extension page can show it.
  *
  * The project has no public address that links could lead to, and the page shows pictures only from
- * the web. So pictures are left out, and the pages of `docs/` that tell how to use Shapetrace follow
+ * the web. So pictures are left out, and the pages of `docs/` on how to use Shapetrace follow
  * below the README, where links to them lead.
  */
 

@@ -1,4 +1,4 @@
-/** `npm run screenshots`: the pictures of the README and docs/, taken anew. */
+/** `npm run screenshots`: the pictures of the README and docs/, taken again. */
 import { checkMachine } from "./editor/install.mjs";
 import { packageExtension } from "./package.mjs";
 import { main, run, setUp } from "./setup.mjs";

@@ -3,7 +3,7 @@
  * project names. Installs what is missing and is quick when nothing is.
  *
  * `.venv` carries a mark with a digest of all that went into it, written last. While it is being
- * filled it carries another, so that a set-up that was cut off is known, and made anew.
+ * filled it carries another, so that a set-up that was cut off is noticed, and made again.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -54,7 +54,7 @@ export const PROGRAMS = join(ENVIRONMENT, WINDOWS ? "Scripts" : "bin");
 /** The virtual environment's Python. */
 export const PYTHON = join(PROGRAMS, WINDOWS ? "python.exe" : "python");
 
-/** What programs that import Shapetrace from here run with. */
+/** The environment of programs that import Shapetrace from here. */
 export const BACKEND_ENVIRONMENT = {
   ...process.env,
   PYTHONPATH: [join(ROOT, "python_backend"), process.env["PYTHONPATH"]]
@@ -69,7 +69,7 @@ export function setUp() {
     const oldest = OLDEST_NODE.join(".");
     throw new Failure(`this is Node.js ${process.versions.node}; install ${oldest} or newer`);
   }
-  // Outside the lock: nearly always there is nothing to do, and then nobody should wait.
+  // Outside the lock: nearly always there is nothing to do, and then there is no need to wait.
   if (pythonIsComplete() && nodeIsComplete()) {
     return;
   }
@@ -80,7 +80,7 @@ export function setUp() {
 }
 
 /**
- * Runs a program to its end with our terminal, and tells its exit code.
+ * Runs a program to its end with our terminal, and returns its exit code.
  *
  * @param {string} program
  * @param {readonly string[]} options

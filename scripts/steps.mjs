@@ -37,7 +37,7 @@ export function node(file, ...options) {
 }
 
 /**
- * Runs every step, also after one that fails, and tells how many failed.
+ * Runs every step, also after one that fails, and returns how many failed.
  *
  * @param {readonly Step[]} steps
  * @returns {number}

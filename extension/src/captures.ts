@@ -3,9 +3,9 @@ import type { CaptureProblem } from "./protocol.generated";
 import type { Server } from "./client/server";
 import type { Memory } from "./memory";
 import type { Messages } from "./messages";
-import { Wishes } from "./wishes";
+import { RequestedPaths } from "./requestedPaths";
 
-export class Captures extends Wishes<CaptureProblem> {
+export class Captures extends RequestedPaths<CaptureProblem> {
   constructor(memory: Memory, server: Server, messages: Messages) {
     super({
       recall: () => memory.capturePaths,
@@ -14,10 +14,11 @@ export class Captures extends Wishes<CaptureProblem> {
         server.wantCaptures(paths);
       },
       onDidReceiveProblem: server.onDidReceiveCaptureProblem,
-      tell: ([first, ...others]) => {
+      show: ([first, ...others]) => {
         if (first !== undefined) {
           const of = first.path === "" ? "" : ` of ${first.path}`;
-          const more = others.length === 0 ? "" : ` (and of ${others.length} more: see the trace)`;
+          const more =
+            others.length === 0 ? "" : ` (and ${others.length} more: see the trace tree)`;
           void messages.notCaptured(`Nothing is captured${of}: ${first.message}${more}`);
         }
       },

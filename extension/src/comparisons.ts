@@ -102,7 +102,7 @@ export class Comparisons implements Disposable, TextDocumentContentProvider {
   provideTextDocumentContent(uri: Uri): string {
     const open = this.#open.get(uri.toString());
     if (open === undefined) {
-      return "This comparison is over; run Shapetrace: Compare Traces again.\n";
+      return "This comparison is closed. Run Shapetrace: Compare Traces again.\n";
     }
     return uri.toString() === open.left.toString() ? open.compared.left : open.compared.right;
   }

@@ -12,7 +12,7 @@ export class Config {
     return isPossible(key, value) ? value : SETTING_DEFAULTS[key];
   }
 
-  /** The part that the language server is told. */
+  /** The settings that the language server gets. */
   forServer(): Options {
     return {
       hints: {
@@ -35,7 +35,7 @@ export class Config {
   }
 }
 
-/** The settings that the language server is told. */
+/** The settings that the language server gets. */
 export const SERVER_SETTINGS: readonly (keyof Settings)[] = [
   "hints.position",
   "hints.maximumLength",

@@ -65,7 +65,7 @@ export type AfterPass = "stop" | "continue";
 export type Level = "torch" | "aten";
 export type ProgramConsole = "internalConsole" | "integratedTerminal" | "externalTerminal";
 
-/** What holds where a setting is absent or has a value that it cannot have. */
+/** The defaults for settings that are absent or have an invalid value. */
 export const SETTING_DEFAULTS: Settings = {
   interpreter: "",
   "trace.afterPass": "stop",
@@ -91,7 +91,7 @@ export const SETTING_CHOICES: { readonly [K in keyof Settings]?: readonly Settin
 /** The section of the settings, and the prefix of every id. */
 export const SECTION = "shapetrace";
 
-/** What `when` clauses of package.json can ask. */
+/** The context keys for `when` clauses of package.json. */
 export const ContextKey = {
   /** Hints of some run are there. */
   hasTrace: "shapetrace.hasTrace",
@@ -99,7 +99,7 @@ export const ContextKey = {
   isRecording: "shapetrace.isRecording",
   /** No other extension debugs Python here, so that F5 on a Python file should be ours. */
   isAlone: "shapetrace.isAlone",
-  /** The extension has been activated: somebody works with Python here. */
+  /** The extension is active: the user works with Python here. */
   isActive: "shapetrace.isActive",
   /** The shapes of one call only are shown. */
   hasPin: "shapetrace.hasPin",

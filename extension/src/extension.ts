@@ -23,7 +23,7 @@ export function activate(extension: ExtensionContext): void {
   try {
     current = wire(extension, new Context(extension, log));
   } catch (error) {
-    // VS Code itself would only write this to a log that nobody looks at.
+    // VS Code itself would only write this to its log.
     void window.showErrorMessage(`Shapetrace could not be activated: ${messageOf(error)}`);
     throw error;
   }

@@ -2,19 +2,19 @@
 import { join } from "node:path";
 
 export interface Folders {
-  /** What programs get on their PYTHONPATH. */
+  /** The folder for the PYTHONPATH of programs. */
   readonly backend: string;
-  /** What the language server needs besides. */
+  /** The libraries of the language server. */
   readonly serverLibraries: string;
   /** The bundled debugger. */
   readonly debugpy: string;
-  /** The stand-in for the debugger's launcher, and what is run in programs that are attached to. */
+  /** The stand-in for the debugger's launcher, and the code for programs that are attached to. */
   readonly launcher: string;
   /** Byte code of the server, for all windows. */
   readonly bytecode: string;
-  /** What this window keeps until it closes. */
+  /** The storage of this window, until it closes. */
   readonly storage: string;
-  /** What all windows keep. */
+  /** The storage of all windows. */
   readonly windows: string;
 }
 

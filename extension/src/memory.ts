@@ -1,4 +1,4 @@
-/** What is remembered between windows. */
+/** The state that is kept between windows. */
 import type { Memento } from "vscode";
 
 import { readTarget, type Target } from "./model/target";
@@ -16,7 +16,7 @@ export class Memory {
     private readonly global: Memento,
   ) {}
 
-  /** What was traced last in this workspace by choice. */
+  /** The last target that the user chose in this workspace. */
   get target(): Target | undefined {
     return readTarget(this.workspace.get(TARGET));
   }
@@ -25,7 +25,7 @@ export class Memory {
     await this.workspace.update(TARGET, target);
   }
 
-  /** Whether the trace tree goes along with the cursor. */
+  /** Whether the trace tree follows the cursor. */
   get followsCursor(): boolean {
     return this.workspace.get(FOLLOWS_CURSOR) !== false;
   }
@@ -52,7 +52,7 @@ export class Memory {
     await this.workspace.update(WATCHED_NAMES, names);
   }
 
-  /** Whether the trace tree was ever looked at with a trace in it. */
+  /** Whether the trace tree was ever visible with a trace in it. */
   get hasSeenTrace(): boolean {
     return this.global.get(HAS_SEEN_TRACE) === true;
   }

@@ -1,4 +1,4 @@
-/** What the user is told, each with what can be done about it. */
+/** Notifications with the buttons that they offer. */
 import { commands, window } from "vscode";
 
 import { Command } from "./contributions";
@@ -18,7 +18,7 @@ const CONFIGURE: Action = {
   command: "workbench.action.debug.configure",
 };
 const RESTART: Action = { title: "Restart Server", command: Command.restartServer };
-const RUN_OTHER: Action = { title: "Run Something Else...", command: Command.traceForwardPassOf };
+const RUN_OTHER: Action = { title: "Run Another Program...", command: Command.traceForwardPassOf };
 const TRACE: Action = { title: "Trace Forward Pass", command: Command.traceForwardPass };
 const DIFFERENCES: Action = { title: "Differences...", command: Command.showDifferences };
 const SOURCES: Action = { title: "Open Sources", command: Command.openDifferingSources };
@@ -59,7 +59,7 @@ export class Messages {
   }
 
   noServer(reason: string): Promise<void> {
-    const text = `The shapes will be missing: ${reason}`;
+    const text = `No shapes will be shown: ${reason}`;
     return offer(window.showErrorMessage, text, SELECT, RESTART, SHOW_LOG);
   }
 
@@ -67,7 +67,7 @@ export class Messages {
     return offer(window.showErrorMessage, noTorchInWords(python), SELECT);
   }
 
-  /** The same before a program is started; whether it is to be started all the same. */
+  /** Asks before a program is started without torch; returns whether to start it. */
   async runWithoutTorch(python: string): Promise<boolean> {
     const run = { title: "Run Anyway" };
     const chosen = await window.showErrorMessage(noTorchInWords(python), SELECT, run);
@@ -90,7 +90,7 @@ export class Messages {
     return offer(window.showWarningMessage, text, remedy, SHOW_LOG);
   }
 
-  /** Says what was added to what is captured; a program that runs has to be started anew for it. */
+  /** Says what will be captured; a running program has to be started again for it. */
   willBeCaptured(text: string, isRunning: boolean): Promise<void> {
     const actions = isRunning ? [CAPTURED] : [TRACE, CAPTURED];
     return offer(window.showInformationMessage, text, ...actions);
@@ -138,7 +138,7 @@ export class Messages {
   async untrusted(): Promise<void> {
     const manage = "Manage Workspace Trust";
     const chosen = await window.showWarningMessage(
-      "Shapetrace runs the program that it traces, and this folder is not trusted. " +
+      "Shapetrace runs your program, and this folder is not trusted. " +
         "Trust it if you know where its code comes from.",
       manage,
     );

@@ -37,7 +37,7 @@ export class Pins implements Disposable {
       server.onDidChangePin(({ pin, lost }) => {
         this.#set(pin);
         if (lost !== null) {
-          void messages.info(`${lost} was pinned and is not in the new run: all calls are shown.`);
+          void messages.info(`${lost} was pinned but is not in the new run. All calls are shown.`);
         }
       }),
       server.onDidChangeState(({ kind }) => {
@@ -53,7 +53,7 @@ export class Pins implements Disposable {
     return this.#current;
   }
 
-  /** Shows only the call that a node of the trace tree stands for, or all of them again. */
+  /** Shows only the call of a node of the trace tree, or all calls again. */
   async pin(node: string | null): Promise<Pin | null> {
     const pinned = await this.server.requestIfRunning(PIN, { node });
     return pinned?.pin ?? null;
@@ -82,7 +82,7 @@ export class Pins implements Disposable {
       this.#item.hide();
     } else if (pin.isWaiting) {
       this.#timer = setTimeout(() => {
-        const told = "the new run has not come to it, and all its calls are shown";
+        const told = "the new run has not made this call yet, and all calls are shown";
         this.#show("$(watch)", `${pin.label} is pinned: ${told}`, "unpin it");
       }, PATIENCE_MILLISECONDS);
     } else {

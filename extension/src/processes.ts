@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 
 import { commandOf, type Process, readProcesses } from "./model/processList";
 
-/** Whether a process with this id is there. */
+/** Returns whether a process with this id is running. */
 export function isRunning(id: number): boolean {
   if (!Number.isInteger(id) || id <= 0) {
     return false;

@@ -2,7 +2,7 @@
  * The messages between this extension and the language server beyond LSP's own.
  *
  * Generated from `python_backend/shapetrace/server/messages` by `npm run generate`: do not edit.
- * In one file, as nobody reads it from end to end: the messages are grouped in their definition.
+ * In one file, as it is not read from end to end: the messages are grouped in their definition.
  */
 
 /** A request to the server. */
@@ -143,7 +143,7 @@ export interface Export {
   readonly session?: string | null;
 }
 
-/** What was written. Where nothing had been recorded, there is no file. */
+/** The written file. If nothing was recorded, there is no file. */
 export interface Exported {
   readonly path: string;
   readonly ops: number;
@@ -175,7 +175,7 @@ export const SESSION_STATES = [
   "gone",
 ] as const;
 
-/** What a process of a session is doing. */
+/** The state of a process of a session. */
 export type SessionState = (typeof SESSION_STATES)[number];
 
 /** The state of a process of a session; without a process, of the session itself. */
@@ -229,7 +229,7 @@ export const NODE_KINDS = [
 ] as const;
 
 /**
- * What a node of the trace tree is.
+ * The kind of a node of the trace tree.
  *
  * A `fold` is several ops in a row that a library made. Below `captures` are the paths that were
  * asked for, below a path the names of the values that it found, and below a name each value. Below
@@ -395,7 +395,7 @@ export interface InlineValue {
   readonly text: string;
 }
 
-/** What is shown at the ends of lines while the program is stopped. */
+/** The values at line ends while the program is stopped. */
 export interface InlineValues {
   readonly values: readonly InlineValue[];
 }
@@ -561,7 +561,7 @@ export interface ComparedCall {
   readonly kind: string;
   /** The module and the call. */
   readonly title: string;
-  /** What differs. */
+  /** One difference. */
   readonly detail: string;
   /** The line in the left text, from 0. */
   readonly left: number;
@@ -571,7 +571,7 @@ export interface ComparedCall {
   readonly b: ComparedPlace | null;
 }
 
-/** What differs between two traces. */
+/** The differences between two traces. */
 export interface Compared {
   /** Trace A as text, one line for each call; calls that are alike are equal lines in both. */
   readonly left: string;

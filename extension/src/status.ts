@@ -72,7 +72,7 @@ export class Status implements Disposable {
   }
 }
 
-/** What all that is known comes to now. */
+/** The current summary. */
 export function currentSummary({ server, sessions, watches }: Known): Summary {
   const { state } = server;
   return summarize(sessions.facts, {
@@ -91,12 +91,12 @@ function tooltipOf({ mood, details }: Summary, hasTrace: boolean): MarkdownStrin
   if (hasTrace) {
     tooltip.appendMarkdown(`[Show Trace](command:${Command.showTrace})\n\n`);
   }
-  return tooltip.appendMarkdown("*Click to see what can be done.*");
+  return tooltip.appendMarkdown("*Click to see the commands.*");
 }
 
 const HINTS: Readonly<Record<Mood, string>> = {
-  off: "Trace a forward pass, or press F5, to see shapes.",
-  waiting: "The program has not done anything with torch yet.",
-  recording: "The program is being watched.",
-  error: "Something is wrong.",
+  off: "Trace a forward pass or press F5 to see shapes.",
+  waiting: "The program has not called torch yet.",
+  recording: "The program is being recorded.",
+  error: "There is a problem.",
 };

@@ -3,9 +3,9 @@ import type { Server } from "./client/server";
 import type { Memory } from "./memory";
 import type { Messages } from "./messages";
 import type { WatchProblem } from "./protocol.generated";
-import { Wishes } from "./wishes";
+import { RequestedPaths } from "./requestedPaths";
 
-export class Watches extends Wishes<WatchProblem> {
+export class Watches extends RequestedPaths<WatchProblem> {
   constructor(memory: Memory, server: Server, messages: Messages) {
     super({
       recall: () => memory.watchedNames,
@@ -14,14 +14,15 @@ export class Watches extends Wishes<WatchProblem> {
         server.wantWatches(names);
       },
       onDidReceiveProblem: server.onDidReceiveWatchProblem,
-      tell: (problems) => {
+      show: (problems) => {
         const names = memory.watchedNames;
-        // What is watched no longer is no problem.
+        // A variable that is no longer watched is no problem.
         const [first, ...others] = problems.filter(
           ({ name }) => name === "" || names.includes(name),
         );
         if (first !== undefined) {
-          const more = others.length === 0 ? "" : ` (and ${others.length} more: see the trace)`;
+          const more =
+            others.length === 0 ? "" : ` (and ${others.length} more: see the trace tree)`;
           void messages.notWatched(`Watching: ${first.message}.${more}`);
         }
       },

@@ -61,15 +61,15 @@ def is_ours(code: CodeType) -> bool:
 
 
 _LIBRARIES: Final = sys.stdlib_module_names | {"torch", "numpy", "h5py", "shapetrace"}
-"""What has exceptions of its own that its code in C raises without a frame."""
+"""Libraries whose C code raises exceptions of its own without a frame."""
 
 
 def is_asynchronous(error: BaseException, ran_program: bool = False) -> bool:
-    """Whether an exception that a clause of ours has caught is the program's own.
+    """Return whether an exception that a clause of ours has caught is the program's own.
 
     To be asked in that clause, before any frame is taken out of the traceback. A RecursionError
     because there is no room for our frames is a fault of ours; a MemoryError is not. Nor is an exit
-    or an interrupt, but where we ``ran_program``, code of its own that nobody asked for just then.
+    or an interrupt, but where we ``ran_program``, code of the program's that ran unexpectedly.
     """
     kind = type(error)
     if is_kind(kind, KeyboardInterrupt) or not (ran_program or is_kind(kind, Exception)):
@@ -114,7 +114,7 @@ def clean(error: BaseException) -> None:
 
 
 def clean_if_asynchronous(error: BaseException) -> None:
-    """The same for a function of ours that the program calls, of which other errors tell."""
+    """`clean` an exception if it is asynchronous: for functions of ours that the program calls."""
     if is_asynchronous(error):
         clean(error)
 
@@ -206,7 +206,7 @@ def _comes_through_a_handler(entries: list[TracebackType]) -> bool:
 
 
 def _was_told_its_caller(frame: FrameType) -> bool:
-    """Whether a function was called as handlers are: with the frame that they interrupt.
+    """Return whether a function was called as handlers are: with the frame that they interrupt.
 
     handler(signal number, frame); trace(frame, event, argument); callback(code, offset)
     """
@@ -229,7 +229,7 @@ def _is_event(value: Any) -> bool:
 
 
 def _arguments(frame: FrameType) -> list[Any]:
-    """What a function was called with by position, as far as it has not forgotten that."""
+    """The positional arguments of a function, as far as it still has them."""
     code = frame.f_code
     names = list(code.co_varnames[: code.co_argcount])
     rest = code.co_argcount + code.co_kwonlyargcount
@@ -253,7 +253,7 @@ def _codes_of_handlers() -> list[Any]:
 
 
 def _handlers() -> Iterator[Any]:
-    """What handles a signal now, or traces this thread, without partials and methods around it."""
+    """Handlers of signals and the trace and profile functions, without partials and methods."""
     handlers = [_signal.getsignal(number) for number in _signal.valid_signals()]
     others: tuple[Any, ...] = (sys.gettrace(), sys.getprofile())
     for handler in (*handlers, *others):
@@ -315,7 +315,7 @@ def _is_a_label(code: CodeType) -> bool:
 
 
 def _could_not_be_raised(message: str) -> bool:
-    """Whether a handler, or an exception's class, does not take what it was called with."""
+    """Return whether a handler, or an exception's class, does not take what it was called with."""
     if message.startswith(_SET_TO_NO_CLASS):
         return True
     callee, _, problem = message.partition("() ")
@@ -326,7 +326,7 @@ def _could_not_be_raised(message: str) -> bool:
 
 
 def _makes_an_exception(name: str) -> bool:
-    """Whether this is how the constructor of a class of exceptions is called in messages."""
+    """Return whether this is how the constructor of a class of exceptions is called in messages."""
     of_class, _, method = name.rpartition(".")
     if method not in ("__init__", "__new__"):
         return False
@@ -341,7 +341,7 @@ def _makes_an_exception(name: str) -> bool:
 
 
 def _is_foreign(kind: type) -> bool:
-    """Whether a class of exceptions is the program's own, or some package's that it uses."""
+    """Return whether a class of exceptions is the program's own, or some package's that it uses."""
     if not kind.__flags__ & _HEAP_TYPE:
         return False
     module: Any = vars(kind).get("__module__")

@@ -17,7 +17,7 @@ def name_of(kind: type) -> str:
 
 
 def qualified_name_of(kind: type) -> str:
-    """The same with the classes and functions around it."""
+    """The name with the classes and functions around it."""
     name: str = _qualified_name_of(kind)
     return name
 
@@ -29,7 +29,7 @@ def classes_of(kind: type) -> tuple[type, ...]:
 
 
 def in_classes(classes: tuple[type, ...], name: str) -> Any:
-    """What the first of some classes that has something by a name has; None for nothing."""
+    """The attribute of the first class that has the name; None if none has it."""
     for each in classes:
         if name in each.__dict__:
             return each.__dict__[name]
@@ -37,12 +37,12 @@ def in_classes(classes: tuple[type, ...], name: str) -> Any:
 
 
 def is_kind(kind: type, of: type | None) -> bool:
-    """Whether a class is another one or derived from it."""
+    """Return whether a class is another one or derived from it."""
     return of is not None and of in _mro_of(kind)
 
 
 def distributed_tensor() -> Any:
-    """The class of distributed tensors; None where nobody has imported it, so that there are none.
+    """The class of distributed tensors; None if its module is not imported, so that there are none.
 
     Before torch 2.5 it is in a module of another name, and the first may be there without it.
     """

@@ -2,8 +2,8 @@
 
 Dynamo compiles each Python frame that begins while its frame evaluation is on in a thread, and
 guards on what it found. So a frame of ours would be compiled as well, and what was compiled with a
-stand-in of ours in place would be compiled again without it. Whoever has put something of ours
-where Dynamo looks is a bystander, and is told
+stand-in of ours in place would be compiled again without it. A part of ours that has put something
+where Dynamo finds it is a bystander, which is notified
 
 - of each *region*: what a thread runs from the call of something compiled until that returns,
 - when torch compiles or exports, on whichever thread: the program's own is to be back meanwhile.
@@ -36,14 +36,14 @@ _EVALUATION: Final = "torch._dynamo.eval_frame"
 _CONVERTING: Final = "torch._dynamo.convert_frame"
 _FUNCTIONS: Final = "torch._dynamo.variables.functions"
 _EXPORTING: Final = "torch.export._trace"
-TO_SEE_IT_ALL: Final = "TORCH_COMPILE_DISABLE=1 in the environment has nothing compiled"
-"""What to do where something was stepped around."""
+TO_SEE_IT_ALL: Final = "set TORCH_COMPILE_DISABLE=1 to switch compiling off"
+"""The advice to give where recording was suspended."""
 _WRAPPERS: Final = ("compile_wrapper", "_fn")
-"""What Dynamo calls the functions that it puts in the place of compiled ones."""
+"""The names of the functions that Dynamo puts in the place of compiled ones."""
 
 
 class Bystander:
-    """Somebody who has put something of ours where Dynamo looks. None of this may raise."""
+    """An observer: a part of ours that puts something where Dynamo finds it. It must not raise."""
 
     def enter(self, thread: int) -> None:
         """A thread begins to run something compiled."""
@@ -52,13 +52,13 @@ class Bystander:
         """It has returned."""
 
     def show(self) -> None:
-        """Put back what the program has, until told to hide it again."""
+        """Put back what the program has, until `hide_originals` is called."""
 
     def hide(self) -> None:
         """Put ours in its place again."""
 
     def original(self, value: object) -> object:
-        """What a function or a code stands in for; itself if it is not one of ours."""
+        """The original of a stand-in; the value itself if it is no stand-in of ours."""
         return value
 
 
@@ -70,7 +70,7 @@ REGIONS: Final[Collection[int]] = _owners.keys()
 """The threads that run something compiled, for those who ask at every call."""
 _undo: Final[list[Callable[[], None]]] = []
 _skipped: Final[set[str]] = set()
-"""Modules of ours whose code Dynamo has been told to skip."""
+"""Modules of ours whose code Dynamo skips."""
 _showing = 0
 """How many want to see what the program has."""
 _begun = 0
@@ -78,18 +78,18 @@ _begun = 0
 
 
 def in_region() -> bool:
-    """Whether this thread runs something compiled."""
+    """Return whether this thread runs something compiled."""
     return get_ident() in _owners
 
 
 def regions_begun() -> int:
-    """How often something compiled was called while anybody was told of it."""
+    """How often compiled code was called while there was an observer."""
     return _begun
 
 
 @leaving_surely
 def stand_by(bystander: Bystander) -> Callable[[], None]:
-    """Tell somebody of what Dynamo does from now on; returns how to stop that."""
+    """Report what Dynamo does to an observer from now on; return a function that ends this."""
     with held(_LOCK):
         if bystander in _bystanders:
             return functools.partial(stand_aside, bystander)
@@ -110,7 +110,7 @@ def stand_by(bystander: Bystander) -> Callable[[], None]:
 
 @leaving_surely
 def stand_aside(bystander: Bystander) -> None:
-    """Tell somebody of nothing any more, whether they were told or not."""
+    """Remove an observer, if it is there."""
     global _showing
     with held(_LOCK):
         if bystander in _bystanders:
@@ -125,7 +125,7 @@ def stand_aside(bystander: Bystander) -> None:
 
 @leaving_surely
 def show_originals(*_: object) -> None:
-    """Have everybody put back what the program has, until `hide_originals`."""
+    """Have all observers put back what the program has, until `hide_originals`."""
     global _showing
     with held(_LOCK):
         _showing += 1
@@ -140,7 +140,7 @@ def hide_originals(*_: object) -> None:
     global _showing
     with held(_LOCK):
         if _showing == 0:
-            return  # it began before anybody was there
+            return  # it began before there was an observer
         _showing -= 1
         if _showing == 0:
             for each in reversed(_bystanders):
@@ -226,7 +226,7 @@ def _set_in_region(original: Any, callback: Any, thread: int, owner: int) -> Any
 def _make_compile(original: Any) -> Any:
     @functools.wraps(original)
     def __call__(self: Any, fn: Any) -> Any:  # noqa: N807 (a method)
-        # What is compiled outlives us: no stand-in of ours is to be in it.
+        # Compiled code outlives us: it must not contain our stand-ins.
         return original(self, without_stand_ins(fn))
 
     return __call__
@@ -246,7 +246,7 @@ def without_stand_ins(function: Any) -> Any:
 
 
 def _owner_of(frame: FrameType) -> int:
-    """What turns frame evaluation on and off again: a call, or a context that is entered and left.
+    """The id of what switches frame evaluation: a call, or a context that is entered and left.
 
     Others turn it off and on in between, which must not look like the end.
     """
@@ -357,7 +357,7 @@ def _follow_code() -> None:
 
 @leaving_surely
 def _follow_inlined_code() -> None:
-    """The same of functions that are called in what it compiles."""
+    """Do what `_follow_code` does for functions that Dynamo inlines."""
 
     def make(original: Any) -> Any:
         @functools.wraps(original)
@@ -418,7 +418,7 @@ def _nested_codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _skip_our_files() -> None:
-    """The same for code of ours that comes later: Dynamo asks this of each file that it meets."""
+    """Have Dynamo skip our files, also those that are loaded later."""
     rules: Any = sys.modules.get("torch._dynamo.trace_rules")
     if not hasattr(rules, "SKIP_DIRS") or not hasattr(rules, "_recompile_re"):
         return
@@ -439,7 +439,7 @@ def _replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
 
     def undo() -> None:
         if vars(owner).get(name) is not stand_in:
-            return  # somebody put a patch on top, and ours only passes calls on from now on
+            return  # another tool put a patch on top, and ours only passes calls on from now on
         if own:
             setattr(owner, name, original)
         else:

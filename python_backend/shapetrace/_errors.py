@@ -31,7 +31,7 @@ class AlreadyTracingError(ShapetraceError):
 
 
 class CaptureError(ShapetraceError):
-    """What was asked of a ``ModelTracer`` cannot be."""
+    """A ``ModelTracer`` cannot do what it was asked for."""
 
 
 class PathError(CaptureError):
@@ -52,4 +52,4 @@ class CannotFollowError(ShapetraceError):
 
 
 class NameSyntaxError(ShapetraceError):
-    """What is to be followed is not written as a variable, or as something in one."""
+    """A name to follow is not written as a variable or a part of one."""

@@ -32,7 +32,7 @@ _ENTER: Final = bytes((dis.opmap.get("LOAD_SPECIAL", 0), dis.opmap["CALL"]))
 _BLOCKS_BEGIN_LATE: Final = sys.version_info >= (3, 14)
 
 _Rule = Callable[[CodeType], list[_Entry]]
-"""What the table of a code is to be."""
+"""Returns the exception table that a code is to have."""
 
 _made: dict[tuple[CodeType, _Rule], CodeType] = {}
 """By what the compiler made; a function that is made again and again has one of both."""

@@ -2,7 +2,7 @@
 
 A path that is a pipe, a device or a descriptor of this process (``/dev/stdout``, ``/dev/fd/3``)
 is written to as it is. Any other is replaced by a new file, which comes into being beside it under
-a name that nobody can foresee.
+a name that cannot be guessed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FilePath: TypeAlias = str | os.PathLike[str]
 _AS_IT_IS: Final = (
     getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 )
-"""Neither through a link, nor waiting for whoever reads from a pipe."""
+"""Flags to open a file neither through a link nor waiting for the reader of a pipe."""
 
 _MOST_LINKS: Final = 40
 _DESCRIPTOR: Final = re.compile(r"/(?:dev|proc/(?:self|thread-self|\d+))/fd/(\d+)")
@@ -94,7 +94,7 @@ def _created(name: str, mode: int) -> BinaryIO:
 def open_to_append(path: FilePath, *, encoding: str, errors: str) -> TextIO:
     """A file of ours to go on with, or a new one; raises OSError at a link, or at what is no file.
 
-    Its name can be foreseen, so somebody else may have put something there.
+    Its name can be guessed, so another user may have put something there.
     """
     flags = os.O_APPEND | os.O_CREAT | os.O_WRONLY | _AS_IT_IS
     stream = os.fdopen(os.open(path, flags, 0o666), "a", encoding=encoding, errors=errors)
@@ -107,8 +107,8 @@ def open_to_append(path: FilePath, *, encoding: str, errors: str) -> TextIO:
 def place_of(path: FilePath) -> str:
     """Where a file lies, or would lie, that is named by this path; its links are followed.
 
-    Raises PermissionError at a link that somebody else has put into a folder that is everybody's:
-    it may lead to a file of ours. Linux refuses to open such a link, but not to rename over it.
+    Raises PermissionError at a link of another user in a folder that all users can write to: it may
+    lead to a file of ours. Linux refuses to open such a link, but not to rename over it.
     """
     name = os.path.abspath(path)
     for _ in range(_MOST_LINKS):
@@ -124,7 +124,7 @@ def place_of(path: FilePath) -> str:
 
 
 def descriptor_of(path: FilePath) -> int | None:
-    """The number of the descriptor of this process that a path stands for."""
+    """The number of the descriptor of this process that a path refers to."""
     name = os.path.abspath(path)
     for _ in range(_MOST_LINKS):
         found = _DESCRIPTOR.fullmatch(name)
@@ -142,7 +142,7 @@ def descriptor_of(path: FilePath) -> int | None:
 
 
 def status(path: FilePath) -> os.stat_result | None:
-    """What ``os.stat`` says of a path; None where nothing is there."""
+    """The result of ``os.stat`` for a path; None if there is nothing."""
     try:
         return os.stat(path)
     except FileNotFoundError:
@@ -184,7 +184,7 @@ def _discard(stream: BinaryIO | None, name: str) -> None:
 def _replace(path: str, pieces: Iterable[bytes], present: os.stat_result | None) -> None:
     if present is not None and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    # What only its owner could read so far, nobody else reads while it is written.
+    # A file that only its owner could read stays so while it is written.
     with replacing(path, 0o666 if present is None else 0o600) as (stream, name):
         stream.writelines(pieces)
         if present is not None:
@@ -195,7 +195,7 @@ def _replace(path: str, pieces: Iterable[bytes], present: os.stat_result | None)
 def _give_to_owner(name: str, present: os.stat_result) -> None:
     chown = getattr(os, "chown", None)
     if chown is not None:
-        with contextlib.suppress(PermissionError):  # of somebody else's file
+        with contextlib.suppress(PermissionError):  # of a file of another user
             chown(name, present.st_uid, present.st_gid)
 
 

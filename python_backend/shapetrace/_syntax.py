@@ -1,4 +1,4 @@
-"""Asking Python's compiler about source text without anybody being warned of what it finds."""
+"""Run Python's compiler on source text without showing its warnings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def parsed(text: str) -> ast.Module:
 
 
 def silently(action: Callable[[str], _Result]) -> _Result:
-    """What an action of the compiler returns, given a name for the file that nobody is warned of.
+    """Return the result of an action of the compiler on a file name for which no warning is shown.
 
     Neither `catch_warnings` nor `filterwarnings`: both make all warnings that are shown only once
     appear anew, in all threads. A filter put in place by hand concerns this name only.

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace.views.live import LiveView
-from shapetrace.views.options import ViewOptions
 from shapetrace.views.styled import StyledText
+from shapetrace.views.view_options import ViewOptions
 
 if TYPE_CHECKING:
     from shapetrace.recorder.news import News
@@ -20,7 +20,7 @@ class LiveOutput:
     """Writes the calls of one recording; ``step`` is the recorder's ``on_change``.
 
     A call is written when the next one begins or the module that it is in returns, on the thread
-    that made it. Only what is new costs anything: a call that repeats another is not told of.
+    that made it. Only what is new costs anything: a repeated call is not written.
     """
 
     def __init__(

@@ -60,7 +60,7 @@ class Recording:
 
     @property
     def coverage(self) -> tuple[Coverage, ...]:
-        """What ran and was not looked at."""
+        """The code that ran and was not recorded."""
         return self.trace.coverage
 
     @called_by_program
@@ -148,7 +148,7 @@ class LiveRecording(Recording):
             except Exception as error:
                 if is_asynchronous(error):
                     raise
-                return  # whoever asks for the trace is told; the program that ran is not
+                return  # the error is raised when the trace is asked for, not in the program
             self._recorder, self._stopped = None, recorder
         except BaseException as error:
             surely(self._stop_recorders)

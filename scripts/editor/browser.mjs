@@ -36,7 +36,7 @@ const FAMILIES = {
   "system-ui": "DejaVu Sans",
 };
 
-/** What Chromium and its kin are called on PATH. */
+/** The names of Chromium and its relatives on PATH. */
 const NAMES = [
   ...["chromium", "chromium-browser", "chrome"],
   ...["google-chrome", "google-chrome-stable", "google-chrome-beta", "google-chrome-unstable"],
@@ -59,7 +59,7 @@ const FLATPAKS = ["org.chromium.Chromium", "com.google.Chrome", "com.brave.Brows
     ),
 );
 
-/** What browsers that show editors are started with. */
+/** The arguments of browsers that show editors. */
 export const BROWSER_OPTIONS = [
   "--disable-background-networking",
   "--disable-component-update",
@@ -195,7 +195,7 @@ ${Object.entries(FAMILIES)
 }
 
 /**
- * Shows a page with text once, and tells why that fails.
+ * Shows a page with text once, and returns why that fails.
  *
  * @param {Browser} browser
  * @returns {string | undefined}

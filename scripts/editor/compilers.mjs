@@ -76,7 +76,7 @@ function fill(folder) {
   chmodSync(join(programs, "make"), 0o755);
 }
 
-/** What of a compiler is not on this machine. */
+/** The parts of a compiler that this machine lacks. */
 function missing() {
   const { CC = "cc", CXX = "g++", MAKE = "make" } = process.env;
   return [CXX, CC, MAKE].filter((command) => !onPath(command));

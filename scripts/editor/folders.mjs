@@ -120,7 +120,7 @@ export function npmEnvironment() {
   return Object.fromEntries(Object.entries(process.env).filter(([key]) => !foreign.test(key)));
 }
 
-/** What starts a program that was linked against the GNU C library. */
+/** The loader of programs that are linked against the GNU C library. */
 const GNU_LOADERS = { x64: "/lib64/ld-linux-x86-64.so.2", arm64: "/lib/ld-linux-aarch64.so.1" };
 
 /** Whether programs for Linux with the GNU C library run here. */

@@ -68,7 +68,7 @@ export class Server {
     this.writeSettings({});
   }
 
-  /** What the server and its extension host have said. */
+  /** The output of the server and its extension host. */
   get output() {
     return this.#output;
   }

@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from shapetrace.transport.session import VARIABLE, SessionAddress, write_address
+from shapetrace.transport.session_address import VARIABLE, SessionAddress, write_address
 from tests.bench.results import Comparison, Line, Result, Table
 from tests.bench.server import BACKEND, Server
 from tests.bench.timing import Seconds, Turn, Turns, in_rounds, ratio

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from shapetrace.transport.session import VARIABLE, SessionAddress, write_address
+from shapetrace.transport.session_address import VARIABLE, SessionAddress, write_address
 from tests.bench.results import Bar, Result
 from tests.bench.server import BACKEND, Server
 from tests.support.debug_client import DebugSession, Launch, Script, launch

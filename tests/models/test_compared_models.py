@@ -13,9 +13,9 @@ from torch import nn
 
 import shapetrace
 from shapetrace.comparing.compare import compare
-from shapetrace.comparing.model import Comparison, Difference
+from shapetrace.comparing.comparison import Comparison, Difference
 from shapetrace.events.model import ModuleCall, Trace
-from shapetrace.views.source import read_source
+from shapetrace.views.source_files import read_source
 from tests.models import diffusers_cases, torch_nn_cases, transformers_cases
 from tests.models.case import ModelCase, Program
 from tests.models.observe import program_of

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from shapetrace.transport.session import VARIABLE, SessionAddress, write_address
+from shapetrace.transport.session_address import VARIABLE, SessionAddress, write_address
 from tests.support import language_client
 from tests.support.machine import has_namespaces
 

@@ -37,7 +37,7 @@ class Connection:
 
     def __init__(self, reader: BinaryIO, writer: BinaryIO) -> None:
         self.messages: list[Message] = []
-        """What came, in order."""
+        """The received messages, in order."""
         self.closed = False
         self._transcript: list[str] = []
         self._arrived = threading.Condition()
@@ -196,7 +196,7 @@ class Adapter:
         assert self._process.stderr is not None
         self._errors = self._process.stderr
         self.complaints = b""
-        """What it wrote on stderr."""
+        """The output on stderr."""
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
         self.connection = Connection(self._process.stdout, self._process.stdin)  # type: ignore[arg-type]

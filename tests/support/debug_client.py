@@ -68,7 +68,7 @@ class Script:
 
 @dataclass(frozen=True)
 class Breakpoint:
-    """What makes a breakpoint more than a line."""
+    """The options of a breakpoint besides its line."""
 
     condition: str | None = None
     hits: str | None = None
@@ -104,7 +104,7 @@ class Stop:
     thread: int
     frames: tuple[Place, ...]
     description: str = ""
-    """What an exception says."""
+    """The message of an exception."""
 
     @property
     def top(self) -> Place:
@@ -117,13 +117,13 @@ class Stop:
 
 @dataclass(frozen=True)
 class Ended:
-    """What a program left behind."""
+    """The end of a program: its exit code and its output."""
 
     exit_code: int | None
     stdout: str
     stderr: str
     console: str
-    """What the debugger itself had to say, log points included."""
+    """The debugger's own output, log points included."""
 
 
 class DebugSession:
@@ -220,7 +220,7 @@ class DebugSession:
         found = self.connection.wait_for(is_either, "a stop or the end", self._read, seconds)
         self._read = next(i for i, each in enumerate(messages) if each is found) + 1
         if found["event"] == "terminated":
-            self._read -= 1  # it is the end for whoever asks again
+            self._read -= 1  # the end for every further caller
             return None
         body = found["body"]
         description = str(body.get("text") or "") if body["reason"] == "exception" else ""
@@ -258,7 +258,7 @@ class DebugSession:
         return int(self.connection.request("threads")["threads"][0]["id"])
 
     def evaluate(self, expression: str, frame: Place | None = None, context: str = "repl") -> str:
-        """What an expression is worth, as the debugger shows it."""
+        """The value of an expression, as the debugger shows it."""
         where = {} if frame is None else {"frameId": frame.number}
         answer = self.connection.request(
             "evaluate", expression=expression, context=context, **where
@@ -266,12 +266,12 @@ class DebugSession:
         return str(answer["result"])
 
     def variables(self, frame: Place, scope: str = "Locals") -> dict[str, str]:
-        """What the Variables pane shows for a frame."""
+        """The content of the Variables pane for a frame."""
         reference = self.scope(frame, scope)
         return {each["name"]: each["value"] for each in self.children(reference)}
 
     def children(self, reference: int) -> list[dict[str, Any]]:
-        """What opening an entry of the Variables pane shows."""
+        """The children of an entry of the Variables pane."""
         answer = self.connection.request("variables", variablesReference=reference)
         found: list[dict[str, Any]] = answer["variables"]
         return found
@@ -291,7 +291,7 @@ class DebugSession:
     # Its end
 
     def output(self, *categories: str) -> str:
-        """What it wrote so far to ``stdout`` or ``stderr``, or the debugger to its ``console``."""
+        """The output so far to ``stdout`` or ``stderr``, or of the debugger to its ``console``."""
         return "".join(
             each["body"]["output"]
             for each in list(self.connection.messages)
@@ -346,7 +346,7 @@ class DebugSession:
             over.set()
             waiters[0].join(PATIENCE)
             for session in found:
-                # Until it is told so, the adapter keeps the connection of one that has ended.
+                # Until this request, the adapter keeps the connection of one that has ended.
                 session.disconnect()
                 session.connection.close()
 

@@ -42,7 +42,7 @@ class Block:
     section: int
     """The line of the heading above it."""
     adjoins: bool
-    """Whether nothing but blank lines stands between it and the block before it."""
+    """Return whether only blank lines are between it and the block before it."""
 
 
 @dataclass(frozen=True)

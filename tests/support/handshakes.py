@@ -20,7 +20,7 @@ NONCE = "5a" * 32
 def proof_of(
     side: str, session: str, token: str, port: int, agent_nonce: str, server_nonce: str
 ) -> str:
-    """What a side that knows the token sends."""
+    """The proof that a side sends which knows the token."""
     said = (f"shapetrace {side}", PROTOCOL, port, agent_nonce, server_nonce, session)
     text = "\n".join(map(str, said)).encode("utf-8", "surrogatepass")
     return hmac.new(token.encode("utf-8", "surrogatepass"), text, hashlib.sha256).hexdigest()
@@ -40,7 +40,7 @@ def challenge(first: dict[str, Any], token: str, port: int) -> dict[str, Any]:
 def hello(
     challenged: dict[str, Any], session: str, token: str, port: int, process: ProcessInfo
 ) -> dict[str, Any]:
-    """An agent's second frame, for a server that was told ``connect(session)``."""
+    """An agent's second frame, for a server that got ``connect(session)``."""
     about = (session, token, port, NONCE, challenged["nonce"])
     assert challenged["proof"] == proof_of("server", *about), "the server does not know the token"
     return hello_message(Hello(session, process), proof_of("agent", *about))

@@ -63,9 +63,9 @@ class Client:
         """When the server asked to be asked again, and for what."""
         self.statuses: list[dict[str, Any]] = []
         self.pins: list[dict[str, Any] | None] = []
+        """The pins, one after the other."""
         self.lost_pins: list[str] = []
-        """What was pinned, in runs that had nothing of it."""
-        """What was pinned, one after the other."""
+        """The pins that were lost: runs had nothing of them."""
         self.tree_changes = 0
         self.capture_problems: list[dict[str, Any]] = []
         self.messages: list[str] = []
@@ -182,13 +182,13 @@ class Client:
         ]
 
     def tooltip(self, hint: types.InlayHint) -> str:
-        """What is shown over a hint."""
+        """The tooltip of a hint."""
         resolved = self._run(self._client.inlay_hint_resolve_async(hint))
         tooltip = resolved.tooltip
         return tooltip.value if isinstance(tooltip, types.MarkupContent) else tooltip or ""
 
     def hover(self, uri: str, line: int, column: int) -> types.Hover | None:
-        """What is shown over a position."""
+        """The tooltip of a position."""
         params = types.HoverParams(types.TextDocumentIdentifier(uri), types.Position(line, column))
         return self._run(self._client.text_document_hover_async(params))
 

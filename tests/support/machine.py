@@ -1,4 +1,4 @@
-"""What only some tests need of the machine. Without it they are skipped, and `npm test` says so.
+"""Requirements of some tests on the machine. Without them they are skipped, and `npm test` says so.
 
 Run as a program, it says what is missing.
 """

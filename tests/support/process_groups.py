@@ -1,4 +1,4 @@
-"""Process groups that talk to nobody."""
+"""Process groups without other members."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Harmless(Traced, Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Everything a program's run shows to whoever looks on."""
+    """The visible behaviour of a program's run."""
 
     result: object
     error: BaseException | None
@@ -59,7 +59,7 @@ class Outcome:
     """The state of the random generator afterwards."""
 
     def facts(self) -> dict[str, object]:
-        """What two runs are compared by."""
+        """The part by which two runs are compared."""
         return {
             "result": bits_of(self.result),
             "traceback": self.traceback,
@@ -189,7 +189,7 @@ def check_harmless(program: Program, may_fail: bool = False, **options: Any) -> 
 
 
 def faults_of(trace: Trace) -> list[str]:
-    """What went wrong in the recorder."""
+    """The faults of the recorder."""
     return [each.where for each in trace.coverage if each.reason.startswith("fault")]
 
 

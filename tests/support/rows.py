@@ -1,4 +1,4 @@
-"""What a recorder has seen, on the way that it takes to the editor."""
+"""A recording as the editor gets it: through rows."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Running:
 
     @property
     def output(self) -> str:
-        """What it has written so far."""
+        """The output so far."""
         return "".join(self.lines)
 
     def say(self, line: str) -> None:
@@ -153,6 +153,6 @@ class Running:
 
 
 def free_port() -> int:
-    """A port that nobody listens on just now."""
+    """A port that is free just now."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         return int(listening.getsockname()[1])

@@ -23,7 +23,7 @@ from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Tensor
 from shapetrace.events.rows import RowReader
 from shapetrace.events.stop import Stop
 from shapetrace.server.captured import Captured
-from shapetrace.server.listener import Listener, ProcessKey
+from shapetrace.server.listener import AgentListener, ProcessKey
 from shapetrace.server.watched import Watched
 from shapetrace.transport.captures import CapturedValue, CaptureNews
 from shapetrace.transport.framing import Message
@@ -35,8 +35,8 @@ from shapetrace.transport.messages import (
     Rows,
     read_from_agent,
 )
-from shapetrace.transport.session import VARIABLE, AfterPass, Level, Mode, SessionAddress
-from shapetrace.transport.session import write_address as text_of_address
+from shapetrace.transport.session_address import VARIABLE, AfterPass, Level, Mode, SessionAddress
+from shapetrace.transport.session_address import write_address as text_of_address
 from shapetrace.transport.watches import WatchNews
 from shapetrace.views.shapes import value_text
 from tests.support.debug_adapter import PATIENCE
@@ -44,13 +44,13 @@ from tests.support.debug_client import Launch
 
 BACKEND = Path(__file__).parents[2] / "python_backend"
 HIDING_RULE = {"path": f"{BACKEND}/**", "include": False}
-"""What the extension adds to each launch configuration."""
+"""The rule that the extension adds to each launch configuration."""
 
 Answer = TypeVar("Answer")
 
 
 class Heard:
-    """What one process has said so far."""
+    """The messages of one process so far."""
 
     def __init__(self, news: threading.Condition, hello: Hello) -> None:
         self.hello = hello
@@ -70,7 +70,7 @@ class Heard:
         """The last one."""
         self.bye: str | None = None
         self.gone: str | None = None
-        """Why the connection ended; None while it stands."""
+        """The reason why the connection ended; None while it is open."""
         self._news = news
         self._reader = RowReader()
 
@@ -176,7 +176,7 @@ class Heard:
                 self.bye = reason
 
     def begin_anew(self, hello: Hello) -> None:
-        """The same process has connected again, and tells everything again."""
+        """The process has connected again and sends everything again."""
         self.__init__(self._news, hello)  # type: ignore[misc]
         self.hellos += 1
 
@@ -243,7 +243,7 @@ class SessionServer:
         shows_variables: bool = True,
         folder: str = "",
     ) -> dict[str, str]:
-        """What the extension adds to the environment of the program."""
+        """The variables that the extension adds to the environment of the program."""
         address = SessionAddress(
             self.session,
             self.port,
@@ -293,7 +293,7 @@ class SessionServer:
         return self._do(send())
 
     async def _open(self) -> tuple[int, str]:
-        self._listener = Listener(_Ear(self))
+        self._listener = AgentListener(_Ear(self))
         return await self._listener.open_session(self.session, "test", "debug", *self._wanted)
 
     def _do(self, work: Coroutine[Any, Any, Answer]) -> Answer:
@@ -301,7 +301,7 @@ class SessionServer:
 
 
 class _Ear:
-    """Passes on what the listener tells."""
+    """Passes on the listener's calls."""
 
     def __init__(self, server: SessionServer) -> None:
         self._server = server

@@ -1,4 +1,4 @@
-"""What torches before the newest do not have, or do in another way."""
+"""Differences of older torches."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ export class Interpreters implements Disposable {
     if (active !== undefined) {
       yield { command: [active], source: "Python extension" };
     }
-    // What a folder holds is only run where the folder is trusted.
+    // An interpreter in a folder is only run if the folder is trusted.
     const path = workspace.isTrusted ? folder?.uri.fsPath : undefined;
     for (const found of path === undefined ? [] : environmentsIn(path)) {
       yield { command: [found], source: "folder" };
@@ -156,7 +156,7 @@ export class Interpreters implements Disposable {
     return pathOfEnvironment(environment);
   }
 
-  /** What another extension says; undefined where it is absent, fails or does not answer. */
+  /** The answer of another extension; undefined if it is absent, fails or does not answer. */
   async #ask(id: string, question: (api: unknown) => Promise<unknown>): Promise<unknown> {
     const extension = extensions.getExtension<unknown>(id);
     if (extension === undefined) {

@@ -12,7 +12,7 @@ import type { LogOutputChannel } from "vscode";
 /** How many of the server's last words are kept to explain its end. */
 const LAST_WORDS = 12;
 
-/** A server process, and what it wrote last on its standard error. */
+/** A server process, and the last output on its standard error. */
 export interface ServerProcess {
   readonly child: ChildProcess;
   readonly lastWords: readonly string[];
@@ -53,10 +53,10 @@ export function buildClient(
       documentSelector: [{ scheme: "file", language: "python" }],
       initializationOptions: options,
       outputChannel: log,
-      // Its standard error is read above, by whoever started it.
+      // Its standard error is read above.
       stdioOptions: { stdout: () => undefined, stderr: () => undefined },
       initializationFailedHandler: () => false,
-      // What to do about a server that is gone is decided in one place: the lifecycle.
+      // The lifecycle alone decides what to do about a server that is gone.
       errorHandler: {
         error: () => ({ action: ErrorAction.Continue, handled: true }),
         closed: () => {

@@ -24,11 +24,11 @@ export async function askVersion(candidate: Candidate): Promise<Asked> {
   const { output, failure } = await run([...candidate.command, ...VERSION_PROBE], {});
   const version = parseVersion(output);
   return version === undefined
-    ? { candidate, failure: failure ?? "it is no Python" }
+    ? { candidate, failure: failure ?? "it is not Python" }
     : { candidate, version };
 }
 
-/** Whether a program with this Python, folder and environment could import torch. */
+/** Returns whether a program with this Python, folder and environment could import torch. */
 export async function hasTorch(
   command: readonly string[],
   options: { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv },
@@ -60,7 +60,7 @@ function reasonOf(error: NodeJS.ErrnoException | Error): string {
     case "ENOENT":
       return "there is no such file";
     case "EACCES":
-      return "it must not be run";
+      return "permission to run it is denied";
     default:
       return error.message.split("\n")[0] ?? "it failed";
   }

@@ -122,7 +122,7 @@ export class Server implements Disposable {
     return client.sendRequest<Result>(method, parameters);
   }
 
-  /** The same, except where no server runs: then there is nothing that it could do. */
+  /** Like `request`, but returns undefined if no server runs. */
   async requestIfRunning<Parameters, Result>(
     request: Request<Parameters, Result>,
     parameters: NoInfer<Parameters>,
@@ -193,7 +193,7 @@ export class Server implements Disposable {
 
   async #start(): Promise<Running> {
     if (!workspace.isTrusted) {
-      throw new ServerError("This folder is not trusted, and Shapetrace runs nothing there.");
+      throw new ServerError("This folder is not trusted. Shapetrace does not run there.");
     }
     this.#set({ kind: "starting" });
     const choice = await this.interpreters.forServer();
@@ -224,7 +224,7 @@ export class Server implements Disposable {
     } catch (error) {
       server.child.kill();
       const words = server.lastWords.at(-1) ?? messageOf(error);
-      throw new ServerError(`The language server did not start (${words}). The log has more.`);
+      throw new ServerError(`The language server did not start (${words}). See the log.`);
     }
     this.#set({ kind: "running" });
     if (captures !== this.#captures) {
@@ -261,17 +261,17 @@ export class Server implements Disposable {
     return this.#running !== undefined;
   }
 
-  /** The process ended, and nobody had asked it to. */
+  /** The process ended unexpectedly. */
   #lost(server: ServerProcess): void {
     if (this.#state.kind !== "running") {
-      return; // It is being stopped, or its start failed: that is told where it was tried.
+      return; // It is being stopped, or its start failed, which is reported there.
     }
     server.child.kill();
     this.#running = undefined;
     const words = server.lastWords.at(-1);
     this.log.error(`server: ended unexpectedly${words === undefined ? "" : `: ${words}`}`);
     if (!this.#crashes.note(Date.now())) {
-      const reason = "The language server keeps ending. The log says more.";
+      const reason = "The language server keeps stopping. See the log.";
       this.#set({ kind: "failed", reason });
       return;
     }
@@ -289,7 +289,7 @@ export class Server implements Disposable {
     this.#notify(SETTINGS_CHANGED, { settings: { shapetrace: this.config.forServer() } });
   }
 
-  /** Tells a server that runs; one that does not will be told when it starts. */
+  /** Notifies a running server; one that is not running gets it when it starts. */
   #notify<Parameters>(
     message: ClientNotification<Parameters>,
     parameters: NoInfer<Parameters>,

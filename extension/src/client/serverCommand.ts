@@ -22,7 +22,7 @@ const START = [
 /** The environment variable with a port: the server listens there for a debugger. */
 export const DEBUG_PORT = "SHAPETRACE_SERVER_DEBUG_PORT";
 
-/** What comes before `START` for that, given the debugger's folder and the port. */
+/** The code before `START` for that, given the debugger's folder and the port. */
 const LISTEN = [
   "import sys",
   "sys.path.insert(0, sys.argv[1])",

@@ -1,12 +1,12 @@
-/** What commands on calls are given: a node of the trace tree, a place in the source, or nothing. */
+/** The arguments of commands on calls: a node of the trace tree, a place in the source, or nothing. */
 import { window } from "vscode";
 
 import { objectOf } from "../debug/launchEnvironment";
 import type { DocumentPosition, TreeNode } from "../protocol.generated";
-import type { Loaded } from "../model/tree";
+import type { Loaded } from "../model/pagedTree";
 import type { TraceElement } from "../views/traceTree";
 
-/** Whether a command was called from the trace tree. */
+/** Returns whether a command was called from the trace tree. */
 export function isElement(argument: unknown): argument is TraceElement {
   const { kind } = objectOf(argument);
   return kind === "node" || kind === "more";

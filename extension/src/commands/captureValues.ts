@@ -25,9 +25,9 @@ export async function captureValues(context: Context, argument?: unknown): Promi
   }
   const isNew = await captures.add(path);
   const isRunning = context.sessions.openSessions.length > 0;
-  const when = isRunning ? "once the program is started again" : "from the next run on";
+  const when = isRunning ? "when the program is started again" : "from the next run on";
   void messages.willBeCaptured(
-    isNew ? `${path} is captured ${when}.` : `${path} is among what is captured already.`,
+    isNew ? `${path} will be captured ${when}.` : `${path} is captured already.`,
     isRunning,
   );
 }
@@ -35,7 +35,7 @@ export async function captureValues(context: Context, argument?: unknown): Promi
 async function choose(context: Context, found: CapturePaths): Promise<string | undefined> {
   const [first] = found.paths;
   if (first === undefined) {
-    return type(context, "", "Here is nothing that has a path. Type one:");
+    return type(context, "", "Nothing at the cursor has a path. Type one:");
   }
   const isSingle = found.paths.length === 1;
   const offered = found.paths.map(({ path, description }): Choice => {
@@ -50,7 +50,7 @@ async function choose(context: Context, found: CapturePaths): Promise<string | u
     ],
     {
       title: `Capture the Values of ${found.name}`,
-      placeHolder: isSingle ? "Its path" : "In which modules",
+      placeHolder: isSingle ? "Path" : "In which modules",
       matchOnDescription: true,
     },
   );
@@ -67,8 +67,8 @@ async function type(
   const typed = await window.showInputBox({
     title: "Capture Values",
     prompt:
-      `${prompt} modules, a function, its variable and what is in that. ` +
-      "A module alone: what it returns. * is one name, ** any number of them.",
+      `${prompt} modules, a function, a variable, a part of it. ` +
+      "A module alone means its return value. * matches one name, ** any number of names.",
     placeHolder: "layers.*.attn.forward.scores",
     value,
     validateInput: async (text) => {

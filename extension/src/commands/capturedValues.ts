@@ -11,7 +11,7 @@ export async function capturedValues({ captures, messages }: Context): Promise<v
   const paths = captures.wanted;
   if (paths.length === 0) {
     void messages.info(
-      "No values are captured. Put the cursor on a variable or module, and run Capture Values.",
+      "No values are captured. Put the cursor on a variable or module and run Capture Values.",
     );
     return;
   }
@@ -19,7 +19,7 @@ export async function capturedValues({ captures, messages }: Context): Promise<v
   const kept = await window.showQuickPick(choices, {
     canPickMany: true,
     title: "Captured Values",
-    placeHolder: "What is ticked is captured from the next run on",
+    placeHolder: "Ticked paths are captured from the next run on",
   });
   if (kept !== undefined) {
     // Others may have been added meanwhile.

@@ -10,13 +10,13 @@ interface Source extends QuickPickItem {
 
 const RECORDED: Source = {
   label: "$(pulse) This Session's Trace and a File...",
-  detail: "What was recorded last in this window is A",
+  detail: "The last recording of this window is A",
   isRecorded: true,
 };
 
 const FILES: Source = {
   label: "$(files) Two Trace Files...",
-  detail: "As `shapetrace run -o FILE` and Export Trace write them",
+  detail: "Written by `shapetrace run -o FILE` or Export Trace",
   isRecorded: false,
 };
 

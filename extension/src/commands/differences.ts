@@ -39,6 +39,8 @@ export async function previousDifference({ comparisons }: Context): Promise<void
 /** Opens the lines that made the call of the difference at the cursor, of both runs. */
 export async function openDifferingSources({ comparisons, messages }: Context): Promise<void> {
   if (!(await comparisons.openSources())) {
-    void messages.info(comparisons.current === undefined ? NONE : "Here is no line of a source.");
+    void messages.info(
+      comparisons.current === undefined ? NONE : "The cursor is not on a source line.",
+    );
   }
 }

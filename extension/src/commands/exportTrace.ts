@@ -28,13 +28,13 @@ const FORMS: readonly Form[] = [
     format: "tree",
     extension: "txt",
     label: "Tree",
-    detail: "Modules nested, with the calls inside",
+    detail: "Nested modules with their calls",
   },
   {
     format: "listing",
     extension: "txt",
     label: "Listing",
-    detail: "The source lines with the calls that each of them made",
+    detail: "The source lines, each with its calls",
   },
 ];
 

@@ -7,7 +7,7 @@ export async function filterTrace({ tree }: Context): Promise<void> {
   const text = await window.showInputBox({
     title: "Filter the Trace",
     value: tree.filter,
-    prompt: "A module's path or class, an op, a shape, a file. Nothing: all calls.",
+    prompt: "A module's path or class, an op, a shape or a file. Empty: all calls.",
     placeHolder: "attn, softmax, f32[2,16,64], model.py:12",
   });
   if (text !== undefined) {

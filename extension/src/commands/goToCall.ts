@@ -15,7 +15,7 @@ export async function goToCall({ server, tree }: Context, argument?: unknown): P
   const place = answer?.place ?? null;
   if (place === null) {
     // It was changed since, or what made it was evaluated at a stop.
-    const text = `Shapetrace: no line that is there made ${element.item.label}`;
+    const text = `Shapetrace: the line that made ${element.item.label} is not there`;
     window.setStatusBarMessage(text, 3000);
     return;
   }

@@ -12,7 +12,7 @@ interface Choice extends QuickPickItem {
 export async function pinCall(context: Context, argument?: unknown): Promise<void> {
   const node = elementOf(argument)?.item.id ?? (await choose(context, argument))?.node;
   if (node !== undefined && (await context.pins.pin(node)) === null) {
-    void context.messages.info("That was made in no call of a module: there is nothing to pin.");
+    void context.messages.info("This was not made in a call of a module. There is nothing to pin.");
   }
 }
 
@@ -23,7 +23,7 @@ async function choose({ server, messages }: Context, argument: unknown): Promise
   const calls = answer?.calls ?? [];
   const [first] = calls;
   if (first === undefined) {
-    void messages.info("No call of a module is known here. Put the cursor into code that ran.");
+    void messages.info("No call of a module was recorded here. Put the cursor into code that ran.");
     return undefined;
   }
   if (calls.length === 1) {
@@ -36,7 +36,7 @@ async function choose({ server, messages }: Context, argument: unknown): Promise
   });
   const chosen = await window.showQuickPick(choices, {
     title: `Show the Shapes of One of ${calls.length} Calls`,
-    placeHolder: "Its path, or its shapes",
+    placeHolder: "Path or shapes",
     matchOnDescription: true,
   });
   return chosen?.pin;

@@ -2,7 +2,7 @@ import { ProgressLocation, window } from "vscode";
 
 import type { Context } from "../context";
 
-/** Starts the language server anew; programs that run connect to it again. */
+/** Restarts the language server; running programs connect to it again. */
 export async function restartServer({ messages, server }: Context): Promise<void> {
   await window.withProgress(
     { location: ProgressLocation.Window, title: "Restarting Shapetrace's server" },

@@ -52,7 +52,7 @@ async function itemsOf({ config, interpreters }: Context, scope: Uri | undefined
   const automatic: Item = {
     label: "$(sync) Choose automatically",
     detail: hasPythonExtension()
-      ? "The one that is chosen in the Python extension"
+      ? "The interpreter chosen in the Python extension"
       : "A .venv in the folder, otherwise python3 on the PATH",
     value: "",
   };

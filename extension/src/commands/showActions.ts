@@ -21,7 +21,7 @@ export async function showActions(context: Context): Promise<void> {
     },
     {
       command: Command.traceForwardPass,
-      label: isOpen ? "$(refresh) Look at Everything Again" : "$(symbol-ruler) Trace Forward Pass",
+      label: isOpen ? "$(refresh) Record Everything Again" : "$(symbol-ruler) Trace Forward Pass",
       ...(isOpen ? { detail: "From the next forward pass on" } : {}),
     },
     !isOpen && {
@@ -35,7 +35,7 @@ export async function showActions(context: Context): Promise<void> {
     pins.current !== null && {
       command: Command.unpinCall,
       label: "$(pinned) Show All Calls Again",
-      detail: `Only ${pins.current.label} is shown`,
+      detail: `Now only ${pins.current.label} is shown`,
     },
     sessions.hasTrace && { command: Command.clearHints, label: "$(clear-all) Clear Hints" },
     sessions.hasTrace && { command: Command.exportTrace, label: "$(save) Export Trace..." },

@@ -2,7 +2,7 @@ import { commands } from "vscode";
 
 import { View } from "../contributions";
 
-/** Opens the trace tree. VS Code keeps it closed below its own views until somebody does. */
+/** Opens the trace tree, which VS Code shows closed below its own views at first. */
 export async function showTrace(): Promise<void> {
   await commands.executeCommand(`${View.trace}.focus`);
 }

@@ -18,7 +18,7 @@ async function step({ pins }: Context, argument: unknown, direction: 1 | -1): Pr
   const before = pins.current;
   const pin = position && (await pins.step(position, direction));
   if (pin === undefined || pin === null) {
-    tell("no call of a module is known here");
+    tell("no call of a module was recorded here");
   } else if (pin.node === before?.node) {
     tell(`${pin.label} is the ${direction > 0 ? "last" : "first"} call here`);
   }

@@ -18,14 +18,16 @@ export async function stopWatching(context: Context, argument?: unknown): Promis
     return;
   }
   if (watches.wanted.length === 0) {
-    void messages.info("No variables are watched. Put the cursor on one, and run Watch Variable.");
+    void messages.info(
+      "No variables are watched. Put the cursor on a variable and run Watch Variable.",
+    );
     return;
   }
   const choices = watches.wanted.map((label): Choice => ({ label, picked: true }));
   const kept = await window.showQuickPick(choices, {
     canPickMany: true,
     title: "Watched Variables",
-    placeHolder: "What is not ticked is watched no longer",
+    placeHolder: "Untick a variable to stop watching it",
   });
   if (kept !== undefined) {
     // Others may have been added meanwhile.

@@ -45,7 +45,7 @@ export async function traceForwardPass(context: Context, file?: unknown): Promis
   }
 }
 
-/** Whether a program of a session is being recorded. */
+/** Returns whether a program of a session is being recorded. */
 function isRecorded({ programs }: WatchedSession): boolean {
   return [...programs.values()].some(({ state }) => state === "recording" || state === "settled");
 }
@@ -54,8 +54,8 @@ async function lookAgain({ messages, sessions }: Context): Promise<void> {
   const processes = await sessions.wake();
   await messages.info(
     processes === 0
-      ? "A debug session is running, and no program in it is being recorded. Stop it to trace anew."
-      : "Shapetrace looks at everything again from the next forward pass on.",
+      ? "A debug session is running, but no program in it is being recorded. Stop it and trace again."
+      : "Shapetrace records everything again from the next forward pass on.",
   );
 }
 
@@ -73,7 +73,7 @@ async function documentOf(file: unknown): Promise<TextDocument | undefined> {
   return file instanceof Uri ? workspace.openTextDocument(file) : window.activeTextEditor?.document;
 }
 
-/** Whether what was chosen before runs this very file, perhaps with arguments. */
+/** Returns whether the remembered target runs this very file, perhaps with arguments. */
 function remembersFile(target: Target | undefined, path: string | undefined): boolean {
   if (target === undefined || path === undefined) {
     return false;

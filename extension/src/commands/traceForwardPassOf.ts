@@ -8,7 +8,7 @@ import { configurationsOfWorkspace } from "../debug/workspaceConfigurations";
 import { hasEntryPoint } from "../model/entryPoint";
 import { describeTarget, isSameTarget, type Target } from "../model/target";
 
-/** So many Python files of a folder are looked at for an entry point. */
+/** The most Python files of a folder that are searched for an entry point. */
 const MOST_FILES = 300;
 
 /** Folders whose Python files are not the user's own. */
@@ -28,7 +28,7 @@ export async function traceForwardPassOf(context: Context): Promise<void> {
   }
   const chosen = await window.showQuickPick(itemsOf(context.memory.target), {
     title: "Trace Forward Pass of",
-    placeHolder: "What runs the model?",
+    placeHolder: "Which program runs the model?",
     matchOnDescription: true,
   });
   const target = await targetOf(chosen?.choice);
@@ -106,7 +106,9 @@ async function targetOf(choice: Choice | undefined): Promise<Target | undefined>
         title: "Trace Forward Pass of a module",
         placeHolder: "package.train",
         validateInput: (text) =>
-          /^\w+(\.\w+)*$/.test(text.trim()) ? undefined : "A module's name, as after python -m",
+          /^\w+(\.\w+)*$/.test(text.trim())
+            ? undefined
+            : "The name of a module, as after python -m",
       });
       const folder = workspace.workspaceFolders?.[0]?.name ?? null;
       return module === undefined ? undefined : { kind: "module", module: module.trim(), folder };

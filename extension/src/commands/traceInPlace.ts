@@ -12,7 +12,7 @@ import { shortExpression } from "../model/evaluation";
 import { property } from "../model/interpreters";
 
 /** Random numbers are put back, which need not be said here. */
-const ONCE_MORE = "One run more than the program's own: buffers, caches, gradients stay changed";
+const ONCE_MORE = "An extra call: changes of buffers, caches and gradients remain";
 
 type Choice = { readonly expression: string } | "other" | "continue";
 
@@ -26,14 +26,14 @@ interface Place {
   readonly function: string;
 }
 
-/** Offers to record what a program that stands still could run there, or what it runs next. */
+/** Offers to record a call at a stop, or the next forward pass. */
 export async function traceInPlace(context: Context, stopped: StoppedFrame): Promise<void> {
   const place = await placeOf(context, stopped);
   const expressions = place === undefined ? [] : await expressionsAt(context, place);
   const where = place && `${place.function}, ${basename(place.file.path)}:${place.line}`;
   const chosen = await window.showQuickPick(itemsFor(expressions, where), {
     title: "Trace Forward Pass",
-    placeHolder: `The program stands still${where === undefined ? "" : ` in ${where}`}`,
+    placeHolder: `The program is stopped${where === undefined ? "" : ` in ${where}`}`,
     matchOnDescription: true,
   });
   const choice = chosen?.choice;
@@ -67,7 +67,7 @@ function itemsFor(expressions: readonly string[], where: string | undefined): It
     { label: "", kind: QuickPickItemKind.Separator },
     {
       label: "$(debug-continue) Continue, and Record the Next Forward Pass",
-      description: "evaluates nothing",
+      description: "does not evaluate anything",
       choice: "continue",
     },
   ];
@@ -83,7 +83,7 @@ function askFor(value: string, where: string | undefined): Thenable<string | und
   });
 }
 
-/** Where the frame stands; undefined where its source is not a file. */
+/** The file and line of the frame; undefined if its source is not a file. */
 async function placeOf({ log }: Context, { frame }: StoppedFrame): Promise<Place | undefined> {
   try {
     const { threadId } = frame;
@@ -98,7 +98,7 @@ async function placeOf({ log }: Context, { frame }: StoppedFrame): Promise<Place
       return { file: uriOf(file), line, function: String(property(found, "name")) };
     }
   } catch (error) {
-    log.debug(`it is not known where the frame stands: ${messageOf(error)}`);
+    log.debug(`the line of the frame is unknown: ${messageOf(error)}`);
   }
   return undefined;
 }
@@ -110,7 +110,7 @@ function uriOf(path: string): Uri {
   return uri.scheme === "vscode-remote" ? Uri.file(uri.path) : uri;
 }
 
-/** What could be evaluated there, the likeliest first. */
+/** The expressions that could be evaluated there, the likeliest first. */
 async function expressionsAt({ log }: Context, { file, line }: Place): Promise<string[]> {
   try {
     const document = await workspace.openTextDocument(file);
@@ -127,7 +127,7 @@ async function expressionsAt({ log }: Context, { file, line }: Place): Promise<s
   }
 }
 
-/** What is selected in the file, if that is an expression. */
+/** The selection in the file, if it is an expression. */
 function selectionIn(file: Uri): string | undefined {
   const editor = window.activeTextEditor;
   if (editor?.document.uri.toString() !== file.toString()) {

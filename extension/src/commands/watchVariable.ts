@@ -14,7 +14,7 @@ export async function watchVariable(context: Context, argument?: unknown): Promi
     return;
   }
   if (given !== undefined) {
-    // What is below a variable may be looked up in ways that no program is followed by.
+    // An entry below a variable may have no name in the program.
     const { problem } = await context.server.request(CHECK_WATCH, { name });
     if (problem !== null) {
       void messages.info(`This cannot be watched: ${problem}.`);
@@ -24,15 +24,15 @@ export async function watchVariable(context: Context, argument?: unknown): Promi
   const isNew = await watches.add(name);
   const isRunning = sessions.openSessions.length > 0;
   const when = isRunning
-    ? "Functions that assign it are followed from their next call on"
-    : "Its history is shown from the next run on";
+    ? "Functions that assign it are watched from their next call on"
+    : "Its changes are shown from the next run on";
   void messages.isWatched(
     isNew ? `${name} is watched. ${when}.` : `${name} is watched already.`,
     isRunning,
   );
 }
 
-/** What a variable of the debugger's is called; it gives what it is looked up by. */
+/** The name of a debugger's variable, by which it is looked up. */
 function inVariables(argument: unknown): string | undefined {
   const variable = objectOf(objectOf(argument)["variable"]);
   const { evaluateName, name } = variable;
@@ -57,8 +57,8 @@ async function type({ server }: Context): Promise<string | undefined> {
   const typed = await window.showInputBox({
     title: "Watch Variable",
     prompt:
-      "Here is no variable. Type one: its name, or what is in it. " +
-      "A function and a colon before it: only there.",
+      "There is no variable at the cursor. Type a name or a part of a variable. " +
+      "A function and a colon before it limit it to that function.",
     placeHolder: "video, transform:mask, sample['video'], self.cache.k",
     validateInput: async (text) => {
       const { problem } = await server.request(CHECK_WATCH, { name: text.trim() });

@@ -19,7 +19,7 @@ import { entering, isForbidden, lacksInjector, type Obstacle, readObstacle } fro
 import { objectOf } from "./launchEnvironment";
 import type { Sessions, WatchedSession } from "./sessions";
 
-/** Is told what keeps shapes away. */
+/** Shows the reason why there are no shapes. */
 export interface ArrivalReports {
   explainObstacle(session: WatchedSession, obstacle: Obstacle): void;
   explainForbidden(session: WatchedSession, output: string): void;
@@ -98,7 +98,7 @@ export class ArrivalTracker implements DebugAdapterTrackerFactory, Disposable {
     }
   }
 
-  /** Debuggers that cannot ask the editor to debug a child themselves only tell of it. */
+  /** Debuggers that cannot have the editor debug a child only send an event about it. */
   async #debugChild({ event, session, body }: DebugSessionCustomEvent): Promise<void> {
     if (event !== "debugpyAttach" || session.type !== DebugType.own) {
       return;

@@ -1,7 +1,7 @@
 /** Programs that run already, and processes that a program starts. Pure: imports no `vscode`. */
 import { type AgentSession, type Configuration, objectOf } from "./launchEnvironment";
 
-/** Whether it is a process that a debugged program has started: its debugger knows it by its id. */
+/** Returns whether a debugged program has started this process: its debugger knows it by its id. */
 export function isChild(configuration: Configuration): boolean {
   return configuration["subProcessId"] !== undefined;
 }
@@ -14,14 +14,14 @@ export function otherMachine(configuration: Configuration): string | undefined {
 
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[?::1\]?|0\.0\.0\.0)$/i;
 
-/** What the debugger is to run in the program, in one expression that is worth nothing. */
+/** The code for the debugger to run in the program: one expression without a value. */
 export function entering(source: string, backend: string, session: AgentSession): string {
   // JSON's texts are Python's too.
   const given = JSON.stringify({ backend, session: JSON.stringify(session) });
   return `exec(${JSON.stringify(source)}, ${given})`;
 }
 
-/** What has kept the agent out of a program that was attached to. */
+/** The reason why the agent could not be loaded into a program. */
 export type Obstacle =
   | { readonly kind: "elsewhere" }
   | { readonly kind: "oldPython"; readonly version: string }
@@ -39,14 +39,14 @@ export function readObstacle(answer: string): Obstacle {
     : { kind: "oldPython", version: said[2] ?? "" };
 }
 
-/** Whether what the debugger prints says that the system has kept it out of a process. */
+/** Returns whether the debugger's output says that the system has denied access to a process. */
 export function isForbidden(output: string): boolean {
   return /Operation not permitted|ptrace_scope|Could not attach to process|not allowed to attach/i.test(
     output,
   );
 }
 
-/** Whether it says that what looks into processes is not installed. */
+/** Returns whether it says that the tool for attaching is not installed. */
 export function lacksInjector(output: string): boolean {
   return /No such file or directory: '(gdb|lldb)'|\b(gdb|lldb): (command )?not found/.test(output);
 }

@@ -3,7 +3,7 @@ import { DebugType } from "../contributions";
 import { fileName } from "../model/paths";
 import { type Configuration } from "./launchEnvironment";
 
-/** What a new launch.json holds. */
+/** The content of a new launch.json. */
 export const INITIAL_CONFIGURATIONS: readonly Configuration[] = [
   {
     name: "Shapetrace: Current File",
@@ -14,7 +14,7 @@ export const INITIAL_CONFIGURATIONS: readonly Configuration[] = [
   },
 ];
 
-/** What F5 on a Python file runs where there is no launch.json. */
+/** The configuration for F5 on a Python file without a launch.json. */
 export function configurationOfFile(program: string): Configuration {
   return {
     name: `Shapetrace: ${fileName(program)}`,
@@ -26,7 +26,7 @@ export function configurationOfFile(program: string): Configuration {
 
 /**
  * Another extension's configuration as one of ours. Where it has a command of that extension say
- * the Python, there is nobody to run the command: then it is the one that we choose.
+ * the Python, nothing can run the command: then our own choice is used.
  */
 export function handedOver(configuration: Configuration): Configuration {
   const kept = Object.entries(configuration).filter(
@@ -38,7 +38,7 @@ export function handedOver(configuration: Configuration): Configuration {
 
 const PYTHON_KEYS = ["python", "pythonPath"];
 
-/** What is taken for granted in a launch of our own type. */
+/** The defaults of a launch of our own type. */
 export function withDefaults(
   configuration: Configuration,
   folder: string | undefined,
@@ -52,7 +52,7 @@ export function withDefaults(
     ...(folder === undefined ? {} : { cwd: folder, envFile: `${folder}/.env` }),
     ...withoutEmpty(configuration),
   };
-  // What a program prints to a terminal is not to be looked for in the Debug Console.
+  // A program in a terminal prints nothing to the Debug Console.
   return complete["console"] === "internalConsole"
     ? complete
     : { internalConsoleOptions: "neverOpen", ...complete };
@@ -70,7 +70,7 @@ export function problemOf(configuration: Configuration): string | undefined {
   const targets = ["program", "module", "code"].filter((key) => key in configuration);
   switch (targets.length) {
     case 0:
-      return `The debug configuration says nothing to run: add "program" or "module".`;
+      return `The debug configuration names nothing to run: add "program" or "module".`;
     case 1:
       return undefined;
     default:
@@ -85,7 +85,7 @@ function problemOfAttach(configuration: Configuration): string | undefined {
   });
   if (ways.length === 0) {
     return (
-      `The debug configuration says nothing to attach to: add "connect" with the port of a program ` +
+      `The debug configuration names nothing to attach to: add "connect" with the port of a program ` +
       `that was started with "python -m debugpy --listen", or "processId".`
     );
   }

@@ -1,4 +1,4 @@
-/** Having an expression run in the stack frame that is looked at, and recorded. */
+/** Evaluates an expression in the selected stack frame, and records it. */
 import { randomInt } from "node:crypto";
 
 import {
@@ -26,16 +26,16 @@ import { CANCEL_EVALUATION } from "../protocol.generated";
 import type { StoppedFrame } from "./focus";
 import type { WatchedSession } from "./sessions";
 
-/** What takes no longer needs nothing that shows it is under way. */
+/** Evaluations that are shorter than this show no progress. */
 const PATIENCE_MILLISECONDS = 700;
 
 /** Of evaluations; several windows may know one program. */
 const MOST_NUMBER = 2 ** 31;
 
-/** So long the outcome stands in the status bar. */
+/** Milliseconds for which the outcome is shown in the status bar. */
 const TOLD_MILLISECONDS = 15_000;
 
-/** Runs an expression where the program stands still, and tells what came of it. */
+/** Evaluates an expression where the program is stopped, and shows the outcome. */
 export async function evaluateIn(
   context: Context,
   { frame, session }: StoppedFrame,
@@ -50,7 +50,7 @@ export async function evaluateIn(
   try {
     const outcome = await running;
     if (outcome === undefined) {
-      await messages.info("The program has gone on: nothing was evaluated.");
+      await messages.info("The program has continued. Nothing was evaluated.");
       return;
     }
     await tell(context, expression, outcome);

@@ -11,7 +11,7 @@ import { property } from "../model/interpreters";
 
 const PYTHON_DEBUGGER = "ms-python.debugpy";
 
-/** Whether Microsoft's Python Debugger is there to run its own configurations. */
+/** Returns whether Microsoft's Python Debugger is installed and can run its own configurations. */
 export function isPythonDebuggerThere(): boolean {
   return extensions.getExtension(PYTHON_DEBUGGER) !== undefined;
 }
@@ -36,7 +36,7 @@ export async function foreignLauncher(log: Log): Promise<string | undefined> {
   return existsSync(join(launcher, "__main__.py")) ? launcher : undefined;
 }
 
-/** A file to give as `debugLauncherPath`: our stand-in, which goes on with that launcher. */
+/** A file for `debugLauncherPath`: our stand-in, which then runs that launcher. */
 export function standInFor(launcher: string, folders: Folders): string {
   const source = [
     `"""Made by Shapetrace: puts it on the path of a program in a terminal."""`,

@@ -7,10 +7,10 @@ import { posix, win32 } from "node:path";
 import type { AfterPass, Level } from "../contributions";
 import type { SessionMode } from "../protocol.generated";
 
-/** A debug configuration as far as it is looked at here. */
+/** The part of a debug configuration that is used here. */
 export type Configuration = Readonly<Record<string, unknown>>;
 
-/** What the agent needs to know, as the program's environment has it. */
+/** The agent's settings, as the program's environment has them. */
 export interface AgentSession {
   readonly session: string;
   readonly port: number;
@@ -18,7 +18,7 @@ export interface AgentSession {
   readonly mode: SessionMode;
   readonly afterPass: AfterPass;
   readonly level: Level;
-  /** Whether values at a stop are to look as we show them. */
+  /** Whether values at a stop are shown by their shapes. */
   readonly showsVariables: boolean;
   /** The folder that is open, against which the editor resolves links that begin with a dot. */
   readonly folder: string;
@@ -40,7 +40,7 @@ export interface Surroundings {
   readonly launcher: string | undefined;
 }
 
-/** The variable that tells the agent where to connect. */
+/** The variable with the server's address. */
 export const SESSION_VARIABLE = "SHAPETRACE_SESSION";
 
 /** The key of a configuration under which its session is found again. Debuggers pass over it. */
@@ -100,7 +100,7 @@ export function mergeEnvironment(
   return { ...Object.fromEntries(kept), ...stated };
 }
 
-/** Whether the program runs in a terminal; debuggers take that for granted if nothing is said. */
+/** Returns whether the program runs in a terminal, which is the default of debuggers. */
 function hasTerminal(configuration: Configuration): boolean {
   return configuration["console"] !== "internalConsole";
 }

@@ -1,4 +1,4 @@
-/** What a debug configuration carries of its session, to be found again in a running one. */
+/** The mark by which the session of a running debug configuration is found again. */
 import type { SessionMode } from "../protocol.generated";
 import { type Configuration, MARK, objectOf } from "./launchEnvironment";
 

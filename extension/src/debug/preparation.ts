@@ -22,7 +22,7 @@ import {
 import { markOf, withMark } from "./mark";
 import type { Sessions } from "./sessions";
 
-/** What the user has asked to be told of. */
+/** The user's requests: captured values and watched variables. */
 export interface Asked {
   readonly captures: { readonly wanted: readonly string[] };
   readonly watches: { readonly wanted: readonly string[] };
@@ -103,7 +103,7 @@ export class Preparation {
     );
   }
 
-  /** What to start in a terminal: ours, in place of the launcher that would be started there. */
+  /** The launcher to start in a terminal: ours, in place of the debugger's. */
   async #launcher(configuration: DebugConfiguration): Promise<string | undefined> {
     const chosen: unknown = configuration["debugLauncherPath"];
     if (typeof chosen === "string" && chosen !== "") {

@@ -1,4 +1,4 @@
-/** What VS Code asks of debug configurations: of our own type, and of Microsoft's. */
+/** The providers of debug configurations: of our own type, and of Microsoft's. */
 import {
   debug,
   type DebugConfiguration,
@@ -27,7 +27,7 @@ import { isPythonDebuggerThere } from "./foreignLauncher";
 import { markOf } from "./mark";
 import type { Preparation } from "./preparation";
 
-/** What the providers need of the rest. */
+/** The parts of the extension that the providers use. */
 export interface ProviderContext {
   readonly config: Config;
   readonly interpreters: Interpreters;

@@ -13,7 +13,7 @@ import type { Sessions, WatchedSession } from "./sessions";
 export class Reports implements Disposable {
   readonly #told = new Set<string>();
   readonly #subscriptions: readonly Disposable[];
-  /** What traced sessions said of programs that ended without a forward pass. */
+  /** Messages of traced sessions about programs that ended without a forward pass. */
   readonly #withoutForward = new Map<WatchedSession, Status[]>();
   #hasToldSilence = false;
 
@@ -97,7 +97,7 @@ export class Reports implements Disposable {
     }
   }
 
-  /** What one of several programs did not do, another may have done. */
+  /** Another program of the session may have done it. */
   async #reportEnded(): Promise<void> {
     for (const [session, said] of this.#withoutForward) {
       if (session.isOpen) {

@@ -38,19 +38,19 @@ export interface WatchedSession {
   readonly id: string;
   readonly name: string;
   readonly mode: SessionMode;
-  /** Whether the program is ended when what is wanted of it has been recorded. */
+  /** Whether the program is ended when its recording is complete. */
   readonly endsItself: boolean;
   readonly endpoint: OpenedSession;
-  /** What the agent is told, however it gets into a program. */
+  /** The settings for the agent, however it gets into a program. */
   agent: AgentSession | undefined;
   /** The debug configuration, once VS Code has begun the session. */
   configuration: DebugConfiguration | undefined;
-  /** Whether the language server awaits its programs. */
+  /** Whether the language server expects its programs. */
   isOpen: boolean;
   isSilent: boolean;
-  /** Whether the user has been told why there will be no shapes. */
+  /** Whether the user has seen why there will be no shapes. */
   isExplained: boolean;
-  /** Whether any program of it was ever heard of. */
+  /** Whether any program of it has ever connected. */
   wasHeard: boolean;
   readonly openedAt: number;
   readonly programs: Map<number, Status>;
@@ -115,7 +115,7 @@ export class Sessions implements Disposable {
     return id === undefined ? undefined : this.#sessions.get(id);
   }
 
-  /** The same, also for the debug session of a process that a program has started. */
+  /** Like `of`, but also finds the session of a child process. */
   around(session: DebugSession): WatchedSession | undefined {
     return this.of(session) ?? (session.parentSession && this.around(session.parentSession));
   }
@@ -156,7 +156,7 @@ export class Sessions implements Disposable {
     );
   }
 
-  /** Whether any hints can be there. */
+  /** Whether there can be hints. */
   get hasTrace(): boolean {
     return this.#all().some(({ programs }) =>
       [...programs.values()].some(({ calls }) => calls > 0),
@@ -170,7 +170,7 @@ export class Sessions implements Disposable {
     }));
   }
 
-  /** Has every program look at everything again; tells how many there were. */
+  /** Has every program record everything again; returns the number of programs. */
   async wake(): Promise<number> {
     const woken = await Promise.all(
       this.openSessions.map(({ id }) => this.server.request(WAKE, { session: id })),
@@ -282,7 +282,7 @@ function ageOf({ openedAt }: WatchedSession): number {
   return Date.now() - openedAt;
 }
 
-/** Whether a traced program has nothing more to do than to end. */
+/** Returns whether a traced program has nothing left to do but to end. */
 function isEnding({ endsItself, programs }: WatchedSession): boolean {
   const states = [...programs.values()].map(({ state }) => state);
   return endsItself && states.length > 0 && states.every((state) => LAST.has(state));

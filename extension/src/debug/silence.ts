@@ -13,7 +13,7 @@ import type { Sessions, WatchedSession } from "./sessions";
 /** The agent connects before the program's own code runs: so long that takes on no machine. */
 const PATIENCE_MILLISECONDS = 8_000;
 
-/** What a short program has said may arrive after the word that it has ended. */
+/** The messages of a short program may arrive after the event that it has ended. */
 const GRACE_MILLISECONDS = 2_000;
 
 /** Watches the debugger's messages of watched sessions, without changing them. */
@@ -90,7 +90,7 @@ export class SilenceTracker implements DebugAdapterTrackerFactory, Disposable {
   }
 }
 
-/** Whether a message of the debug adapter protocol is that event or request. */
+/** Returns whether a message of the debug adapter protocol is that event or request. */
 function isOf(key: "event" | "command", name: string, message: unknown): boolean {
   const content = objectOf(message);
   return content["type"] === (key === "event" ? "event" : "request") && content[key] === name;

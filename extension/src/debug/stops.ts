@@ -1,4 +1,4 @@
-/** Which debug sessions stand still, by what their debuggers are told and say. Imports no `vscode`. */
+/** The debug sessions that are stopped, from the messages of their debuggers. Imports no `vscode`. */
 import { objectOf } from "./launchEnvironment";
 
 const RESUMING: ReadonlySet<unknown> = new Set([
@@ -10,14 +10,14 @@ const OVER: ReadonlySet<unknown> = new Set(["continued", "terminated", "exited"]
 
 export class Stops {
   readonly #stopped = new Set<string>();
-  /** Those that were told to go on and have not answered yet. */
+  /** Those that were asked to continue and have not answered yet. */
   readonly #leaving = new Set<string>();
 
   has(session: string): boolean {
     return this.#stopped.has(session);
   }
 
-  /** Takes what a debugger is told; whether the program goes on by that. */
+  /** Takes a message to a debugger; returns whether the program continues. */
   sent(session: string, message: unknown): boolean {
     const { type, command } = objectOf(message);
     if (type !== "request" || !RESUMING.has(command)) {
@@ -29,7 +29,7 @@ export class Stops {
     return true;
   }
 
-  /** Takes what a debugger says; whether the program stands still by that, or does so no more. */
+  /** Takes a message of a debugger; returns whether the program has stopped or continued by it. */
   received(session: string, message: unknown): boolean {
     const { type, event, command, success } = objectOf(message);
     if (type === "event" && event === "stopped") {

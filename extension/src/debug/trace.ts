@@ -23,7 +23,7 @@ export async function trace(context: Context, target: Target): Promise<void> {
   const launch = launchOf(context, target);
   if (launch === undefined) {
     await context.messages.warn(
-      `There is no debug configuration "${describeTarget(target)}" any longer.`,
+      `The debug configuration "${describeTarget(target)}" no longer exists.`,
     );
     await commands.executeCommand(Command.traceForwardPassOf);
     return;

@@ -10,7 +10,7 @@ const MOST_CALLS = 8;
 /** Statements that call nothing worth while when they are run. */
 const PASSED_OVER: ReadonlySet<string> = new Set(["@", "class", "def", "from", "import"]);
 
-/** They tell or prepare something, and run no model. */
+/** Builtins that report or prepare something and run no model. */
 const PLAIN: ReadonlySet<string> = new Set(
   (
     "bool dict enumerate float getattr hasattr id int isinstance iter len list print range repr " +
@@ -25,7 +25,7 @@ const STATEMENTS: ReadonlySet<string> = new Set(
   ).split(" "),
 );
 
-/** What an expression cannot end with, besides most signs. */
+/** Words that an expression cannot end with; most signs cannot either. */
 const OPEN_WORDS: ReadonlySet<string> = new Set(
   "and await else for if in is lambda not or yield".split(" "),
 );
@@ -46,7 +46,7 @@ export function callsAt(source: string, line: number): string[] {
   return [...new Set(texts)].slice(0, MOST_CALLS);
 }
 
-/** What the statement of a line assigns, returns, or consists of; undefined for other ones. */
+/** The expression that a line assigns, returns or consists of; undefined for other statements. */
 export function valueAt(source: string, line: number): string | undefined {
   const tokens = statementAt(source, line);
   const first = tokens[0]?.text ?? "";
@@ -57,7 +57,7 @@ export function valueAt(source: string, line: number): string | undefined {
   return text !== undefined && isExpression(text) ? text : undefined;
 }
 
-/** Whether a text can be evaluated as it is, as far as its words and signs tell. */
+/** Returns whether a text can be evaluated as it is, according to its words and signs. */
 export function isExpression(text: string): boolean {
   const tokens = tokensOf(text).filter(({ kind }) => kind !== "comment");
   const [first, last] = [tokens[0], tokens.at(-1)];
@@ -145,7 +145,7 @@ function beginningOfCall(tokens: readonly Token[], last: number): number | undef
   }
 }
 
-/** Whether it may need names that are there only within the expression around it. */
+/** Returns whether it may need names that exist only within the expression around it. */
 function isBound(tokens: readonly Token[], depths: readonly number[], at: number): boolean {
   let inner = at;
   for (;;) {
@@ -179,13 +179,13 @@ function lastAssignment(tokens: readonly Token[]): number {
   );
 }
 
-/** Whether a sign outside of all brackets makes a statement of a text. */
+/** Returns whether a sign outside of all brackets makes the text a statement. */
 function isOfStatement(tokens: readonly Token[], index: number): boolean {
   const { text } = tokens[index] ?? { text: "" };
   return (/^(;|->|.*[^=!<>]=|=|:)$/.test(text) && !isOfLambda(tokens, index)) || text === ":=";
 }
 
-/** Whether there is a `lambda` before it whose parameters it may be of. */
+/** Returns whether a `lambda` before it may define its parameters. */
 function isOfLambda(tokens: readonly Token[], index: number): boolean {
   return tokens.slice(0, index).some(({ kind, text }) => kind === "name" && text === "lambda");
 }

@@ -1,4 +1,4 @@
-/** What is shown of two compared traces, as plain data. */
+/** The texts for two compared traces, as plain data. */
 import { fileName } from "./paths";
 
 /** A difference, and its line in either text. */
@@ -16,7 +16,7 @@ export interface ShownComparison {
   readonly first: number | null;
 }
 
-/** What the editor calls the trace that was recorded in this window. */
+/** The name of the trace that was recorded in this window. */
 export const RECORDED = "this session";
 
 /** The names of both sides: of files, their folders too where the names are alike. */

@@ -14,7 +14,7 @@ export class Crashes {
     return this.#times.length <= MOST;
   }
 
-  /** Begins anew, because the user asked for it. */
+  /** Resets the count, because the user asked for a restart. */
   forget(): void {
     this.#times = [];
   }

@@ -30,7 +30,7 @@ interface Line {
   readonly text: string;
 }
 
-/** Whether this file is worth running by itself. */
+/** Returns whether this file does something when it is run. */
 export function hasEntryPoint(source: string): boolean {
   const assigned = new Set<string>();
   let definition: number | undefined;
@@ -59,7 +59,7 @@ export function hasEntryPoint(source: string): boolean {
   return !defines && [...assigned].some((name) => VARIABLE.test(name));
 }
 
-/** Whether a statement at the top level does what a script does. Notes the names it assigns. */
+/** Returns whether a statement at the top level does the work of a script. Notes what it assigns. */
 function runs(text: string, assigned: Set<string>): boolean {
   if (BLOCK.test(text)) {
     const body = bodyOf(text);
@@ -86,7 +86,7 @@ function runs(text: string, assigned: Set<string>): boolean {
   );
 }
 
-/** What stands behind the colon of a block that is written on one line. */
+/** The statement after the colon of a block that is written on one line. */
 function bodyOf(text: string): string {
   let depth = 0;
   for (const { 0: character, index } of text.matchAll(/[()[\]{}:]/g)) {
@@ -125,7 +125,7 @@ function logicalLines(source: string): Line[] {
   return lines;
 }
 
-/** What may begin here: a string, a comment, a bracket, a line. */
+/** The tokens that may begin here: a string, a comment, a bracket, a line. */
 const TOKEN = /[rRbBuUfFtT]{0,2}("""|'''|"|')|#[^\n]*|[([{]|[)\]}]|\\\r?\n|\r?\n/g;
 
 function withoutStringsAndComments(source: string): string {

@@ -25,29 +25,29 @@ export function explainSilence(
 ): Explanation {
   if (isAttached) {
     const text =
-      `No shapes from ${name}: Shapetrace got into the program, and is not heard from there. ` +
-      "Does it run in a container or on another machine, whose ports lead here? Attach from a " +
-      "window that is open there (Dev Containers, Remote - SSH).";
+      `No shapes from ${name}: Shapetrace runs in the program but cannot reach VS Code. ` +
+      "Does the program run in a container or on another machine, with forwarded ports? Attach " +
+      "from a window that is open there (Dev Containers, Remote - SSH).";
     return { text, isConfigured: true };
   }
   const isolating = pythonOptions.find((option) => ISOLATING.test(option));
   if (isolating !== undefined) {
     const text =
-      `No shapes from ${name}: Python runs with ${isolating}, which passes over PYTHONPATH, ` +
-      "and that is how Shapetrace gets in. Remove the option from the debug configuration.";
+      `No shapes from ${name}: Python runs with ${isolating}, which ignores PYTHONPATH, ` +
+      "and Shapetrace needs PYTHONPATH. Remove the option from the debug configuration.";
     return { text, isConfigured: true };
   }
   if (usesSudo) {
     const text =
-      `No shapes from ${name}: sudo drops PYTHONPATH, and that is how Shapetrace gets in. ` +
+      `No shapes from ${name}: sudo removes PYTHONPATH, which Shapetrace needs. ` +
       `Remove "sudo" from the debug configuration, or allow PYTHONPATH in sudo's env_keep.`;
     return { text, isConfigured: true };
   }
   const who = python === "" ? "" : ` (${python})`;
   const text =
-    `No shapes from ${name}: its Python${who} runs, and Shapetrace in it says nothing. ` +
-    "That may be because the program is started by another one that drops PYTHONPATH " +
-    "(python -I or -E, sudo, conda run, a container), or because Python is too old. " +
+    `No shapes from ${name}: its Python${who} runs, but Shapetrace in it does not answer. ` +
+    "Perhaps another program starts it and removes PYTHONPATH " +
+    "(python -I or -E, sudo, conda run, a container), or Python is too old. " +
     "Debug it with its Python directly, or select another interpreter.";
   return { text, isConfigured: false };
 }
@@ -63,7 +63,7 @@ export function explainObstacle(
   switch (obstacle.kind) {
     case "elsewhere":
       return (
-        `No shapes from ${name}: the program runs where this extension's files are not, in a ` +
+        `No shapes from ${name}: the program has no access to the extension's files. It runs in a ` +
         "container or on another machine. Open the folder there (Dev Containers, Remote - SSH) " +
         "and attach from that window."
       );
@@ -73,18 +73,18 @@ export function explainObstacle(
         `the program runs on ${obstacle.version}.`
       );
     case "failed":
-      return `No shapes from ${name}: Shapetrace could not get into the program: ${obstacle.reason}`;
+      return `No shapes from ${name}: Shapetrace could not be loaded into the program: ${obstacle.reason}`;
     default:
       return assertNever(obstacle);
   }
 }
 
-/** Why a program on another machine shows no shapes, which can be told before attaching. */
+/** Why a program on another machine shows no shapes, known before attaching. */
 export function explainOtherMachine(name: string, machine: string): string {
   return (
-    `No shapes from ${name}: Shapetrace only gets into programs on this machine, and ` +
+    `No shapes from ${name}: Shapetrace works only with programs on this machine, and ` +
     `${machine} is another one. Open the folder there (Remote - SSH, Dev Containers) and attach ` +
-    "from that window. Debugging works as ever."
+    "from that window. Debugging works as usual."
   );
 }
 
@@ -102,9 +102,9 @@ export function explainForbidden(
   }
   const remedy =
     platform === "linux"
-      ? "Linux lets no process look into another unless it is allowed to: run " +
+      ? "Linux does not let a process read another one without permission: run " +
         "`echo 0 | sudo tee /proc/sys/kernel/yama/ptrace_scope` (in a container: start it with " +
         "`--cap-add=SYS_PTRACE`)."
-      : "The system does not let the debugger look into it.";
+      : "The system does not let the debugger read the process.";
   return `${name}: the process could not be attached to. ${remedy} ${instead}`;
 }

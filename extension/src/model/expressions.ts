@@ -6,10 +6,10 @@ import { type Token, tokensOf } from "./tokens";
 
 export interface FoundExpression {
   readonly text: string;
-  /** Where it stands in the source. */
+  /** Its place in the source. */
   readonly start: number;
   readonly end: number;
-  /** Whether items are asked for, which may be code of the program's. */
+  /** Whether it contains subscripts, which may run the program's code. */
   readonly hasItems: boolean;
 }
 
@@ -23,7 +23,7 @@ export const KEYWORDS: ReadonlySet<string> = new Set(
 
 const DEFINING: ReadonlySet<string> = new Set(["def", "class", "global", "nonlocal"]);
 
-/** What an index may be made of, besides names and constants. */
+/** The signs that an index may contain, besides names and constants. */
 const INDEX_SIGNS: ReadonlySet<string> = new Set([",", ":", "-", ".", "...", "[", "]"]);
 
 const CONSTANTS: ReadonlySet<string> = new Set(["None", "True", "False"]);
@@ -160,7 +160,7 @@ export function closingOf(tokens: readonly Token[], open: number): number | unde
   return undefined;
 }
 
-/** Whether it is the name of what is defined there. */
+/** Returns whether it is the name of a definition. */
 function isDefined(tokens: readonly Token[], at: number): boolean {
   const before = tokens[at - 1];
   return before?.kind === "name" && DEFINING.has(before.text);
@@ -175,7 +175,7 @@ function isKeywordArgument(tokens: readonly Token[], at: number): boolean {
   return tokens[open - 2]?.text !== "def" && isPrimary(tokens, open - 1);
 }
 
-/** Whether a place is in an import, whose names say nothing of tensors. */
+/** Returns whether a place is in an import, whose names have nothing to do with tensors. */
 function isOfImport(source: string, offset: number): boolean {
   const line = source.slice(source.lastIndexOf("\n", offset - 1) + 1, offset);
   return /^\s*(?:import|from)\b/.test(line);

@@ -13,10 +13,10 @@ export interface Size {
   readonly height: number;
 }
 
-/** What stands before a node of a tree. */
+/** The size of the picture beside a node of a tree. */
 export const ICON: Size = { width: 16, height: 16 };
 
-/** What stands in a text over it. */
+/** The size of the picture in a tooltip. */
 export const PICTURE: Size = { width: 256, height: 64 };
 
 /** An SVG image of the bars: a part that holds anything at all is seen. */
@@ -39,7 +39,7 @@ export function histogramImage(heights: Heights, size: Size): string {
   );
 }
 
-/** The same as an address. */
+/** Returns the picture as a data URI. */
 export function histogramAddress(heights: Heights, size: Size): string {
   const image = Buffer.from(histogramImage(heights, size), "utf8").toString("base64");
   return `data:image/svg+xml;base64,${image}`;

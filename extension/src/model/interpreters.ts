@@ -1,6 +1,6 @@
 /** Which Python runs programs, what is wrong with one, and what to do about it. */
 
-/** What one Python said of itself. */
+/** The answer of one Python. */
 export interface Interpreter {
   /** The program, and options that it always needs. */
   readonly command: readonly [string, ...string[]];
@@ -20,7 +20,7 @@ export interface Candidate {
   readonly source: InterpreterSource;
 }
 
-/** What became of choosing a Python. */
+/** The result of choosing a Python. */
 export type Choice =
   | { readonly kind: "found"; readonly interpreter: Interpreter }
   | { readonly kind: "tooOld"; readonly interpreter: Interpreter }
@@ -81,7 +81,7 @@ export function choose(asked: readonly Asked[]): Choice {
   return { kind: "none" };
 }
 
-/** The Python for the language server: the first that is new enough, whoever named it. */
+/** The Python for the language server: the first one that is new enough. */
 export function chooseForServer(asked: readonly Asked[]): Choice {
   const serving = asked.find((each) => "version" in each && isSupported(each.version));
   return serving !== undefined && "version" in serving
@@ -89,7 +89,7 @@ export function chooseForServer(asked: readonly Asked[]): Choice {
     : choose(asked);
 }
 
-/** What to say of a choice that is no Python to work with. */
+/** The message for a choice that is not a usable Python. */
 export function explainChoice(choice: Exclude<Choice, { kind: "found" }>): string {
   switch (choice.kind) {
     case "tooOld":
@@ -105,7 +105,7 @@ export function explainChoice(choice: Exclude<Choice, { kind: "found" }>): strin
     case "none":
       return (
         `No Python was found. Install Python ${OLDEST} or newer, or select an interpreter ` +
-        "if there is one."
+        "if you have one."
       );
   }
 }
@@ -127,7 +127,7 @@ export function describe({ command, source }: Candidate): string {
   }
 }
 
-/** What the Python Environments extension says of an environment, as a command. */
+/** The command of an environment as the Python Environments extension reports it. */
 export function commandOfEnvironment(environment: unknown): [string, ...string[]] | undefined {
   const run = property(property(environment, "execInfo"), "run");
   const executable = property(run, "executable");
@@ -138,7 +138,7 @@ export function commandOfEnvironment(environment: unknown): [string, ...string[]
     : undefined;
 }
 
-/** What Microsoft's Python extension says of a resolved environment, as a path. */
+/** The path of a resolved environment as Microsoft's Python extension reports it. */
 export function pathOfEnvironment(environment: unknown): string | undefined {
   const path = property(property(property(environment, "executable"), "uri"), "fsPath");
   return typeof path === "string" && path !== "" ? path : undefined;

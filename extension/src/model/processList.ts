@@ -26,7 +26,7 @@ export function pythonProcesses(processes: readonly Process[]): Process[] {
     .sort((one, other) => other.id - one.id);
 }
 
-/** What is run, as a person names it: the program with its arguments, without the interpreter. */
+/** The program with its arguments, without the interpreter, as the user knows it. */
 export function programOf({ command }: Process): string {
   const words = command.split(/\s+/).slice(1);
   while (words[0]?.startsWith("-") === true && words[0] !== "-m" && words[0] !== "-c") {

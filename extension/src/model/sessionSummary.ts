@@ -1,4 +1,4 @@
-/** What all that is known of the watched programs comes to, for the status bar. */
+/** The summary of all watched programs, for the status bar. */
 import type { SessionState } from "../protocol.generated";
 import { assertNever } from "./assertNever";
 
@@ -21,7 +21,7 @@ export interface SessionFacts {
   readonly programs: readonly Program[];
 }
 
-/** What else there is to tell of. */
+/** Further facts beside the sessions. */
 export interface Surroundings {
   /** Why there is no language server. */
   readonly serverFailure?: string | undefined;
@@ -85,7 +85,7 @@ export function stateInWords({ state, message, passes, calls, dropped }: Program
     case "recording":
       return `recording (${counts}${lost})`;
     case "settled":
-      return `the shapes have settled (${counts}${lost})`;
+      return `nothing new: recording pauses (${counts}${lost})`;
     case "complete":
       return `the forward pass is recorded (${counts}${lost})`;
     case "noForward":
@@ -102,7 +102,7 @@ export function stateInWords({ state, message, passes, calls, dropped }: Program
 }
 
 function detailsOf({ name, isSilent, programs }: SessionFacts): string[] {
-  const silent = isSilent ? [`${name}: no word from the program`] : [];
+  const silent = isSilent ? [`${name}: no connection to the program`] : [];
   // Of many that came and went, such as those that load data, only the sum is of interest.
   const over = programs.filter(({ state }) => state === "gone");
   const isSummed = programs.length > MOST_PROGRAMS && over.length > 1;
@@ -117,7 +117,7 @@ function detailsOf({ name, isSilent, programs }: SessionFacts): string[] {
   ];
 }
 
-/** Programs of a session that are told one by one. */
+/** Programs of a session that get a line each. */
 const MOST_PROGRAMS = 8;
 
 function rankInWords({ rank }: Program): string {

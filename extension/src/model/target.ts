@@ -1,4 +1,4 @@
-/** What Trace Forward Pass runs. */
+/** The targets of Trace Forward Pass. */
 import { fileName } from "./paths";
 
 export type Target =
@@ -37,7 +37,7 @@ export function describeTarget(target: Target): string {
   }
 }
 
-/** Whether two targets are the same. */
+/** Returns whether two targets are equal. */
 export function isSameTarget(one: Target, other: Target): boolean {
   return JSON.stringify(readTarget(one)) === JSON.stringify(readTarget(other));
 }
@@ -56,7 +56,7 @@ export function isTraceable(configuration: Readonly<Record<string, unknown>>): b
 
 const TRACEABLE_TYPES = ["shapetrace", "debugpy", "python"];
 
-/** What becomes of a request to trace the file in the editor. */
+/** The decision on a request to trace the file in the editor. */
 export type Plan =
   | { readonly kind: "run"; readonly target: Target; readonly isRemembered: boolean }
   | { readonly kind: "ask" };

@@ -21,7 +21,7 @@ export class Turns {
   /** Runs an action after those before it, whatever comes behind. */
   async next(action: () => Promise<void>): Promise<void> {
     const ended = this.#last.then(action);
-    // Whoever asked for an action hears how it failed; those behind it have their turn.
+    // The caller of an action gets its error; the actions after it still run.
     this.#last = ended.catch(() => undefined);
     await ended;
   }

@@ -45,7 +45,7 @@ export function maintainContextKeys(context: Context): Disposable {
   );
 }
 
-/** Whether another extension contributes one of the debug types for Python. */
+/** Returns whether another extension contributes one of the debug types for Python. */
 function isPythonDebuggedByOthers(): boolean {
   return extensions.all.some((extension) => {
     const debuggers = property(property(extension.packageJSON, "contributes"), "debuggers");

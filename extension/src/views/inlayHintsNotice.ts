@@ -31,8 +31,8 @@ export class InlayHintsNotice implements Disposable {
     await this.memory.rememberHintsNotice();
     const enable = "Show Hints in Python";
     const text =
-      "The shapes are recorded, but inlay hints are switched off in your settings " +
-      `(editor.inlayHints.enabled: ${mode}). Hovers show them all the same.`;
+      "Shapes are recorded, but inlay hints are off in your settings " +
+      `(editor.inlayHints.enabled: ${mode}). Hovers show the shapes.`;
     if ((await window.showInformationMessage(text, enable)) === enable) {
       await settings.update("inlayHints.enabled", "on", ConfigurationTarget.Global, true);
     }

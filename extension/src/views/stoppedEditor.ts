@@ -1,4 +1,4 @@
-/** What the editor asks while a program stands still, for as long as one of ours is debugged. */
+/** The requests of the editor at a stop, for as long as one of our programs is debugged. */
 import { Disposable, type DocumentSelector, languages } from "vscode";
 
 import type { Server } from "../client/server";
@@ -10,7 +10,7 @@ import { InlineValues } from "./inlineValues";
 
 const PYTHON: DocumentSelector = { language: "python" };
 
-/** What it needs of the rest. */
+/** The parts of the extension that it uses. */
 export interface StoppedEditorContext {
   readonly server: Server;
   readonly focus: Focus;

@@ -1,4 +1,4 @@
-/** Says in the status bar that there is a trace tree, until somebody has opened it once. */
+/** A status bar item that points to the trace tree, until the user has opened it once. */
 import { type Disposable, StatusBarAlignment, window } from "vscode";
 
 import { Command } from "../contributions";

@@ -22,7 +22,7 @@ import type { Asked } from "../debug/preparation";
 import { Command, View } from "../contributions";
 import { type Log, messageOf } from "../log";
 import { histogramAddress, ICON, PICTURE } from "../model/histogram";
-import { type Element, type Loaded, LoadedTree } from "../model/tree";
+import { type Element, type Loaded, LoadedTree } from "../model/pagedTree";
 import { Turns } from "../model/turns";
 import type { Pins } from "../pins";
 import {
@@ -34,10 +34,10 @@ import {
   type TreeNode,
 } from "../protocol.generated";
 
-/** How many nodes below one are shown before somebody asks for more. */
+/** How many children of a node are shown at first. */
 const FIRST_LIMIT = 100;
 
-/** What VS Code no longer shows as selected so soon after a change was not let go of by hand. */
+/** Milliseconds after a change in which VS Code may lose the selection by itself. */
 const RELOAD_MILLISECONDS = 1_000;
 
 const RELOAD_POLL_MILLISECONDS = 20;
@@ -71,9 +71,9 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   readonly #stateChanged = new EventEmitter<void>();
   readonly #view: TreeView<TraceElement>;
   readonly #disposables: Disposable[];
-  /** What was opened and closed by hand: a node that is gone for a moment comes back as it was. */
+  /** Nodes that the user opened and closed: a node that is gone for a moment comes back as it was. */
   readonly #isOpen = new Map<string, boolean>();
-  /** What was selected last, and whether it is gone since the tree has changed. */
+  /** The last selection, and whether it is gone since the tree changed. */
   #selected: string | undefined;
   #isSelectionLost = false;
   #refreshedAt = 0;
@@ -86,7 +86,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
   #shown = 0;
 
   readonly onDidChangeTreeData: Event<TraceElement | undefined> = this.#changed.event;
-  /** Whether something is filtered out has changed, or whether the view can be seen. */
+  /** Fires when the filter or the visibility of the view changes. */
   readonly onDidChangeState: Event<void> = this.#stateChanged.event;
 
   constructor(
@@ -232,7 +232,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
     const children = await this.#tree.children(parent);
     if (parent === undefined) {
       const isMissing = this.#filter !== "" && children.length === 0;
-      this.#view.message = isMissing ? `No call has "${this.#filter}" in it.` : "";
+      this.#view.message = isMissing ? `No call matches "${this.#filter}".` : "";
     }
     this.#selectAgain(children);
     return [...children];
@@ -258,7 +258,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
     return item;
   }
 
-  /** What is shown over a node is only asked for once the mouse is there. */
+  /** The tooltip of a node is requested when the mouse is over it. */
   async resolveTreeItem(
     item: TreeItem,
     element: TraceElement,
@@ -302,7 +302,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
       this.#isSelectionLost = false;
       // VS Code has to have it first.
       setTimeout(() => {
-        // Another one may have been selected meanwhile, which VS Code may not have told of yet.
+        // VS Code may not have reported a later selection yet.
         const isWanted = () =>
           this.#selected === this.#idOf(found) && this.#view.selection.length === 0;
         void this.#reveals.next(() => this.#select(found, isWanted));
@@ -310,7 +310,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
     }
   }
 
-  /** Selects a node. VS Code may lose what is selected while it loads the tree anew. */
+  /** Selects a node. VS Code may lose the selection while it reloads the tree. */
   async #select(element: TraceElement, isWanted: () => boolean): Promise<void> {
     for (let left = MOST_SELECTIONS; left > 0 && isWanted(); left--) {
       try {
@@ -324,7 +324,7 @@ export class TraceTree implements TreeDataProvider<TraceElement>, Disposable {
     }
   }
 
-  /** What VS Code knows a node by: a filter opens and closes nodes of its own. */
+  /** The id of a node for VS Code: a filter opens and closes nodes of its own. */
   #idOf(element: TraceElement): string {
     const key =
       element.kind === "more" ? `${element.parent?.item.key ?? ""}/more` : element.item.key;
@@ -371,7 +371,7 @@ function isAskedFor({ kind, label }: TreeNode, { captures, watches }: Asked): bo
   }
 }
 
-/** Whether a node is one of captured values or watched variables, and of no call. */
+/** Returns whether a node is a captured value or a watched variable, not a call. */
 export function isOfValues({ kind }: TreeNode): boolean {
   return kind.startsWith("capture") || kind.startsWith("watch") || kind === "change";
 }

@@ -6,16 +6,16 @@ Modules:
 
 - ``bootstrap``: starts the agent: with the program, on attaching, after a fork
 - ``agent``: the agent: runs the recorder, and sends what is new from a hidden thread
-- ``program``: reads facts about the program without importing anything
+- ``environment``: reads facts about the program without importing anything
 - ``debugger``: asks pydevd about breakpoints, and whether the program is stopped
 - ``hiding``: keeps our files out of the debugger's steps and stacks
-- ``hooks``: keeps the hooks of followed functions out of the debugger's steps
+- ``hook_hiding``: keeps the hooks of followed functions out of the debugger's steps
 - ``stop_query``: tells the server at a stop which recorded call a stack frame belongs to
 - ``lookups``: whether a hovered expression can be evaluated without side effects
 - ``in_place``: runs and records an expression in a stopped frame
 - ``providers``: answers pydevd's questions about values
 - ``panes``: registers these answers with pydevd, and removes them
-- ``asked``: the requested captures and watches of this process
+- ``requests``: the requested captures and watches of this process
 - ``captures``: captures values of the program's models for the server
 - ``capturing``: a tracer that reports values and keeps none
 - ``summaries``: shape, statistics and histogram of a captured value

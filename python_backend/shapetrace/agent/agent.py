@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._exception_table import leaving_surely
 from shapetrace.agent import debugger, in_place
-from shapetrace.agent.asked import Asked
+from shapetrace.agent.environment import is_worker, load_for_stops, torch_version, why_unsupported
 from shapetrace.agent.hiding import hide_code, hide_skips, unseen
 from shapetrace.agent.panes import show_shapes
-from shapetrace.agent.program import is_worker, load_for_stops, torch_version, why_unsupported
+from shapetrace.agent.requests import Requests
 from shapetrace.agent.stop_query import StopQueries
-from shapetrace.process.ending import Ending
+from shapetrace.process.ending import ProgramEnding
 from shapetrace.process.exits import WatchedExits
 from shapetrace.process.forks import undivided
 from shapetrace.process.main_thread import raise_on_main_thread, soon_on_main_thread
@@ -39,7 +39,7 @@ from shapetrace.transport.sender import Sender
 if TYPE_CHECKING:
     from shapetrace.recorder.rows import RowWriter
     from shapetrace.recorder.session import Recorder
-    from shapetrace.transport.session import SessionAddress
+    from shapetrace.transport.session_address import SessionAddress
 
 POLL_SECONDS: Final = 0.05
 """How long something new waits to be sent, at most."""
@@ -63,7 +63,7 @@ MOST_REFUSED: Final = 3
 MOST_FAULTS: Final = 20
 """Faults of ours in a row, after which it is given up: within a second."""
 FLUSH_SECONDS_OF_FORK: Final = 0.5
-"""The same for a forked child, as there may be many, each of which somebody waits for."""
+"""`FLUSH_SECONDS` for forked children: there may be many, and a parent usually waits for each."""
 
 Beginning: TypeAlias = Literal["launch", "attach", "fork"]
 """Before anything of the program has run; in the middle of it; in a child that was just forked."""
@@ -103,10 +103,10 @@ class Agent:
         self._faults = 0
         """How often what is to be done every few milliseconds has failed, one after the other."""
         self._files: set[str] = set()
-        self._asked: Asked = Asked(address, began_at, former._asked if former else None)
+        self._asked: Requests = Requests(address, began_at, former._asked if former else None)
         self._stops = StopQueries(lambda: self._recorder, self._someone_looks)
         self._exits = WatchedExits(self._finish)
-        self._ending = Ending(
+        self._ending = ProgramEnding(
             raise_on_main_thread, self._end_process, lambda: self._running_seconds
         )
         # The command line is told later: it is still the debugger's, with the debugger's secrets.
@@ -309,7 +309,7 @@ class Agent:
         before = System.now()
         while not self._is_leaving:
             if self._sender.is_over and self.address.mode == "debug":
-                # Nobody will hear of it: the program is to run as without us.
+                # No listener is left: the program must run as without us.
                 self.leave()
                 return
             now = System.now()
@@ -461,7 +461,7 @@ class Agent:
                 if self._sender.waiting < waiting:
                     patience = now + self._flush_seconds
                 if now > min(deadline, patience):
-                    self._message = "the program ended before all of it could be told"
+                    self._message = "the program ended before all of it was sent"
                     break
             self._send_changes(recorder)
         self._asked.tell(self._sender)

@@ -7,9 +7,9 @@ import time
 
 from shapetrace.agent.agent import Agent
 from shapetrace.agent.hiding import unseen
-from shapetrace.process.beginning import process_began_at
 from shapetrace.process.forks import watch_forks
-from shapetrace.transport.session import VARIABLE, read_address
+from shapetrace.process.start_time import process_began_at
+from shapetrace.transport.session_address import VARIABLE, read_address
 
 _agent: Agent | None = None
 _follows_forks = False

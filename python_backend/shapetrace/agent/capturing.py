@@ -16,7 +16,7 @@ from shapetrace._asynchronous import clean_if_asynchronous, surely
 from shapetrace._errors import ShapetraceError
 from shapetrace._exception_table import catching_everywhere
 from shapetrace.agent.hiding import unseen
-from shapetrace.agent.hooks import hide_hooks
+from shapetrace.agent.hook_hiding import hide_hooks
 from shapetrace.capture.copies import shown
 from shapetrace.capture.iterations import Iteration
 from shapetrace.capture.problems import CaptureIssue

@@ -44,7 +44,7 @@ def debugger_folders() -> list[str]:
 
 @covering_jumps
 def has_breakpoint_in(files: Collection[str]) -> bool:
-    """Whether a line breakpoint is set in any of these files; paths are real ones."""
+    """Return whether a line breakpoint is set in any of these files; paths are real ones."""
     debugger = _pydevd()
     breakpoints = getattr(debugger, "breakpoints", None)
     if not isinstance(breakpoints, dict):
@@ -70,7 +70,7 @@ def frame_numbered(number: int) -> tuple[FrameType, str | None] | None:
 
 
 def is_stopped() -> bool:
-    """Whether the debugger holds a thread of the program."""
+    """Return whether the debugger holds a thread of the program."""
     for thread in threading.enumerate():
         information = getattr(thread, "additional_info", None)
         if getattr(information, "pydev_state", None) == _SUSPENDED:
@@ -79,7 +79,7 @@ def is_stopped() -> bool:
 
 
 def is_running_code_of(files: Collection[str]) -> bool:
-    """Whether the main thread is in the middle of a function in one of these files."""
+    """Return whether the main thread is in the middle of a function in one of these files."""
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     while frame is not None:
         if os.path.realpath(frame.f_code.co_filename) in files:

@@ -31,7 +31,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _SKIPPED: Final = "notify_skipped_step_in_because_of_filters"
 
 _hidden: set[CodeType] = set()
-"""What was hidden by ``hide_code``; pydevd keeps these too."""
+"""The code objects hidden by ``hide_code``; pydevd keeps these too."""
 
 
 def hide_code(code: CodeType) -> bool:
@@ -48,7 +48,7 @@ def hide_code(code: CodeType) -> bool:
 
 
 def unseen(function: Function) -> Function:
-    """The same function, while which runs the debugger does not look at its thread."""
+    """Wrap a function so that the debugger does not trace its thread while it runs."""
     try:
         stand_in: Function = _looking_away(function)
     except Exception as error:
@@ -85,7 +85,7 @@ def _hide_code(code: CodeType) -> bool:
     of_debugger = modules["_pydevd_bundle.pydevd_dont_trace_files"].PYDEV_FILE
     paths = modules["pydevd_file_utils"].get_abs_path_real_path_and_base_from_file(code.co_filename)
     kinds[code.co_firstlineno, paths[0], code] = of_debugger
-    # Asked as pydevd itself asks, which needs no more of a frame than its code.
+    # Requests as pydevd itself asks, which needs no more of a frame than its code.
     answer = pydevd.PyDB.get_file_type(None, SimpleNamespace(f_code=code), paths)
     if answer != of_debugger:
         return False
@@ -165,7 +165,7 @@ def _hide_skips() -> tuple[Any, str, Any, Any]:
 
         def tell_of_others(self: Any, frame: FrameType) -> None:
             if _is_ours(frame.f_code):
-                handlers._global_notify_skipped_step_in = False  # The user has not been told.
+                handlers._global_notify_skipped_step_in = False  # The user was not notified.
             else:
                 tell(self, frame)
 

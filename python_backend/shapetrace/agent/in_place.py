@@ -1,4 +1,4 @@
-"""What the editor has done at a stop: an expression is run in a frame, and recorded.
+"""Evaluate an expression in a frame at a stop, for the editor, and record it.
 
 The editor has the debugger evaluate ``run(number, text)`` in the frame, which is how that comes to
 the frame's own thread. That may take long, and the program may go on or end meanwhile; so the
@@ -33,7 +33,7 @@ class Cancelled(BaseException):
 
 @dataclass(slots=True)
 class _Running:
-    """What is being evaluated now."""
+    """The evaluation that is running."""
 
     number: int
     thread: int
@@ -43,7 +43,7 @@ class _Running:
 _lock = threading.Lock()
 _running: _Running | None = None
 _unwanted: set[object] = set()
-"""What was cancelled while it was not running."""
+"""The evaluations that were cancelled before they began."""
 _outcomes: dict[int, dict[str, Any]] = {}
 """Of what was evaluated last, by the number that the editor has given it."""
 
@@ -52,7 +52,7 @@ _outcomes: dict[int, dict[str, Any]] = {}
 def run(number: int, frame: int, text: str) -> None:
     """Evaluate an expression in the frame with this number, and remember what came of it.
 
-    ``number`` is the evaluation's own, and one that nobody uses again.
+    ``number`` is the evaluation's own and is not used again.
     """
     global _running
     running = _Running(number, threading.get_ident())
@@ -73,7 +73,7 @@ def run(number: int, frame: int, text: str) -> None:
 
 
 def outcome(number: int) -> str:
-    """What came of it, as JSON; ``null`` while that is not known.
+    """The outcome, as JSON; ``null`` until there is one.
 
     {"kind": "value", "value": "f32[2,10]", "calls": 143}
     {"kind": "error", "value": "RuntimeError: ...", "calls": 12, "origin": ["/net.py", 41]}
@@ -130,7 +130,7 @@ def _run(number: int, text: str) -> dict[str, Any]:
     if recorder is None:
         return _came("refused", "nothing is being recorded in this process")
     if found is None:
-        return _came("refused", "the program has gone on")
+        return _came("refused", "the program has continued")
     before, _ = recorder.counters()
     try:
         came = _evaluate(recorder, found[0], text)
@@ -162,7 +162,7 @@ def _evaluate(recorder: Recorder, frame: FrameType, text: str) -> dict[str, Any]
 
 
 def _captured_by_nobody() -> AbstractContextManager[None]:
-    """What is evaluated is no iteration of the program's, if iterations are counted at all."""
+    """A context in which no iteration is counted: an evaluation is none of the program's."""
     iterations = sys.modules.get("shapetrace.capture.iterations")
     return nullcontext() if iterations is None else iterations.none_counted()
 

@@ -42,11 +42,11 @@ _ABSENT: Final = object()
 
 
 class _UnknownError(Exception):
-    """It cannot be told without running the program's code."""
+    """Finding out would run the program's code."""
 
 
 def only_looks_up(expression: str, frame: FrameType) -> bool:
-    """Whether the items that an expression asks for are there, and are only looked up."""
+    """Return whether the items that an expression asks for are there, and are only looked up."""
     try:
         _Reader(frame).value(ast.parse(expression, mode="eval").body)
     except Exception as error:  # an unknown name, an index that is out of range
@@ -112,7 +112,7 @@ class _Reader:
 
 
 def _is_known(kind: type, torch: Torch | None) -> bool:
-    """Whether ``__getitem__`` of a class is written in C, or by somebody who is known."""
+    """Return whether ``__getitem__`` of a class is written in C, or known to be safe."""
     if torch is not None and is_kind(kind, torch.tensor):
         handler = _found_in(kind, "__torch_function__")
         # That of parameters is written in C, too.
@@ -125,7 +125,7 @@ def _is_known(kind: type, torch: Torch | None) -> bool:
 
 
 def _is_plain_key(key: Any, torch: Torch | None) -> bool:
-    """Whether nothing of the program's runs for hashing it, or using it as an index."""
+    """Return whether nothing of the program's runs for hashing it, or using it as an index."""
     if type(key) is tuple:
         return all(_is_plain_key(each, torch) for each in key)
     if type(key) is slice:
@@ -156,7 +156,7 @@ def _attribute_of(holder: Any, name: str, torch: Torch | None) -> Any:
 
 @leaving_surely
 def _described(descriptor: Any, holder: Any, torch: Torch | None) -> Any:
-    """What a slot or an attribute written in C says, as the shape of a tensor; no property."""
+    """The value of a slot or an attribute written in C, as the shape of a tensor; no property."""
     kind = type(holder)
     if isinstance(descriptor, MemberDescriptorType):
         return descriptor.__get__(holder, kind)
@@ -171,7 +171,7 @@ def _described(descriptor: Any, holder: Any, torch: Torch | None) -> Any:
 
 
 def _found_in(kind: type, name: str) -> Any:
-    """What a class has by a name, as it is stored."""
+    """The attribute of a class by a name, as it is stored."""
     for each in classes_of(kind):
         if name in vars(each):
             return vars(each)[name]

@@ -14,7 +14,13 @@ from types import FrameType
 from typing import Any
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace.agent.providers import Contents, HolderContents, HolderTexts, LeafTexts, Provider
+from shapetrace.agent.providers import (
+    ContentsProvider,
+    HolderContents,
+    HolderTexts,
+    LeafTexts,
+    Provider,
+)
 
 
 def show_shapes(folder: str = "") -> Callable[[], None]:
@@ -39,7 +45,7 @@ def _install(folder: str) -> Callable[[], None]:
     contents = manager.get_extension_classes(interface.TypeResolveProvider)
     if any(type(each) is HolderTexts for each in texts):
         return _nothing
-    leaves, opened = LeafTexts(), Contents(folder)
+    leaves, opened = LeafTexts(), ContentsProvider(folder)
     # What others have a text for is theirs, however much it holds.
     held, within = HolderTexts(), HolderContents()
     restore = _note_changes(modules["_pydevd_bundle.pydevd_vars"])
@@ -65,7 +71,7 @@ def _nothing() -> None:
 
 
 def _forget_classes() -> None:
-    """What the debugger was told of classes so far need not hold any more."""
+    """Clear the debugger's caches of providers by class: they are no longer valid."""
     values: Any = sys.modules.get("_pydevd_bundle.pydevd_xml")
     if values is not None:
         values._TYPE_RESOLVE_HANDLER._type_to_str_provider_cache.clear()

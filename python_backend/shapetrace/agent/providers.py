@@ -1,4 +1,4 @@
-"""What pydevd asks about values: their texts, and what is below them when they are opened.
+"""pydevd's providers for values: their texts, and the children of opened ones.
 
 These hand over to ``shapetrace.panes``, and to the debugger's own ways where a value is not ours to
 show. What they say is imported with torch, or at the first stop: no program waits for it.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from shapetrace._asynchronous import is_asynchronous
 
 if TYPE_CHECKING:
-    from shapetrace.panes import Entry
+    from shapetrace.panes import ChildEntry
 
 Line: TypeAlias = tuple[str, Any, Any]
 """A name, a value, and how to get its expression from that of what it is below."""
@@ -24,7 +24,7 @@ Line: TypeAlias = tuple[str, Any, Any]
 _NEVER_HOLDERS: Final = frozenset(
     {int, float, complex, bool, str, bytes, type(None), FunctionType, BuiltinFunctionType}
 )
-"""What is most common and holds nothing."""
+"""The most common types, which hold nothing."""
 
 _REAL: Final = frozenset({"clipboard"})
 """Where the program's own text of a value is asked for."""
@@ -34,14 +34,14 @@ class Provider:
     """Something of ours that the debugger asks."""
 
     is_over = False
-    """Whether we have left: the debugger may remember whom it asked last, and is told nothing."""
+    """Whether we have left: the debugger may have cached a provider, which then has no answers."""
 
 
 class LeafTexts(Provider):
-    """Texts of what is ours by itself: tensors, modules, storages, arrays."""
+    """Texts of tensors, modules, storages and arrays."""
 
     def can_provide(self, kind: type, _name: str) -> bool:
-        """Asked once for each class."""
+        """Requests once for each class."""
         try:
             from shapetrace import panes
 
@@ -71,7 +71,7 @@ class HolderTexts(LeafTexts):
     """Texts of what may hold something of ours: nearly all classes, where no other one answers."""
 
     def can_provide(self, kind: type, _name: str) -> bool:
-        """Asked once for each class, also of what came before torch."""
+        """Requests once for each class, also of what came before torch."""
         try:
             if self.is_over or kind in _NEVER_HOLDERS or issubclass(kind, type | ModuleType):
                 return False
@@ -83,14 +83,14 @@ class HolderTexts(LeafTexts):
             return False
 
 
-class Contents(Provider):
-    """What is below a value of ours."""
+class ContentsProvider(Provider):
+    """The children of a value of ours."""
 
     def __init__(self, folder: str = "") -> None:
         self._folder = folder
 
     def can_provide(self, kind: type, _name: str) -> bool:
-        """Asked once for each class."""
+        """Requests once for each class."""
         try:
             from shapetrace import panes
 
@@ -103,7 +103,7 @@ class Contents(Provider):
     def get_contents_debug_adapter_protocol(
         self, value: Any, fmt: dict[str, Any] | None = None
     ) -> list[Line]:
-        """What is below a value, in order."""
+        """The children of a value, in order."""
         # It may say that it is of another class than it is.
         if not self.can_provide(type(value), ""):
             return _usual_lines(value, fmt)
@@ -113,7 +113,7 @@ class Contents(Provider):
         return list(map(_line, entries)) if entries else _usual_lines(value, fmt)
 
     def get_dictionary(self, value: Any) -> dict[str, Any]:
-        """The same for the console."""
+        """The children by name, for the console."""
         return {line[0]: line[1] for line in self.get_contents_debug_adapter_protocol(value)}
 
     def resolve(self, value: Any, name: str) -> Any:
@@ -121,11 +121,11 @@ class Contents(Provider):
         return self.get_dictionary(value)[name]
 
 
-class HolderContents(Contents):
-    """What is below a value that may hold something of ours, where no other one answers."""
+class HolderContents(ContentsProvider):
+    """The children of a value that may hold something of ours, if no other provider has any."""
 
     def can_provide(self, kind: type, _name: str) -> bool:
-        """Asked once for each class, also of what came before torch."""
+        """Requests once for each class, also of what came before torch."""
         try:
             from shapetrace import panes
 
@@ -138,7 +138,7 @@ class HolderContents(Contents):
     def get_contents_debug_adapter_protocol(
         self, value: Any, fmt: dict[str, Any] | None = None
     ) -> list[Line]:
-        """What is below a value, or what it has by itself where its class lets nobody look."""
+        """The children of a value; its own attributes if its class refuses to give them."""
         try:
             return super().get_contents_debug_adapter_protocol(value, fmt)
         except Exception as error:
@@ -149,18 +149,18 @@ class HolderContents(Contents):
             return list(map(_line, panes.own_entries(value, error)))
 
 
-def _line(entry: Entry) -> Line:
+def _line(entry: ChildEntry) -> Line:
     suffix = entry.suffix
     if suffix is None or callable(suffix):
         return entry.name, entry.value, suffix
     return entry.name, entry.value, partial(_expression, suffix=suffix)
 
 
-def _usual_entries(value: Any) -> list[Entry]:
-    """What the debugger would show below a value."""
-    from shapetrace.panes import Entry
+def _usual_entries(value: Any) -> list[ChildEntry]:
+    """The debugger's own children of a value."""
+    from shapetrace.panes import ChildEntry
 
-    return [Entry(*line) for line in _usual_lines(value, None)]
+    return [ChildEntry(*line) for line in _usual_lines(value, None)]
 
 
 def _usual_lines(value: Any, fmt: dict[str, Any] | None) -> list[Line]:
@@ -172,7 +172,7 @@ def _usual_lines(value: Any, fmt: dict[str, Any] | None) -> list[Line]:
 
 
 def _usual_resolver(value: Any) -> Any:
-    """What of the debugger's own looks into a value: the debugger asks it what it is."""
+    """The debugger's own resolver of a value's children."""
     modules: Any = sys.modules
     for kind, resolver in modules[
         "_pydevd_bundle.pydevd_xml"

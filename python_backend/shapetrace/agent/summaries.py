@@ -1,4 +1,4 @@
-"""What is told of a captured value: its shape, and what its numbers are like.
+"""Summaries of captured values: shape and statistics.
 
 No mode, graph, generator or version counter notices it. Of a large tensor some numbers are looked
 at that lie evenly spaced in it; of one on another device fewer, as they are copied from there.
@@ -42,7 +42,7 @@ _PLAIN: Final = frozenset({bool, int, float, complex, str, bytes, type(None)})
 
 
 class Summary(NamedTuple):
-    """What is told of a value."""
+    """Return the summary of a value."""
 
     kind: str
     dtype: str = ""
@@ -53,7 +53,7 @@ class Summary(NamedTuple):
 
 
 def summary_of(value: Any) -> Summary:
-    """What is told of a value; less of one that cannot be read."""
+    """Return the summary of a value; a shorter one if it cannot be read."""
     torch = loaded_torch()
     kind = type(value)
     if torch is None:

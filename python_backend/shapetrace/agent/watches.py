@@ -25,7 +25,7 @@ from shapetrace.events.followed import (
     FollowedEvent,
     VariableChanged,
 )
-from shapetrace.events.source import source_row
+from shapetrace.events.source_text import source_row
 from shapetrace.events.update import Source
 from shapetrace.process.forks import undivided
 from shapetrace.transport.messages import write
@@ -286,7 +286,7 @@ class _Outlet:
 
 def hide() -> None:
     """Keep the debugger out of the hooks, and of what lets go of a call that is over."""
-    from shapetrace.agent.hooks import hide_hooks
+    from shapetrace.agent.hook_hiding import hide_hooks
     from shapetrace.variables.listening import CallState
 
     hide_hooks()

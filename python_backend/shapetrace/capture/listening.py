@@ -179,7 +179,7 @@ class FunctionListener:
             return None
 
     def _entered(self, module: Any) -> State | None:
-        """The same for functions of no module, threads, replicas, and for outermost calls."""
+        """The slow path: functions of no module, threads, replicas and outermost calls."""
         iterations = self._iterations
         owns = None
         model = None if self._model is None else self._model()

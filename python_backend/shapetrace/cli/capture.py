@@ -7,28 +7,29 @@ import threading
 
 from shapetrace._errors import ProgramError
 from shapetrace.cli.captured_run import CaptureChoice, CapturedRun
-from shapetrace.cli.options import add_look_options, positive
-from shapetrace.cli.outcome import end_as_python_would
+from shapetrace.cli.common_options import add_look_options, positive
 from shapetrace.cli.program import PreparedProgram, Program
+from shapetrace.cli.program_end import end_as_python_would
 from shapetrace.cli.terminal import Terminal, ViewChoice
 
 DESCRIPTION = """\
-Run a program as python would, and keep values of its model: outputs,
+Run a program as python would and keep values of its model: outputs,
 arguments and local variables, each time they change.
 
-The model is the outermost module with parameters that the program calls; of
-several, the first in which a path means something. The program sees its own
-arguments, prints what it prints, and ends with its own exit code."""
+The model is the outermost module with parameters that the program calls. If
+there are several, it is the first in which a path matches something. The
+program gets its own arguments, prints its own output and ends with its own
+exit code."""
 
 EXAMPLES = """\
 paths:
-  forward                      what the model returns
-  forward.x                    an argument of it, or a variable
-  forward.batch.mask           what is in that: keys, indices, fields, attributes
-  layers.0                     what a module returns
-  layers.*.attn.forward.scores a variable in every layer; * is one component
-  **.scores                    every variable of that name; ** is any number
-Quote paths with wildcards, or the shell may look for files.
+  forward                      the return value of the model
+  forward.x                    an argument or a variable of the model's forward
+  forward.batch.mask           a part of it: a key, index, field or attribute
+  layers.0                     the return value of a module
+  layers.*.attn.forward.scores a variable in every layer; * matches one name
+  **.scores                    every variable of that name; ** matches any number of names
+Quote paths with wildcards, or the shell replaces them by file names.
 
 examples:
   python -m shapetrace capture --values "layers.*.forward" train.py --epochs 1
@@ -36,11 +37,11 @@ examples:
   python -m shapetrace capture --values "**.loss" --train-only -o run.h5 -m package.module
   torchrun --nproc-per-node 2 -m shapetrace capture --values forward -o run.h5 train.py
 
-Without -o, a table of what was captured follows when the program has ended.
-Ctrl-C ends the program and keeps what was captured so far; with -o, a program
-that is killed leaves all up to the last gather. Several processes that torchrun
-has started hand everything to rank 0; with --shards each writes a file of its
-own, and run.h5 shows them as one."""
+Without -o, a table of the captured values follows when the program has ended.
+Ctrl-C ends the program and keeps the values so far. With -o, the file has all
+values up to the last gather even if the program is killed. Under torchrun, all
+processes send their values to rank 0. With --shards, each process writes its
+own file, and run.h5 shows them as one."""
 
 
 def add_parser(
@@ -63,34 +64,39 @@ def add_parser(
         action="append",
         required=True,
         metavar="PATH",
-        help="which values; may be given several times",
+        help="path of the values, see below; may be given several times",
     )
     modes = what.add_mutually_exclusive_group()
-    modes.add_argument("--train-only", action="store_true", help="only while the model trains")
-    modes.add_argument("--eval-only", action="store_true", help="only while it does not")
+    modes.add_argument(
+        "--train-only", action="store_true", help="capture only while the model is in training mode"
+    )
+    modes.add_argument(
+        "--eval-only",
+        action="store_true",
+        help="capture only while the model is in evaluation mode",
+    )
     what.add_argument(
         "--trace-interval",
         type=positive,
         default=1,
         metavar="N",
-        help="only in every Nth call of the model (default: 1)",
+        help="capture in every Nth call of the model only (default: 1)",
     )
-    where = parser.add_argument_group("where it goes")
+    where = parser.add_argument_group("where the values are written")
     where.add_argument("-o", "--output", metavar="FILE", help="an HDF5 file, such as run.h5")
-    where.add_argument(
-        "--overwrite", action="store_true", help="replace the file if there is one already"
-    )
+    where.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
     where.add_argument(
         "--gathering-interval",
         type=positive,
         default=1,
         metavar="N",
-        help="hand over and write after every N calls of the model (default: 1)",
+        help="gather and write values after every N calls of the model (default: 1)",
     )
     where.add_argument(
         "--shards",
         action="store_true",
-        help="a file for each process, and one that shows them all; nothing is sent",
+        help="write one file for each process, and one that shows them all, instead of sending "
+        "values to rank 0",
     )
     add_look_options(parser.add_argument_group("how the table is shown"))
     return parser

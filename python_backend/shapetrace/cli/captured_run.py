@@ -13,8 +13,8 @@ from shapetrace._asynchronous import is_asynchronous, suppressing
 from shapetrace._dynamo import TO_SEE_IT_ALL, regions_begun
 from shapetrace._errors import CaptureError, CaptureFileError
 from shapetrace.cli import notes
-from shapetrace.cli.outcome import keep_interrupt
-from shapetrace.cli.started_anew import StartedAnew
+from shapetrace.cli.program_end import keep_interrupt
+from shapetrace.cli.spawned_processes import SpawnedProcesses
 from shapetrace.cli.terminal import Terminal, ViewChoice
 from shapetrace.cli.traced_run import OUR_FAILURE, import_path
 from shapetrace.process.exits import WatchedExits
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CaptureChoice:
-    """What the user asked to be captured, and where it is to go."""
+    """The values that the user asked for, and where to write them."""
 
     paths: tuple[str, ...]
     trace_interval: int = 1
@@ -63,7 +63,7 @@ class CapturedRun:
         self._place: str | None = None
         self._why_not: str | None = None
         self._is_over = False
-        self._started_anew = StartedAnew()
+        self._spawned = SpawnedProcesses()
         self._problems: list[str] = []
 
     def begin(self) -> None:
@@ -86,14 +86,14 @@ class CapturedRun:
             self._place = os.path.abspath(self._choice.output)
         atexit.register(self._at_exit)
         self._exits.install()
-        self._started_anew.begin()
+        self._spawned.begin()
         self._cancel_waiting = when_torch_is_imported(self._torch_arrived)
 
     def abandon(self) -> None:
         """There was no program to run after all."""
         atexit.unregister(self._at_exit)
         self._exits.remove()
-        self._started_anew.end()
+        self._spawned.end()
         self._cancel_waiting()
         if self._finder is not None:
             self._finder.stop()
@@ -105,7 +105,7 @@ class CapturedRun:
         self._is_over = True
         self._cancel_waiting()
         self._exits.remove()
-        self._started_anew.end()
+        self._spawned.end()
         with import_path(self._own_path):
             try:
                 return undisturbed(self._hand_out)
@@ -147,7 +147,7 @@ class CapturedRun:
             import_module("shapetrace.hdf5.saver")
             from shapetrace.hdf5.library import library
 
-            with suppressing(CaptureFileError):  # which is told when a model is found
+            with suppressing(CaptureFileError):  # reported when a model is found
                 library()
 
     def _found(self, module: Any) -> Any:
@@ -198,7 +198,7 @@ class CapturedRun:
 
     def _hand_out(self) -> int:
         code = self._hand_out_values()
-        others = self._started_anew.line("captured")
+        others = self._spawned.line("captured")
         if others is not None:
             self._terminal.note(others)
         return code
@@ -217,7 +217,7 @@ class CapturedRun:
         try:
             tracer.__exit__(None, None, None)
         except Exception as error:
-            self._terminal.note(f"not all could be handed out: {notes.on_one_line(error)}")
+            self._terminal.note(f"not all values could be gathered: {notes.on_one_line(error)}")
             is_whole = False
         if self._saver is not None:
             self._saver.close()
@@ -236,15 +236,15 @@ class CapturedRun:
         if sys.modules.get("torch") is None:
             return notes.NOT_IMPORTED.replace("trace", "capture")
         if self._finder is not None and self._finder.misses:
-            return "nothing was captured: no module that was called has these values"
+            return "nothing was captured: no called module has these values"
         if self._finder is not None and self._finder.was_interrupted:
             return (
-                "nothing was captured: whenever capturing was to begin, the program had an "
-                "exception raised, by a signal handler or from another thread"
+                "nothing was captured: each time when capturing was to begin, an exception arrived "
+                "from a signal handler or another thread"
             )
         line = "nothing was captured: no module with parameters was called"
         if regions_begun():
-            line += f" outside of what torch.compile has compiled; {TO_SEE_IT_ALL}"
+            line += f" outside of code compiled by torch.compile; {TO_SEE_IT_ALL}"
         return line
 
 
@@ -254,7 +254,7 @@ def _check_place(path: str, choice: CaptureChoice) -> None:
 
     if os.path.lexists(path):
         if not choice.overwrite:
-            raise CaptureError(f"{path} is there already; --overwrite replaces it")
+            raise CaptureError(f"{path} exists already; --overwrite replaces it")
         if os.path.exists(path) and not os.path.isdir(path) and not os.path.isfile(path):
             raise CaptureError(f"cannot write {path}: HDF5 needs a file; name one, such as run.h5")
     OutputFile(path, None, () if choice.program is None else (choice.program,)).open()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from shapetrace.cli.options import add_look_options, input_file
+from shapetrace.cli.common_options import add_look_options, input_file
 from shapetrace.cli.terminal import Terminal, ViewChoice
 
 if TYPE_CHECKING:
-    from shapetrace.comparing.model import Kind
+    from shapetrace.comparing.comparison import Kind
 
 ALIKE, DIFFERENT = 0, 1
 """Exit codes; trouble of ours is 2, as for every command."""
@@ -20,7 +20,7 @@ KIND_NAMES = (
     *("only", "op", "error", "arguments", "shape", "dtype", "device"),
     *("values", "gradient", "layout", "calls", "order", "name"),
 )
-"""What can be ignored; written out here so that the command line loads without events."""
+"""Kinds that can be ignored; repeated here so that the command line loads without events."""
 
 EXAMPLES = """\
 examples:
@@ -28,16 +28,17 @@ examples:
   python -m shapetrace diff --ignore device,dtype cpu.json gpu.json
   python -m shapetrace diff --format markdown -o diff.md before.json after.json
 
-It ends with 0 if the runs are alike, with 1 if they differ, with 2 if a file cannot be read."""
+Exit codes: 0: the runs are alike; 1: they differ; 2: a file cannot be read."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command and its options."""
     parser = commands.add_parser(
         "diff",
-        help="say where two runs began to differ",
-        description="Compare two traces that `shapetrace run -o FILE` or `trace.save(FILE)` wrote\n"
-        "the first op whose shape, dtype, device, arguments or values differ, and what follows.\n"
+        help="find where two runs begin to differ",
+        description="Compare two traces written by `shapetrace run -o FILE` or `trace.save(FILE)`."
+        "\nShow the first op whose shape, dtype, device, arguments or values differ, then\n"
+        "the others. "
         "Values are compared if both were recorded with `run --fingerprint`.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -52,37 +53,37 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         action="extend",
         default=[],
         metavar="KIND[,KIND]",
-        help=f"differences that do not count: {', '.join(KIND_NAMES)}",
+        help=f"kinds of differences to ignore: {', '.join(KIND_NAMES)}",
     )
     what.add_argument(
         "--modules-only",
         action="store_true",
-        help="leave out what was called outside of modules: making a model, its loss",
+        help="ignore calls outside of modules, for example those that create the model",
     )
     what.add_argument(
         "--tolerance",
         type=_tolerance,
         metavar="NUMBER",
-        help="how far values may be apart, relative to how large they are (default: what fits the "
-        "coarsest dtype on the way to them)",
+        help="the largest difference between values, relative to their size, that is ignored "
+        "(default: from the coarsest dtype on the way to the value)",
     )
     look = parser.add_argument_group("how it is shown")
     look.add_argument(
         "--format",
         choices=FORMATS,
         default="text",
-        help="text (default); json: everything, for programs; markdown: for a pull request",
+        help="text (default); json: for programs; markdown: for a pull request",
     )
-    look.add_argument("-o", "--output", metavar="FILE", help="write it to a file instead")
+    look.add_argument("-o", "--output", metavar="FILE", help="write to a file instead of stdout")
     add_look_options(look, "show all differences, however many")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     from shapetrace.comparing.compare import compare
-    from shapetrace.events.loading import load_pair
+    from shapetrace.events.trace_loading import load_pair
     from shapetrace.sinks.file import REPORT, OutputFile
-    from shapetrace.views.source import read_source
+    from shapetrace.views.source_files import read_source
 
     output = None
     if arguments.output is not None:
@@ -109,13 +110,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _kinds(text: str) -> list[Kind]:
-    from shapetrace.comparing.model import KINDS
+    from shapetrace.comparing.comparison import KINDS
 
     chosen: list[Kind] = []
     for word in filter(None, (part.strip() for part in text.split(","))):
         found = next((kind for kind in KINDS if kind == word), None)
         if found is None:
-            raise argparse.ArgumentTypeError(f"there is no {word!r}; choose of {', '.join(KINDS)}")
+            raise argparse.ArgumentTypeError(
+                f"{word!r} is not a kind of difference; choose from {', '.join(KINDS)}"
+            )
         chosen.append(found)
     return chosen
 

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from shapetrace import __version__
 from shapetrace._errors import ShapetraceError
 from shapetrace.cli import capture, diff, run, show
-from shapetrace.cli.outcome import end_by_interrupt
 from shapetrace.cli.program import Program
+from shapetrace.cli.program_end import end_by_interrupt
 from shapetrace.cli.terminal import Terminal
 from shapetrace.cli.traced_run import OUR_FAILURE
 
@@ -39,7 +39,7 @@ examples:
   python -m shapetrace show run.json
   python -m shapetrace diff good.json bad.json
 
-`python -m shapetrace run --help`, and the same of the others, say more."""
+`python -m shapetrace COMMAND --help` describes a command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         own, program = run.separate_program(given[1:], options)
         given = [given[0], *own]
     elif given and not given[0].startswith("-") and given[0] not in _READING:
-        parser.error(f"there is no command {given[0]!r}; `{PROGRAM} run PROGRAM` runs a program")
+        parser.error(f"unknown command {given[0]!r}; `{PROGRAM} run PROGRAM` runs a program")
     chosen = parser.parse_args(given)
     try:
         if chosen.command in _READING:
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if chosen.command == "capture":
             return capture.run(chosen, program)
         if chosen.stop_after_trace and chosen.passes is None:
-            own_parser.error("--stop-after-trace needs a number of passes to stop after")
+            own_parser.error("--stop-after-trace needs a number of passes: use --passes N")
         return run.run(chosen, program)
     except ShapetraceError as error:
         Terminal().note(str(error))
@@ -84,7 +84,7 @@ def _read(chosen: argparse.Namespace) -> int:
 
 
 def _failure(chosen: argparse.Namespace, error: Exception) -> str:
-    """What says on one line that a file could not be shown, and where in our code it failed."""
+    """One line: which file could not be shown, and where in our code it failed."""
     files = [chosen.file] if chosen.command == "show" else [chosen.a, chosen.b]
     names = " and ".join(name if name.isprintable() else repr(name) for name in files)
     text = str(error)

@@ -1,4 +1,4 @@
-"""What is said about a recording on stderr, in words."""
+"""Messages about a recording on stderr."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from shapetrace.events.model import Trace
 
 NOT_IMPORTED = "nothing to trace: the program did not import torch"
-UNNOTICED = "nothing was traced: torch was imported in a way that could not be noticed"
+UNNOTICED = "nothing was traced: torch was imported in a way that Shapetrace cannot see"
 
 
 def counted(number: int, singular: str, plural: str | None = None) -> str:
@@ -26,11 +26,11 @@ def completion_text(ops: int, passes: int, file: str | None) -> str:
     done = f"recorded {_passes(passes)} ({counted(ops, 'op')})"
     if file is not None:
         done += f", written to {file}"
-    return f"{done}; the program goes on, Ctrl-C ends it and shows the trace"
+    return f"{done}; the program runs on, Ctrl-C ends it and shows the trace"
 
 
 def missing_text(trace: Trace, wanted_passes: int | None) -> str | None:
-    """What the user asked for and did not get; None where nothing is missing."""
+    """The part of the request that was not met; None if nothing is missing."""
     ops = _ops(trace)
     passes = trace.run.passes
     if not ops and not passes:

@@ -20,8 +20,8 @@ from types import CodeType
 from typing import Any, TypeAlias
 
 from shapetrace._errors import ProgramError
-from shapetrace.cli.stage import fresh_main, set_first_path, set_original_arguments
-from shapetrace.process.tracebacks import without_first_frame
+from shapetrace.cli.start_state import fresh_main, set_first_path, set_original_arguments
+from shapetrace.process.trimmed_tracebacks import without_first_frame
 
 Prepare: TypeAlias = Callable[[CodeType, str, Callable[[], str | None]], CodeType]
 """Given a module's code, its name and how to read its source: the code to be run."""
@@ -29,7 +29,7 @@ Prepare: TypeAlias = Callable[[CodeType, str, Callable[[], str | None]], CodeTyp
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What the user named on the command line, with the arguments that follow it."""
+    """The program that the user named on the command line, with its arguments."""
 
     name: str
     """A file, a directory or archive with a ``__main__.py`` in it, or a dotted module name."""
@@ -39,7 +39,7 @@ class Program:
 
     @property
     def command_line(self) -> tuple[str, ...]:
-        """What stands behind ``python`` to run it."""
+        """The words after ``python`` that run it."""
         name = ("-m", self.name) if self.is_module else (self.name,)
         return (*name, *self.arguments)
 
@@ -160,7 +160,7 @@ def _decoded(source: bytes) -> str:
 
 
 def _was_raised_in(error: BaseException, code: CodeType) -> bool:
-    """Whether the function that was called itself raised this, and nothing it called."""
+    """Return whether the function that was called itself raised this, and nothing it called."""
     own = error.__traceback__
     called = own.tb_next if own is not None else None
     return called is not None and called.tb_next is None and called.tb_frame.f_code is code

@@ -12,7 +12,7 @@ from typing import TextIO
 from shapetrace.cli.notes import completion_text, progress_text
 
 QUIET_SECONDS = 2.0
-"""Short recordings need no progress, and short programs need not be told that they go on."""
+"""Seconds of recording before progress is shown: shorter recordings need none."""
 
 POLL_SECONDS = 1.0
 
@@ -88,7 +88,7 @@ class Progress:
             self._stream.write(text)
             self._stream.flush()
         except (OSError, ValueError):
-            # Gone or closed: nobody is looking.
+            # Gone or closed: there is no reader.
             self._stream = None
 
 

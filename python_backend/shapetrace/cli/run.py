@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from shapetrace._errors import ProgramError
-from shapetrace.cli.options import add_view_options, positive, view_choice
-from shapetrace.cli.outcome import end_as_python_would
+from shapetrace.cli.common_options import add_view_options, positive, view_choice
 from shapetrace.cli.program import PreparedProgram, Program
+from shapetrace.cli.program_end import end_as_python_would
 from shapetrace.cli.terminal import Terminal
 from shapetrace.cli.traced_run import RecordingChoice, TracedRun
 
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from shapetrace.sinks.file import FileSink
 
 DESCRIPTION = """\
-Run a program as python would, and show the shape of every tensor in its
+Run a program as python would and show the shape of every tensor in its
 forward pass.
 
-The program sees its own arguments, prints what it prints, and ends with its
-own exit code; the trace follows on stdout when it has ended. Exit code 2 is
-ours: a program that is not there, a file that cannot be written."""
+The program gets its own arguments, prints its own output and ends with its
+own exit code. The trace follows on stdout when the program has ended. Exit
+code 2 comes from shapetrace: the program was not found, or a file cannot be
+written."""
 
 EXAMPLES = """\
 examples:
@@ -36,17 +37,17 @@ examples:
   python -m shapetrace run --watch video,mask pipeline.py
   python -m shapetrace run --watch "transform:sample['video']" pipeline.py
 
-Recording ends before the second forward pass begins, so that the loss, the
-backward pass and the optimizer's step are in the trace; the program goes on.
-With --stop-after-trace it ends where the pass returned, by SystemExit, so
-that finally blocks and exit handlers run. A program that swallows that is
-interrupted as by Ctrl-C, and ended without them after some seconds more.
+Recording ends before the second forward pass begins. So the trace contains
+the loss, the backward pass and the optimizer's step. The program runs on.
+With --stop-after-trace the program ends where the pass returned, by
+SystemExit, so finally blocks and exit handlers run. If the program catches
+SystemExit, it is interrupted as by Ctrl-C. If it still runs some seconds
+later, it is ended without finally blocks and exit handlers.
 
-Ctrl-C ends the program and shows what was recorded so far. A signal that
-kills it (SIGTERM, a segmentation fault, an abort) kills it as it does under
-python, after what was recorded has been shown and written to the file named
-by -o; SIGKILL leaves nothing but what --live has printed, and that file if
-recording had ended by then."""
+Ctrl-C ends the program and shows the trace so far. If a signal kills the
+program (SIGTERM, a segmentation fault, an abort), the trace so far is first
+shown, and written to the file of -o. After SIGKILL there is only the output
+of --live, and the file of -o if recording had ended."""
 
 
 def add_parser(
@@ -55,7 +56,7 @@ def add_parser(
     """Declare the command and its options."""
     parser = commands.add_parser(
         "run",
-        help="run a program and show the shapes in it",
+        help="run a program and show its shapes",
         usage="python -m shapetrace run [options] (script.py | -m module) [arguments ...]",
         description=DESCRIPTION,
         epilog=EXAMPLES,
@@ -68,41 +69,41 @@ def add_parser(
         type=_passes,
         default=1,
         metavar="N|all",
-        help="stop recording after so many forward passes of outermost modules (default: 1)",
+        help="record N forward passes of outermost modules, or all (default: 1)",
     )
     recording.add_argument(
         "--stop-after-trace",
         action="store_true",
-        help="end the program, with exit code 0, when the last of them has returned",
+        help="end the program with exit code 0 when the last recorded pass has returned",
     )
     recording.add_argument(
         "--level",
         choices=("torch", "aten"),
         default="torch",
-        help="torch: calls as they are written (default); aten: the kernels below them too",
+        help="torch: calls as the program makes them (default); aten: also the kernels below them",
     )
     recording.add_argument(
         "--settle-after",
         type=positive,
         metavar="N",
-        help="look only now and then after N forward passes that brought nothing new",
+        help="after N forward passes with nothing new, record only now and then",
     )
     recording.add_argument(
         "--expand-fused",
         action="store_true",
-        help="look into modules that torch would compute in one fused step, and so slow them down",
+        help="record inside modules that torch would run as one fused kernel; slower",
     )
     recording.add_argument(
         "--fingerprint",
         action="store_true",
-        help="look at the values that calls return too, and keep a few numbers of each, by "
-        "which two runs can be compared",
+        help="also record statistics of the returned values, to compare two runs with "
+        "`shapetrace diff`",
     )
     recording.add_argument(
         "--live",
         action="store_true",
-        help="print each call as it comes, and nothing at the end unless --view asks for it; a "
-        "call that repeats another is printed once",
+        help="print each call when it happens; print nothing at the end unless --view is given. "
+        "A repeated call is printed once",
     )
     recording.add_argument("-o", "--output", metavar="FILE", help="write the trace to a file")
     watching = parser.add_argument_group("what is watched")
@@ -110,16 +111,16 @@ def add_parser(
         "--watch",
         action="append",
         metavar="NAMES",
-        help="print each change of these variables where it happens, and nothing else unless "
-        "--view or -o ask for it: video,mask; only in a function: transform:video; "
-        "what is in one: \"sample['video']\", self.cache.k",
+        help="print each change of these variables when it happens: video,mask; only in one "
+        "function: transform:video; a part of a variable: \"sample['video']\", self.cache.k. "
+        "A trace is shown or written only if --view or -o is given",
     )
     watching.add_argument(
         "--watch-in",
         action="append",
         default=[],
         metavar="PACKAGE",
-        help="watch in this installed package too, and not in your own code only",
+        help="also watch in this installed package, not only in your own code",
     )
     add_view_options(parser.add_argument_group("how it is shown"), may_be_none=True)
     return parser
@@ -212,7 +213,7 @@ def _run_watched(prepared: PreparedProgram, watched: WatchedRun) -> int:
 
 
 def _is_recording_wanted(arguments: argparse.Namespace) -> bool:
-    """Whether more than the history of variables is asked for."""
+    """Return whether more than the history of variables is asked for."""
     is_shown = arguments.view not in (None, "none")
     is_asked = is_shown or arguments.live or arguments.stop_after_trace
     return is_asked or arguments.output is not None

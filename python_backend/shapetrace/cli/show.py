@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
 from shapetrace._files import descriptor_of
-from shapetrace.cli.options import add_view_options, input_file, view_choice
+from shapetrace.cli.common_options import add_view_options, input_file, view_choice
 from shapetrace.cli.terminal import Terminal, ViewChoice
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _COMMAND = "python -m shapetrace"
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
-"""What every HDF5 file begins with."""
+"""The first bytes of every HDF5 file."""
 
 EXAMPLES = """\
 examples:
@@ -33,8 +33,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "show",
         help="show a trace file, or captured values",
-        description="Show a trace that `shapetrace run -o FILE` or `trace.save(FILE)` wrote,\n"
-        "or what is in an HDF5 file of captured values.",
+        description="Show a trace written by `shapetrace run -o FILE` or `trace.save(FILE)`,\n"
+        "or the content of an HDF5 file of captured values.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -43,13 +43,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "file",
         type=input_file,
         metavar="FILE",
-        help="the trace file, or the HDF5 file; - for what is given on stdin",
+        help="the trace file or HDF5 file; - for stdin",
     )
     parser.add_argument(
         "--recover",
         action="store_true",
-        help="first finish what a program was killed in while it wrote captured values; without "
-        "this, nothing is ever written",
+        help="if a program was killed while it wrote the file, complete that write first; without "
+        "this option, the file is never changed",
     )
     add_view_options(parser.add_argument_group("how it is shown"), may_be_none=False)
 
@@ -85,7 +85,7 @@ def _show(path: str, terminal: Terminal, choice: ViewChoice) -> None:
 
 
 def _is_shared_name(path: str) -> bool:
-    """Whether there is no such file, but files of single ranks that share this name."""
+    """Return whether there is no such file, but files of single ranks that share this name."""
     if os.path.lexists(path) or not path.isprintable():
         return False
     from shapetrace._errors import CaptureFileError
@@ -124,11 +124,11 @@ def _show_captured(
 
     if choice.view != "tree":
         raise CaptureFileError(
-            f"{path} holds captured values, of which there is no view {choice.view!r}"
+            f"{path} contains captured values; there is no view {choice.view!r} of these"
         )
     left = {} if content is not None else _left_beside(path)
     unfinished = [file for file, what in left.items() if what is Left.UNFINISHED]
-    advice = f"`{_COMMAND} show --recover {path}` finishes what a killed program began to write"
+    advice = f"`{_COMMAND} show --recover {path}` completes the write of a program that was killed"
     try:
         summary = summary_of(path, content)
     except CaptureFileError as error:
@@ -150,7 +150,7 @@ def _left_beside(path: str) -> dict[str, Left]:
 
     found: dict[str, Left] = {}
     for file in (path, *shards_of(path).values()):
-        # Who may not read it is told by the reading itself.
+        # A file that cannot be read is reported when it is read.
         with suppress(OSError):
             found[file] = left_beside(file)
     return found
@@ -172,12 +172,12 @@ def _recover(path: str, terminal: Terminal) -> bool:
                 "changed; remove it"
             )
         if what is Left.BUSY:
-            raise CaptureFileError(f"{file} is being written by a program that runs")
+            raise CaptureFileError(f"{file} is being written by a running program")
     unfinished = [file for file, what in left.items() if what is Left.UNFINISHED]
     try:
         for file in unfinished:
             recover(file)
-            terminal.note(f"{file}: finished what a killed program began to write")
+            terminal.note(f"{file}: completed the write of a program that was killed")
     except OSError as error:
         raise CaptureFileError(f"cannot write {file}: {advice(error)}") from None
     if unfinished and shards_of(path):

@@ -1,4 +1,4 @@
-"""What the command line says: the trace on stdout, everything about it on stderr."""
+"""The output of the command line: the trace on stdout, messages about it on stderr."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import TraceFileError
 
 if TYPE_CHECKING:
-    from shapetrace.comparing.model import Comparison
+    from shapetrace.comparing.comparison import Comparison
     from shapetrace.events.captured import CapturedFile
     from shapetrace.events.model import Trace
     from shapetrace.views import StyledText, ViewOptions
@@ -50,7 +50,7 @@ class Terminal:
         except (AttributeError, OSError, ValueError) as error:
             if is_asynchronous(error):
                 raise
-            # No stderr, or closed: there is nobody to tell.
+            # No stderr, or closed: there is no reader.
 
     def show(self, trace: Trace, choice: ViewChoice) -> None:
         """Print a view of a trace to stdout, after everything that has been printed before."""
@@ -58,12 +58,12 @@ class Terminal:
             return
         stream = self._usable_stdout()
         if stream is None:
-            self.note("the trace is not shown, as stdout is closed; write it to a file with -o")
+            self.note("the trace is not shown: stdout is closed. Write it to a file with -o")
             return
         _write(stream, _rendered(trace, choice, stream, self._base))
 
     def options(self, choice: ViewChoice) -> ViewOptions:
-        """What a view is to be laid out for."""
+        """The options for the layout of a view."""
         from shapetrace import views
 
         width = choice.width or views.terminal_width(os.environ)
@@ -72,7 +72,7 @@ class Terminal:
     def show_lines(self, text: StyledText, choice: ViewChoice) -> None:
         """Print some lines to stdout, after everything that has been printed before."""
         from shapetrace import views
-        from shapetrace.views.terminal import to_text
+        from shapetrace.views.terminal_text import to_text
 
         stream = self._usable_stdout()
         if stream is not None:
@@ -80,7 +80,7 @@ class Terminal:
             _write(stream, to_text(text, color=color, encoding=stream.encoding))
 
     def anew(self) -> Terminal:
-        """The same streams with nothing in their buffers, of which one may be in use just now."""
+        """A terminal with new, empty buffers: the old ones may be in use."""
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
@@ -102,7 +102,7 @@ class Terminal:
         """Print what differs between two runs."""
         stream = self._usable_stdout()
         if stream is None:
-            self.note("nothing is shown, as stdout is closed; write it to a file with -o")
+            self.note("nothing is shown: stdout is closed. Write it to a file with -o")
         else:
             _write(stream, self.differences(comparison, names, choice, stream))
 
@@ -113,9 +113,9 @@ class Terminal:
         choice: ViewChoice,
         stream: TextIO | None,
     ) -> str:
-        """What differs between two runs as text for a stream; None for a file."""
+        """The differences between two runs as text for a stream; None for a file."""
         from shapetrace import views
-        from shapetrace.views.comparisons import render_comparison
+        from shapetrace.views.comparison_registry import render_comparison
 
         width = choice.width or views.terminal_width(os.environ)
         options = views.ViewOptions(width=width, base=self._base, verbose=choice.verbose)
@@ -136,7 +136,7 @@ class Terminal:
             except OSError as error:
                 if is_asynchronous(error):
                     raise
-                # Whoever reads it is gone, which writing will find too.
+                # The reader is gone, which writing will find too.
             return stream
         return None
 
@@ -160,7 +160,7 @@ def _rendered(trace: Trace, choice: ViewChoice, stream: TextIO, base: str | None
 def _rendered_captured(file: CapturedFile, choice: ViewChoice, stream: TextIO) -> str:
     from shapetrace import views
     from shapetrace.views.captured import render_captured
-    from shapetrace.views.terminal import to_text
+    from shapetrace.views.terminal_text import to_text
 
     width = choice.width or views.terminal_width(os.environ)
     text = render_captured(file, views.ViewOptions(width=width, verbose=choice.verbose))

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import TraceFileError
 from shapetrace.cli import notes
-from shapetrace.cli.attendant import Attendant
-from shapetrace.cli.outcome import keep_interrupt
+from shapetrace.cli.helper_thread import HelperThread
+from shapetrace.cli.program_end import keep_interrupt
 from shapetrace.cli.progress import Progress
-from shapetrace.cli.started_anew import StartedAnew
+from shapetrace.cli.spawned_processes import SpawnedProcesses
 from shapetrace.cli.terminal import Terminal, ViewChoice
-from shapetrace.process.early_end import ended_by
-from shapetrace.process.ending import Ending, interrupt_main_thread
+from shapetrace.process.early_exit import ended_by
+from shapetrace.process.ending import ProgramEnding, interrupt_main_thread
 from shapetrace.process.exits import WatchedExits
 from shapetrace.process.fatal import FatalSignals
 from shapetrace.process.undisturbed import undisturbed
@@ -51,7 +51,7 @@ SECONDS_FOR_OTHER_THREAD = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RecordingChoice:
-    """What the user asked to be recorded, and until when."""
+    """The recording that the user asked for, and when it ends."""
 
     level: str = "torch"
     passes: int | None = 1
@@ -89,10 +89,10 @@ class TracedRun:
         self._file_is_whole = False
         self._cancel_waiting: Callable[[], None] = _nothing
         self._exits = WatchedExits(self._before_leaving)
-        self.ending = Ending(interrupt_main_thread, self._end_process)
-        self._attendant = Attendant(self._attend)
+        self.ending = ProgramEnding(interrupt_main_thread, self._end_process)
+        self._helper = HelperThread(self._attend)
         self._progress: Progress | None = None
-        self._started_anew = StartedAnew()
+        self._spawned = SpawnedProcesses()
         self._live: LiveOutput | None = None
         self._fatal: FatalSignals | None = None
         self._finishing = _thread.allocate_lock()
@@ -102,16 +102,16 @@ class TracedRun:
         """Get ready; nothing of the program has run."""
         atexit.register(self._at_exit)
         self._exits.install()
-        self._started_anew.begin()
+        self._spawned.begin()
         self._cancel_waiting = when_torch_is_imported(self._torch_arrived)
 
     def abandon(self) -> None:
         """There was no program to run after all."""
         atexit.unregister(self._at_exit)
         self._exits.remove()
-        self._started_anew.end()
+        self._spawned.end()
         self._cancel_waiting()
-        self._attendant.stop()
+        self._helper.stop()
         if self._fatal is not None:
             self._fatal.remove()
         if self._recorder is not None:
@@ -159,7 +159,7 @@ class TracedRun:
         if self._fatal is None:
             self._fatal = FatalSignals(self._before_dying)
         self._fatal.install()
-        self._attendant.start()
+        self._helper.start()
 
     def _start_recorder(self) -> None:
         from shapetrace.recorder.options import RecorderOptions
@@ -241,11 +241,11 @@ class TracedRun:
     def _give_out(self, *, is_dying: bool = False) -> bool:
         self._cancel_waiting()
         self._exits.remove()
-        self._started_anew.end()
+        self._spawned.end()
         if self._fatal is not None:
             self._fatal.remove()
         if not is_dying:
-            self._attendant.stop()
+            self._helper.stop()
         if self._progress is not None:
             self._progress.clear()
         try:
@@ -260,7 +260,7 @@ class TracedRun:
             self._terminal.note(missing)
         elif self._sink is None and self._view.view == "none":
             self._terminal.note(f"recorded {notes.recorded_text(trace)}")
-        others = self._started_anew.line("traced")
+        others = self._spawned.line("traced")
         if others is not None:
             self._terminal.note(others)
         return is_written and is_shown
@@ -322,7 +322,7 @@ class TracedRun:
             # Its end has come meanwhile, or has failed and says so.
             return
         self._terminal.note(
-            "the program did not end; it was ended without its remaining exit handlers"
+            "the program did not end by itself; it was ended without its remaining exit handlers"
         )
         self._leave(0)
 

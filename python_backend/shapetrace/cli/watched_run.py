@@ -14,7 +14,7 @@ from types import CodeType
 from typing import TYPE_CHECKING
 
 from shapetrace._dynamo import Bystander, stand_by
-from shapetrace.cli.outcome import keep_interrupt
+from shapetrace.cli.program_end import keep_interrupt
 from shapetrace.cli.terminal import Terminal, ViewChoice
 from shapetrace.process.exits import WatchedExits
 from shapetrace.process.undisturbed import undisturbed
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WatchChoice:
-    """What the user asked to be watched."""
+    """The variables that the user asked to watch."""
 
     names: tuple[str, ...]
     packages: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class WatchedRun:
         self._end()
 
     def prepared(self, code: CodeType, module: str, text: Callable[[], str | None]) -> CodeType:
-        """What is to run in place of a module's code."""
+        """The code to run in place of a module's code."""
         return self._watch.prepared(code, module, text)
 
     def finish(self) -> None:
@@ -77,7 +77,7 @@ class WatchedRun:
             sys.stdout.flush()
             self._terminal.stdout.flush()
         except (AttributeError, OSError, ValueError):
-            pass  # Closed or replaced; nobody reads it.
+            pass  # Closed or replaced; there is no reader.
         for line in self._watch.lines():
             self._terminal.note(line)
 

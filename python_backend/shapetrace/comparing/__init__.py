@@ -4,19 +4,19 @@ Pure: events in, frozen values out. The two runs are called A and B; either may 
 
 Modules:
 
-- ``sites``: the calls below one call, grouped by place, with keys for matching
-- ``places``: a place in words that both runs share
+- ``call_groups``: the calls below one call, grouped by place, with keys for matching
+- ``shared_places``: a place in words that both runs share
 - ``sequences``: aligns two sequences, in nearly linear time
-- ``matching``: pairs sites: same, moved, renamed, rebuilt, wrapped, replaced
-- ``alignment``: both traces as one sequence of steps
+- ``matching``: pairs groups: same, moved, renamed, rebuilt, wrapped, replaced
+- ``walk``: both traces as one sequence of steps
 - ``loops``: which calls belong to one loop, and to which round
 - ``aspects``: what differs in a call that both runs made
 - ``limits``: the largest numbers of dtypes, which programs use for infinity
 - ``addresses``: removes memory addresses from texts
-- ``values``: whether fingerprints differ by more than rounding
+- ``value_differences``: whether fingerprints differ by more than rounding
 - ``counts``: whether calls were made differently often
 - ``throughout``: differences that are so everywhere, to be said once
 - ``compare``: the comparison: ``compare(a, b)``
-- ``turning``: swaps the sides of a comparison
-- ``model``: the result, as frozen values
+- ``swapping``: swaps the sides of a comparison
+- ``comparison``: the result, as frozen values
 """

@@ -1,4 +1,4 @@
-"""What differs in a call that both runs made."""
+"""The differences of a call that both runs made."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from shapetrace.comparing.addresses import without_addresses
-from shapetrace.comparing.alignment import Step
+from shapetrace.comparing.comparison import Aspect, Kind, Part
 from shapetrace.comparing.limits import without_limits
-from shapetrace.comparing.model import Aspect, Kind, Part
+from shapetrace.comparing.walk import WalkStep
 from shapetrace.events.model import (
     Container,
     Dimension,
@@ -26,7 +26,7 @@ from shapetrace.events.model import (
 Pair: TypeAlias = tuple[str, str]
 
 TENSOR_KINDS: Final[tuple[Kind, ...]] = ("dtype", "device", "gradient", "layout")
-"""What tensors may have another of throughout."""
+"""Properties of tensors that may differ throughout."""
 
 _DTYPE_IN_TEXT = re.compile(r"torch\.(\w+)")
 _DEVICE_IN_TEXT = re.compile(r"'((?:cpu|cuda|mps|xpu|meta)(?::\d+)?)'|\b(cuda(?::\d+)?)\b")
@@ -42,23 +42,23 @@ _PLACEHOLDER = re.compile(r"\{(\d+)\}|\{\{|\}\}")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is not to be told again at each call, as it is so throughout or does not matter."""
+    """Differences that are not repeated at each call: they are so throughout or do not matter."""
 
     pairs: Mapping[Kind, frozenset[Pair]] = field(default_factory=dict)
-    """What A and B have at the same place."""
+    """The values of A and B at the same place."""
     ignored: frozenset[Kind] = frozenset()
 
     def covers(self, kind: Kind, ours: str, theirs: str) -> bool:
-        """Whether such a difference needs no telling."""
+        """Return whether such a difference is reported already."""
         return kind in self.ignored or (ours, theirs) in self.pairs.get(kind, ())
 
 
 def traits(tensor: Tensor) -> tuple[str, str, str, str]:
-    """What a tensor has of each of ``TENSOR_KINDS``."""
+    """The value of each of ``TENSOR_KINDS`` for a tensor."""
     return (tensor.dtype, tensor.device, _gradient(tensor), _layout(tensor))
 
 
-def aspects(step: Step, known: Known) -> list[Aspect]:
+def aspects(step: WalkStep, known: Known) -> list[Aspect]:
     """Everything but values and counts in which two calls differ."""
     a, b = step.a, step.b
     if isinstance(a, ModuleCall) and isinstance(b, ModuleCall):
@@ -70,7 +70,7 @@ def aspects(step: Step, known: Known) -> list[Aspect]:
     return [aspect for aspect in found if aspect.kind not in known.ignored]
 
 
-def _module_aspects(a: ModuleCall, b: ModuleCall, step: Step, known: Known) -> Iterator[Aspect]:
+def _module_aspects(a: ModuleCall, b: ModuleCall, step: WalkStep, known: Known) -> Iterator[Aspect]:
     if step.phase == "enter":
         if a.detail != b.detail and a.class_name == b.class_name:
             yield from _text_aspect(a.detail, b.detail, known)
@@ -148,7 +148,7 @@ def is_known_cast(op: Op, known: Known) -> bool:
 def value_aspects(
     a: Sequence[Value], b: Sequence[Value], part: Part, known: Known
 ) -> Iterator[Aspect]:
-    """What differs in the inputs, or in the outputs."""
+    """The differences of the inputs, or of the outputs."""
     if len(a) != len(b):
         kind: Kind = "arguments" if part == "input" else "shape"
         yield Aspect(kind, part, None, Container("tuple", tuple(a)), Container("tuple", tuple(b)))
@@ -202,7 +202,7 @@ def _tensor_kinds(a: Tensor, b: Tensor, known: Known) -> Iterator[Kind]:
 
 
 def _may_be_alike(a: tuple[Dimension, ...] | None, b: tuple[Dimension, ...] | None) -> bool:
-    """Whether calls of which only ranges of sizes are known can have had the same ones."""
+    """Return whether calls of which only ranges of sizes are known can have had the same ones."""
     if a is None or b is None:
         return False
     return len(a) == len(b) and all(map(_size_may_be_alike, a, b))
@@ -229,7 +229,7 @@ def _layout(tensor: Tensor) -> str:
 
 
 def _text_aspect(a: str, b: str, known: Known) -> Iterator[Aspect]:
-    """Arguments that stand in a text, with the dtypes and devices among them told apart."""
+    """The arguments in a text, split so that dtypes and devices among them can be compared."""
     ours, theirs = without_addresses(a), without_addresses(b)
     for kind, pattern in (("dtype", _DTYPE_IN_TEXT), ("device", _DEVICE_IN_TEXT)):
         found = list(zip(pattern.findall(ours), pattern.findall(theirs), strict=False))
@@ -258,7 +258,7 @@ def _found(match: str | tuple[str, ...]) -> str:
 
 
 def _named_aspects(a: ModuleCall, b: ModuleCall, known: Known) -> Iterator[Aspect]:
-    """What differs in the arguments of a module call, by the parameters that they went to."""
+    """The differences of a module call's arguments, by parameter."""
     if a.input_names == b.input_names or a.class_name != b.class_name:
         yield from value_aspects(a.inputs, b.inputs, "input", known)
         return

@@ -9,10 +9,8 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Final
 
-from shapetrace.comparing.alignment import Step, Walk
 from shapetrace.comparing.aspects import Known, aspects, is_known_cast
-from shapetrace.comparing.counts import Counts
-from shapetrace.comparing.model import (
+from shapetrace.comparing.comparison import (
     KINDS,
     MINOR,
     Aspect,
@@ -22,13 +20,15 @@ from shapetrace.comparing.model import (
     Paired,
     Side,
 )
-from shapetrace.comparing.places import Places, ReadSource
+from shapetrace.comparing.counts import Counts
+from shapetrace.comparing.shared_places import ReadSource, SharedPlaces
+from shapetrace.comparing.swapping import swapped
 from shapetrace.comparing.throughout import known_of, names_of
-from shapetrace.comparing.turning import turned
-from shapetrace.comparing.values import Rounding, note_dtypes, values_aspects
+from shapetrace.comparing.value_differences import Rounding, note_dtypes, values_aspects
+from shapetrace.comparing.walk import Walk, WalkStep
+from shapetrace.events.call_tree import build
 from shapetrace.events.codec import collector_at_rest
 from shapetrace.events.model import ModuleCall, Op, Trace
-from shapetrace.events.tree import build
 
 _WEIGHT: Final[dict[Kind, int]] = {kind: position for position, kind in enumerate(KINDS)}
 
@@ -43,7 +43,7 @@ def compare(
     whole: bool = False,
     modules_only: bool = False,
 ) -> Comparison:
-    """What differs between two traces.
+    """Compare two traces.
 
     Args:
         a: one run.
@@ -53,7 +53,7 @@ def compare(
             fits the coarsest dtype that they were computed by way of.
         read_source: gives source files, to find calls again whose code was moved.
         whole: also give all that is alike.
-        modules_only: leave out what was called outside of modules: making a model, its loss.
+        modules_only: ignore calls outside of modules, for example those that create the model.
 
     """
     if modules_only:
@@ -62,7 +62,7 @@ def compare(
     # of them is asked for as A.
     with collector_at_rest():
         if _identity(a) > _identity(b):
-            return turned(_compare(b, a, frozenset(ignored), tolerance, read_source, whole))
+            return swapped(_compare(b, a, frozenset(ignored), tolerance, read_source, whole))
         return _compare(a, b, frozenset(ignored), tolerance, read_source, whole)
 
 
@@ -76,8 +76,8 @@ def _compare(
 ) -> Comparison:
     notes: list[str] = []
     a, b = _same_level(a, b, notes)
-    places_a = Places(a.run.files, b.run.files, read_source)
-    places_b = Places(b.run.files, a.run.files, read_source)
+    places_a = SharedPlaces(a.run.files, b.run.files, read_source)
+    places_b = SharedPlaces(b.run.files, a.run.files, read_source)
     walk = Walk(places_a, places_b)
     steps = list(walk.steps(build(a).roots, build(b).roots))
     known, throughout = known_of(steps, ignored)
@@ -86,11 +86,11 @@ def _compare(
     counts = Counts(a, b, notes)
     _note_values(a, b, ignored, notes)
     if not steps:
-        notes.append("neither has any calls: nothing was compared")
+        notes.append("neither run has calls: nothing was compared")
     rounding = Rounding(tolerance)
     alike: list[float] = []
     compared = 0
-    found: list[tuple[float, int, Step, Difference]] = []
+    found: list[tuple[float, int, WalkStep, Difference]] = []
     for step in sorted(steps, key=_order):
         difference = _difference(step, known, counts, rounding)
         is_op = step.phase == "op" and step.a is not None and step.b is not None
@@ -121,14 +121,14 @@ def _within_modules(trace: Trace) -> Trace:
     return replace(trace, ops=tuple(op for op in trace.ops if op.module is not None))
 
 
-def _paired(steps: Sequence[Step], differing: Sequence[Step]) -> tuple[Paired, ...]:
+def _paired(steps: Sequence[WalkStep], differing: Sequence[WalkStep]) -> tuple[Paired, ...]:
     positions = {id(step): position for position, step in enumerate(differing)}
     return tuple(
         Paired(step.a, step.b, step.phase, positions.get(id(step)), step.inside) for step in steps
     )
 
 
-def _moment(step: Step, difference: Difference) -> tuple[float, int]:
+def _moment(step: WalkStep, difference: Difference) -> tuple[float, int]:
     """When two runs began to differ there: in one of the first calls, or in a later round."""
     if difference.kind != "values":
         return step.order, 0
@@ -140,7 +140,9 @@ def _moment(step: Step, difference: Difference) -> tuple[float, int]:
     return moment or (step.order, 0)
 
 
-def _difference(step: Step, known: Known, counts: Counts, rounding: Rounding) -> Difference | None:
+def _difference(
+    step: WalkStep, known: Known, counts: Counts, rounding: Rounding
+) -> Difference | None:
     a, b = step.a, step.b
     for event in (a, b):
         if event is not None and event.fingerprints:
@@ -164,7 +166,7 @@ def _difference(step: Step, known: Known, counts: Counts, rounding: Rounding) ->
     return Difference(kind, a, b, step.module_a, step.module_b, tuple(found))
 
 
-def _lone(step: Step, known: Known, counts: Counts) -> Difference | None:
+def _lone(step: WalkStep, known: Known, counts: Counts) -> Difference | None:
     kind: Kind = "only"
     if step.is_variant:
         kind = "shape" if step.same_number else "calls"
@@ -176,7 +178,7 @@ def _lone(step: Step, known: Known, counts: Counts) -> Difference | None:
     return Difference(kind, step.a, step.b, step.module_a, step.module_b, inside=step.inside)
 
 
-def _is_plainly_alike(a: Op | ModuleCall, b: Op | ModuleCall, step: Step) -> bool:
+def _is_plainly_alike(a: Op | ModuleCall, b: Op | ModuleCall, step: WalkStep) -> bool:
     return (
         isinstance(a, Op)
         and isinstance(b, Op)
@@ -216,7 +218,7 @@ def _same_level(a: Trace, b: Trace, notes: list[str]) -> tuple[Trace, Trace]:
     kernels_b = any(op.level != "torch" for op in b.ops)
     if kernels_a == kernels_b:
         return a, b
-    notes.append("only one of them was recorded with --level aten: kernels are not compared")
+    notes.append("only one run was recorded with --level aten: kernels are not compared")
     return (_without_kernels(a), b) if kernels_a else (a, _without_kernels(b))
 
 
@@ -224,19 +226,19 @@ def _note_values(a: Trace, b: Trace, ignored: frozenset[Kind], notes: list[str])
     lacking = [not any(op.fingerprints for op in trace.ops) for trace in (a, b)]
     if any(lacking) and "values" not in ignored and (a.ops or b.ops):
         who = "both" if all(lacking) else "one of them"
-        notes.append(f"values are not compared: record {who} with --fingerprint for that")
+        notes.append(f"values are not compared: record {who} with --fingerprint")
 
 
 def _without_kernels(trace: Trace) -> Trace:
     return replace(trace, ops=tuple(op for op in trace.ops if op.level == "torch"))
 
 
-def _order(step: Step) -> float:
+def _order(step: WalkStep) -> float:
     return step.order
 
 
 def _identity(trace: Trace) -> tuple[object, ...]:
-    """What tells a trace from others, wherever its file is."""
+    """A key of a trace that does not depend on the place of its file."""
     run = trace.run
     names = "\n".join([op.name for op in trace.ops] + [call.path for call in trace.modules])
     labels = "\n".join([op.label for op in trace.ops])

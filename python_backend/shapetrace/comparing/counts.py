@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shapetrace.comparing.alignment import Step
-from shapetrace.comparing.model import Aspect
+from shapetrace.comparing.comparison import Aspect
+from shapetrace.comparing.walk import WalkStep
 from shapetrace.events.model import ModuleCall, Other, Trace
 
 
@@ -13,14 +13,14 @@ class Counts:
     def __init__(self, a: Trace, b: Trace, notes: list[str]) -> None:
         self._passes_a, self._passes_b = a.run.passes, b.run.passes
         if self._passes_a != self._passes_b:
-            notes.append("they were recorded for another number of forward passes")
+            notes.append("they have different numbers of recorded forward passes")
 
     @property
     def is_other_length(self) -> bool:
         """Whether one of them was recorded for longer; one that never began was not cut."""
         return self._passes_a != self._passes_b and min(self._passes_a, self._passes_b) > 0
 
-    def aspect(self, step: Step) -> Aspect | None:
+    def aspect(self, step: WalkStep) -> Aspect | None:
         """A number of calls that is another than the numbers around it explain."""
         a, b = step.a, step.b
         if a is None or b is None or a.count is None or b.count is None or self.is_other_length:
@@ -31,7 +31,7 @@ class Counts:
             return None
         return Aspect("calls", "call", None, Other(f"×{ours}"), Other(f"×{theirs}"))
 
-    def is_cut(self, step: Step) -> bool:
+    def is_cut(self, step: WalkStep) -> bool:
         """Whether only one run made the call because the other was not recorded for as long."""
         if not self.is_other_length:
             return False

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from shapetrace.comparing.matching import Row
-from shapetrace.comparing.model import Event
-from shapetrace.comparing.sites import Site
+from shapetrace.comparing.call_groups import CallGroup
+from shapetrace.comparing.comparison import Event
+from shapetrace.comparing.matching import CallPair
 from shapetrace.events.model import Container, ModuleCall, Tensor
 
 _Line: TypeAlias = tuple[str | None, int | None]
@@ -38,7 +38,9 @@ class Loop:
         return (self.end, number) if number > 1 else None
 
 
-def loops_of(rows: Sequence[Row], parent: Event | None, around: Loop | None) -> list[Loop | None]:
+def loops_of(
+    rows: Sequence[CallPair], parent: Event | None, around: Loop | None
+) -> list[Loop | None]:
     """For each of the rows below one call, the loop that it is in.
 
     What was called as often as what is around it is in the loop of that. A module that was called
@@ -46,9 +48,9 @@ def loops_of(rows: Sequence[Row], parent: Event | None, around: Loop | None) -> 
     all that stand together and were called equally often are one.
     """
     outer = 1 if parent is None else parent.count or 1
-    sites = [row.a or row.b for row in rows]
-    counts = [_calls(site, outer) for site in sites]
-    last = {_line(site): at for at, site in enumerate(sites) if counts[at] > outer}
+    groups = [row.a or row.b for row in rows]
+    counts = [_calls(group, outer) for group in groups]
+    last = {_line(group): at for at, group in enumerate(groups) if counts[at] > outer}
     found: list[Loop | None] = []
     position = 0
     while position < len(rows):
@@ -57,7 +59,7 @@ def loops_of(rows: Sequence[Row], parent: Event | None, around: Loop | None) -> 
             found.append(around)
             position += 1
             continue
-        after = _end_of_loop(sites, counts, position, outer, last)
+        after = _end_of_loop(groups, counts, position, outer, last)
         ends = [row.a.bounds[0] for row in rows[position:after] if row.a is not None]
         end = max(ends, default=0.0) - 0.5
         found += [Loop(end, count, around)] * (after - position)
@@ -65,17 +67,17 @@ def loops_of(rows: Sequence[Row], parent: Event | None, around: Loop | None) -> 
     return found
 
 
-def _calls(site: Site | None, outer: int) -> int:
-    """How often a site was reached; where each of its variants was in each round, that often."""
-    if site is None:
+def _calls(group: CallGroup | None, outer: int) -> int:
+    """How often a group was reached; where each of its variants was in each round, that often."""
+    if group is None:
         return 1
-    if all(node.event.count == outer for node in site.nodes):
+    if all(node.event.count == outer for node in group.nodes):
         return outer
-    return site.calls
+    return group.calls
 
 
 def _end_of_loop(
-    sites: Sequence[Site | None],
+    groups: Sequence[CallGroup | None],
     counts: Sequence[int],
     start: int,
     outer: int,
@@ -85,22 +87,22 @@ def _end_of_loop(
     count = counts[start]
     end = start
     seen: dict[str, bool] = {}
-    while end < len(sites) and counts[end] == count:
-        if _is_module(sites[end]):
-            if _is_elsewhere(sites[end], count, count, seen):
+    while end < len(groups) and counts[end] == count:
+        if _is_module(groups[end]):
+            if _is_elsewhere(groups[end], count, count, seen):
                 return end
-            seen[_path(sites[end])] = _trains(sites[end])
+            seen[_path(groups[end])] = _trains(groups[end])
         end += 1
-    if not any(_is_module(site) for site in sites[start:end]):
+    if not any(_is_module(group) for group in groups[start:end]):
         return end
     at = end
-    while at < len(sites):
+    while at < len(groups):
         calls = counts[at]
         if calls <= outer:
             # The first round alone makes the state of an optimizer, on the line of its steps.
-            if last.get(_line(sites[at]), -1) < at:
+            if last.get(_line(groups[at]), -1) < at:
                 break
-        elif _is_module(sites[at]) and _is_elsewhere(sites[at], calls, count, seen):
+        elif _is_module(groups[at]) and _is_elsewhere(groups[at], calls, count, seen):
             break
         else:
             end = at + 1
@@ -108,21 +110,23 @@ def _end_of_loop(
     return end
 
 
-def _is_elsewhere(site: Site | None, calls: int, count: int, begun: Mapping[str, bool]) -> bool:
+def _is_elsewhere(
+    group: CallGroup | None, calls: int, count: int, begun: Mapping[str, bool]
+) -> bool:
     """Whether a module call is in another loop than those before it: of an evaluation, say."""
-    trains = begun.get(_path(site))
+    trains = begun.get(_path(group))
     if trains is None:
         return calls % count != 0 and count % calls != 0
-    return calls != count or trains != _trains(site)
+    return calls != count or trains != _trains(group)
 
 
-def _path(site: Site | None) -> str:
-    return site.event.path if site is not None and isinstance(site.event, ModuleCall) else ""
+def _path(group: CallGroup | None) -> str:
+    return group.event.path if group is not None and isinstance(group.event, ModuleCall) else ""
 
 
-def _trains(site: Site | None) -> bool:
-    """Whether a gradient may flow through what a call returned."""
-    pending = [] if site is None else list(site.event.outputs)
+def _trains(group: CallGroup | None) -> bool:
+    """Return whether a gradient may flow through what a call returned."""
+    pending = [] if group is None else list(group.event.outputs)
     while pending:
         value = pending.pop()
         if isinstance(value, Tensor) and value.requires_grad:
@@ -132,9 +136,9 @@ def _trains(site: Site | None) -> bool:
     return False
 
 
-def _is_module(site: Site | None) -> bool:
-    return site is not None and isinstance(site.event, ModuleCall)
+def _is_module(group: CallGroup | None) -> bool:
+    return group is not None and isinstance(group.event, ModuleCall)
 
 
-def _line(site: Site | None) -> _Line:
-    return (None, None) if site is None else (site.event.file, site.event.line)
+def _line(group: CallGroup | None) -> _Line:
+    return (None, None) if group is None else (group.event.file, group.event.line)

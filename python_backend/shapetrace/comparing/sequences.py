@@ -21,7 +21,7 @@ _Gap: TypeAlias = tuple[int, int, int, int, int]
 """From and to in one, from and to in the other, and how often it was divided."""
 
 _SMALL: Final = 4096
-"""Items of one times items of the other, up to which all ways to match them are looked at."""
+"""Products of lengths up to which all ways to match two sequences are tried."""
 
 _WINDOWS: Final = (12, 5)
 """How many items in a row are looked for, where single ones are all too common."""
@@ -132,12 +132,12 @@ def _anchors(a: Keys, b: Keys, low_a: int, high_a: int, low_b: int, high_b: int)
 
 
 def _windows(keys: Sequence[int], low: int, high: int, width: int) -> list[tuple[int, ...]]:
-    """Each item with those that follow it: common ones stand in rare company."""
+    """Each item with its successors: common items have rare neighbours."""
     return list(zip(*(keys[low + shift : high] for shift in range(width)), strict=False))
 
 
 def _singles(keys: Sequence[_Key], low: int, high: int) -> dict[_Key, int]:
-    """Where the keys are that stand there once, in their order."""
+    """The positions of the keys that occur there once, in order."""
     found: dict[_Key, int] = {}
     for at in range(low, min(high, len(keys))):
         key = keys[at]

@@ -1,4 +1,4 @@
-"""What differs in so many places that saying it once says more than a list would."""
+"""Differences in so many places that they are reported once instead of in a list."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from shapetrace.comparing.alignment import Step
 from shapetrace.comparing.aspects import TENSOR_KINDS, Known, Pair, tensor_pairs, traits
-from shapetrace.comparing.model import Event, Kind, Throughout
+from shapetrace.comparing.comparison import Event, Kind, Throughout
+from shapetrace.comparing.walk import WalkStep
 from shapetrace.events.model import Container, ModuleCall, Tensor, Value
 
 _FEWEST: Final = 8
-"""In fewer places than this, each is told by itself."""
+"""Differences in fewer places than this are reported one by one."""
 
 _STRETCHES: Final = 8
 _MOST_STRETCHES: Final = 6
@@ -21,8 +21,8 @@ places. Under autocast most calls may keep their dtype, but those that do not ar
 """
 
 
-def known_of(steps: Iterable[Step], ignored: frozenset[Kind]) -> tuple[Known, list[Throughout]]:
-    """What is so throughout: in half of the places, or all along."""
+def known_of(steps: Iterable[WalkStep], ignored: frozenset[Kind]) -> tuple[Known, list[Throughout]]:
+    """The differences that are so throughout: in half of the places, or always."""
     pairs: dict[Kind, Counter[Pair]] = {kind: Counter() for kind in TENSOR_KINDS}
     both = [step for step in steps if step.a is not None and step.b is not None]
     stretches: dict[tuple[Kind, Pair], set[int]] = {}
@@ -52,7 +52,7 @@ def known_of(steps: Iterable[Step], ignored: frozenset[Kind]) -> tuple[Known, li
     return Known(found, ignored), told
 
 
-def names_of(steps: Iterable[Step]) -> list[Throughout]:
+def names_of(steps: Iterable[WalkStep]) -> list[Throughout]:
     """Modules and classes that have another name: each new name once."""
     names: Counter[Pair] = Counter()
     for step in steps:
@@ -65,8 +65,10 @@ def names_of(steps: Iterable[Step]) -> list[Throughout]:
     return [Throughout("name", *pair, count, count) for pair, count in names.items()]
 
 
-def _count_pairs(step: Step, pairs: Mapping[Kind, Counter[Pair]]) -> Iterable[tuple[Kind, Pair]]:
-    """Count what the tensors of a call have instead of each other, and tell what that is."""
+def _count_pairs(
+    step: WalkStep, pairs: Mapping[Kind, Counter[Pair]]
+) -> Iterable[tuple[Kind, Pair]]:
+    """Count what the tensors of a call have instead of each other, and yield these pairs."""
     if step.a is None or step.b is None:
         return
     for ours, theirs in _parts(step.a, step.b, step):
@@ -80,7 +82,9 @@ def _count_pairs(step: Step, pairs: Mapping[Kind, Counter[Pair]]) -> Iterable[tu
                         yield kind, (one, other)
 
 
-def _parts(a: Event, b: Event, step: Step) -> Iterable[tuple[tuple[Value, ...], tuple[Value, ...]]]:
+def _parts(
+    a: Event, b: Event, step: WalkStep
+) -> Iterable[tuple[tuple[Value, ...], tuple[Value, ...]]]:
     if step.phase != "leave":
         yield a.inputs, b.inputs
     if step.phase != "enter":
@@ -88,7 +92,7 @@ def _parts(a: Event, b: Event, step: Step) -> Iterable[tuple[tuple[Value, ...], 
 
 
 def _totals(
-    steps: Iterable[Step], kinds: Iterable[Kind]
+    steps: Iterable[WalkStep], kinds: Iterable[Kind]
 ) -> tuple[dict[Kind, Counter[str]], dict[Kind, Counter[str]]]:
     """How often each trait is among the tensors of calls that both made, in A and in B."""
     indices = [(TENSOR_KINDS.index(kind), kind) for kind in kinds]
@@ -117,13 +121,13 @@ def _tensors(values: Iterable[Value]) -> Iterable[Tensor]:
 
 
 def _of_device_kinds(kind: Kind, pairs: Iterable[Pair]) -> frozenset[Pair]:
-    """The same without the number of the device, as it stands in most arguments."""
+    """Pairs of devices without their index, as most arguments have them."""
     if kind != "device":
         return frozenset()
     return frozenset((a.partition(":")[0], b.partition(":")[0]) for a, b in pairs)
 
 
-def _renamed(step: Step, a: ModuleCall, b: ModuleCall) -> Pair:
+def _renamed(step: WalkStep, a: ModuleCall, b: ModuleCall) -> Pair:
     """The part of two paths that differs: ``layers`` and ``blocks`` of ``layers.0`` and so on."""
     ours, theirs = _relative(a, step.module_a), _relative(b, step.module_b)
     start = 0

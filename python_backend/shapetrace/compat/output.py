@@ -12,9 +12,9 @@ from shapetrace.live import LiveOutput
 from shapetrace.views import StyledText, ViewOptions, terminal_width, wants_color
 from shapetrace.views.registry import VIEWS
 from shapetrace.views.styled import printable
-from shapetrace.views.terminal import to_text
+from shapetrace.views.terminal_text import to_text
 
-RUNNING_ALREADY = "another recording is running already, and only one can; stop that one first"
+RUNNING_ALREADY = "another recording is running; stop it first, there can be only one"
 """Why a second recording is not begun."""
 
 
@@ -38,7 +38,7 @@ def show(text: StyledText, *, may_color: bool = True) -> None:
 
 
 def colored(may_color: bool) -> bool:
-    """Whether what is printed now is in colour."""
+    """Return whether what is printed now is in colour."""
     return wants_color("auto" if may_color else "never", sys.stdout, os.environ)
 
 
@@ -51,7 +51,7 @@ def write(text: str) -> None:
     except (AttributeError, OSError, ValueError) as error:
         if is_asynchronous(error):
             raise
-        # None, closed, or nobody reads it: the program can go on without our text.
+        # None, closed, or without a reader: the program can go on without our text.
     except RuntimeError as error:
         if is_asynchronous(error):
             raise
@@ -64,7 +64,7 @@ def write(text: str) -> None:
 def live_output(live: bool | None, level: str, *, may_color: bool = True) -> LiveOutput | None:
     """Prints calls as they come, where that is asked for; None to print them at the end.
 
-    Where nothing is said it is done on a terminal, where somebody watches.
+    The default is to print at once on a terminal, where a user reads it.
     """
     if live is None:
         try:

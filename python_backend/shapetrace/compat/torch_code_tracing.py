@@ -38,19 +38,19 @@ from shapetrace.compat.output import (
 )
 from shapetrace.events import model
 from shapetrace.live import LiveOutput
-from shapetrace.process.early_end import EarlyEnd
+from shapetrace.process.early_exit import EarlyExit
 from shapetrace.recording import DEFAULT_WIDTH, LiveRecording, trace
 from shapetrace.views import StyledText, ViewOptions
-from shapetrace.views.calls import error_text, filled_form, outcome
-from shapetrace.views.statements import Sources
+from shapetrace.views.call_text import error_text, filled_form, outcome
+from shapetrace.views.source_excerpts import Sources
 from shapetrace.views.styled import printable
-from shapetrace.views.terminal import to_text
+from shapetrace.views.terminal_text import to_text
 
 if TYPE_CHECKING:
     import torch
 
     DTYPE_ABBRS: dict[torch.dtype, str]
-    """What torch-code-tracing writes for each dtype; what ``TracingMode`` writes is its own."""
+    """The dtypes as torch-code-tracing writes them; ``TracingMode`` has its own names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Trace:
     count: int = 1
     """How many calls these are: a loop is one trace, not one for each time round."""
     error: str | None = None
-    """What it raised: ``RuntimeError: mat1 and mat2 shapes ...``."""
+    """The exception: ``RuntimeError: mat1 and mat2 shapes ...``."""
 
 
 class _Renamed:
@@ -103,8 +103,8 @@ class TracingMode:
     """Records the ATen ops that a ``with`` block runs, and prints them below their source lines.
 
     Positional arguments and ``_dispatch_key`` are taken and ignored. They were for the torch mode
-    that this once was; now it is a context manager, whose own modes stand where they disturb nobody
-    else's.
+    that this once was; now it is a context manager, whose own modes are where they disturb no
+    others.
 
     A subclass may override what it could there. Its ``__torch_dispatch__`` gets each op, and
     returns what the op returns. ``_add_trace``, ``_print_trace`` and ``_trace_str`` are called when
@@ -135,19 +135,19 @@ class TracingMode:
         self.live = live
         """Print each op as it comes, and once, in place of all of them at the end of the block.
         None is for that where stdout is a terminal."""
-        self._early_end = EarlyEnd(self._tell_before_end)
+        self._early_exit = EarlyExit(self._tell_before_end)
         self._blocks: list[_Block] = []
         """Those that are running."""
         self._changing: _Block | None = None
         """One that is just beginning or ending."""
         self._kept: list[Trace] = []
-        """What the blocks that have ended have run."""
+        """The ops of the blocks that have ended."""
         self._sources: dict[int, _Told] = {}
-        """What the traces that are kept were made of, by their ids."""
+        """The ops that the kept traces were made of, by the ids of the traces."""
 
     @property
     def traces(self) -> list[Trace]:
-        """What ran so far, in all blocks; in the order in which it was first seen.
+        """The ops so far of all blocks, in the order of first appearance.
 
         Between blocks it is the list that is kept: what is taken out of it is gone.
         """
@@ -188,7 +188,7 @@ class TracingMode:
             block.mode.__enter__()
         self._blocks.append(block)
         if block.recording is not None:
-            self._early_end.watch()
+            self._early_exit.watch()
         self._changing = None
 
     @catching_everywhere
@@ -213,7 +213,7 @@ class TracingMode:
         recording = block.recording
         if recording is None:
             return
-        self._early_end.cancel()
+        self._early_exit.cancel()
         known = len(self._kept)
         try:
             recording.__exit__(None, error, None)
@@ -247,7 +247,7 @@ class TracingMode:
         if block is not None:
             block.leave_mode()
             if block.recording is not None:
-                self._early_end.cancel()
+                self._early_exit.cancel()
                 block.recording.stop()
             self._blocks = [each for each in self._blocks if each is not block]
             self._changing = None
@@ -259,7 +259,7 @@ class TracingMode:
 
     @called_by_program
     def format(self, *, color: bool = False, succinct: bool | None = None) -> str:
-        """What all blocks so far have run, as text; empty before the first one."""
+        """The ops so far of all blocks, as text; empty before the first one."""
         folded = self.succinct if succinct is None else succinct
         if self._overrides("_trace_str"):
             indices = range(len(self.traces))
@@ -300,7 +300,7 @@ class TracingMode:
         return [each for it in recordings if it is not None for each in _told(it)]
 
     def _everything(self) -> list[_Told]:
-        """What ``traces`` has; of what a subclass has made itself there is no recording."""
+        """The traces, where a subclass may have put its own: these are not in the recording."""
         kept = []
         for each in self._kept:
             known = self._sources.get(id(each))
@@ -309,28 +309,28 @@ class TracingMode:
         return kept + self._running()
 
     def _overrides(self, *names: str) -> bool:
-        """Whether a subclass, or this very object, has its own of any of these methods."""
+        """Return whether a subclass, or this very object, has its own of any of these methods."""
         return any(
             getattr(type(self), name) is not getattr(TracingMode, name) or name in vars(self)
             for name in names
         )
 
     def _regret(self, failure: Exception) -> None:
-        """What is ours to regret, and not the program's to handle."""
+        """Report a fault of ours, which the program must not have to handle."""
         if is_asynchronous(failure):
             raise failure
         warn(f"TracingMode cannot show what it recorded: {type(failure).__name__}: {failure}")
 
 
 class _Block:
-    """What one `with` block has begun."""
+    """The state of one running `with` block."""
 
     recording: LiveRecording | None = None
     """None where another one was in the way."""
     live: LiveOutput | None = None
-    """What prints its ops."""
+    """The printer of its ops."""
     mode: Any = None
-    """What gives its ops to a subclass, if that wants them."""
+    """Passes its ops to a subclass, if that overrides the methods for them."""
 
     def leave_mode(self) -> None:
         """Take the mode off the stack, if it is there."""

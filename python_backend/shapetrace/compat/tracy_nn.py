@@ -30,12 +30,12 @@ from shapetrace._errors import AlreadyTracingError
 from shapetrace._exception_table import catching_everywhere
 from shapetrace.compat.output import RUNNING_ALREADY, joined, live_output, show, view_of, warn
 from shapetrace.live import LiveOutput
-from shapetrace.process.early_end import EarlyEnd
+from shapetrace.process.early_exit import EarlyExit
 from shapetrace.recording import LiveRecording, Recording, trace
 from shapetrace.views import StyledText
 from shapetrace.views.styled import Line, printable
 
-_NOT_STOPPED = "The program ended before stop() was called; this is what had been seen."
+_NOT_STOPPED = "The program ended before stop() was called; this was recorded until then."
 
 
 class Color:
@@ -86,7 +86,7 @@ class TensorOpsTracer:
         self.Color = color_class
         self._recording: LiveRecording | None = None
         self._starting: LiveRecording | None = None
-        self._early_end = EarlyEnd(self._tell_before_end)
+        self._early_exit = EarlyExit(self._tell_before_end)
 
     @catching_everywhere
     def _start_tensor_ops_tracing(self) -> None:
@@ -98,7 +98,7 @@ class TensorOpsTracer:
             try:
                 recording.start(2)
                 self._recording = recording
-                self._early_end.watch()
+                self._early_exit.watch()
             except AlreadyTracingError:
                 warn(f"TensorOpsTracer records nothing: {RUNNING_ALREADY}.")
             self._starting = None
@@ -109,7 +109,7 @@ class TensorOpsTracer:
 
     def _give_up(self) -> None:
         if self._starting is not None:
-            self._early_end.cancel()
+            self._early_exit.cancel()
             self._starting.stop()
             self._recording = self._starting = None
 
@@ -147,7 +147,7 @@ class TensorOpsTracer:
 
     def _leave(self) -> None:
         if self._recording is not None:
-            self._early_end.cancel()
+            self._early_exit.cancel()
             self._recording.stop()
             self._recording = None
 
@@ -175,9 +175,9 @@ class Tracer:
         stdout is a terminal."""
         self._live: LiveOutput | None = None
         self.model: Any = None
-        """What is recorded when ``start`` or ``trace`` is given no model."""
+        """The model to record if ``start`` or ``trace`` is given none."""
         self._process = os.getpid()
-        self._early_end = EarlyEnd(self._tell_before_end)
+        self._early_exit = EarlyExit(self._tell_before_end)
         self._running: LiveRecording | None = None
         self._starting: LiveRecording | None = None
         self._recording: LiveRecording | None = None
@@ -196,12 +196,12 @@ class Tracer:
 
     @property
     def recording(self) -> Recording | None:
-        """What the latest start has recorded, so far or in all; None before the first one."""
+        """The recording of the latest start, so far or complete; None before the first one."""
         return self._recording
 
     @property
     def text(self) -> str:
-        """What was printed at the latest stop, without colours."""
+        """The output of the latest stop, without colours."""
         return self._printed.plain()
 
     @catching_everywhere
@@ -266,7 +266,7 @@ class Tracer:
             show(StyledText((self._banner("STARTED"), ())), may_color=_may_color(Color))
         self._process = os.getpid()
         atexit.register(self._stop_at_exit)
-        self._early_end.watch()
+        self._early_exit.watch()
         self._starting = None
 
     def _give_up(self) -> None:
@@ -281,7 +281,7 @@ class Tracer:
         """End the recording, if there is one."""
         if self._running is not None:
             atexit.unregister(self._stop_at_exit)
-            self._early_end.cancel()
+            self._early_exit.cancel()
             if os.getpid() == self._process:  # A fork is not watched.
                 self._running.stop()
             self._running = None

@@ -9,10 +9,10 @@ Modules:
 - ``captured``: the contents of a file of captured values
 - ``schema``: how event classes map to JSON, derived from the classes
 - ``codec``: reads and writes trace files: JSON, one event on a line
-- ``loading``: reads large trace files line by line
-- ``source``: decodes source text as Python does
-- ``tree``: the nesting of a trace: module calls, and the ops in each
-- ``columns``: the columns of each kind of row, and their types
+- ``trace_loading``: reads large trace files line by line
+- ``source_text``: decodes source text as Python does
+- ``call_tree``: the nesting of a trace: module calls, and the ops in each
+- ``row_columns``: the columns of each kind of row, and their types
 - ``rows``: reads the rows of a recorder that is still running
 - ``value_rows``: values as rows
 - ``checks``: refuses rows with wrong types or unknown numbers

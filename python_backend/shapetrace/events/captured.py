@@ -1,4 +1,4 @@
-"""What is in a file of captured values, as frozen plain values."""
+"""The content of a file of captured values, as frozen plain values."""
 
 from __future__ import annotations
 
@@ -81,4 +81,4 @@ class CapturedFile:
     missing_ranks: tuple[int, ...] = ()
     """Ranks that took part and have left no file."""
     problems: tuple[str, ...] = ()
-    """What could not be saved, in the words of who saved it."""
+    """The values that could not be saved, as described by the writer."""

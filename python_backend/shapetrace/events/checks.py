@@ -33,7 +33,7 @@ LARGEST_FIGURE: Final = 2**65
 """No whole number that a tensor holds is as large as this, nor as far below zero."""
 
 LAST_LINE: Final = 2**31
-"""What an editor can count lines and columns up to."""
+"""The largest line or column that an editor can count."""
 
 DEEPEST: Final = 16
 """How deep values may lie in one another; a recorder stops long before."""
@@ -57,7 +57,7 @@ class Refused(Exception):
 
 
 class Columns:
-    """The columns of one kind of row, by name, with the types of what may stand in each."""
+    """The columns of one kind of row, by name, with the types that each accepts."""
 
     def __init__(self, **columns: Types) -> None:
         self._columns = columns
@@ -138,7 +138,7 @@ def check_place(line: int, *others: int | None) -> None:
 def read_each(
     kind: str, read: Callable[[Any], Read], rows: object, refused: list[str]
 ) -> list[Read]:
-    """What can be read of some rows; what is wrong with others is added to ``refused``."""
+    """The readable ones of some rows; problems of the others are added to ``refused``."""
     found: list[Read] = []
     if not isinstance(rows, list | tuple):
         refused.append(f"{kind} is no list of rows")

@@ -51,7 +51,7 @@ def encode(trace: Trace) -> dict[str, object]:
 
 
 def decode(document: object) -> Trace:
-    """The trace that a JSON document stands for."""
+    """The trace in a JSON document."""
     if not isinstance(document, dict) or not isinstance(document.get("format"), str):
         raise TraceFileError(f"this is not a Shapetrace trace; {_WHAT_TO_NAME}")
     found = document["format"]
@@ -82,7 +82,7 @@ def dumps(trace: Trace) -> str:
 
 
 def loads(text: str | bytes) -> Trace:
-    """The trace that the text of a trace file stands for."""
+    """The trace in the text of a trace file."""
     with collector_at_rest():
         return decode(_parse(text))
 
@@ -137,7 +137,7 @@ def load_stream(stream: BinaryIO, path: FilePath, beginning: bytes = b"") -> Tra
 
 
 def read_all(stream: BinaryIO, path: FilePath, most: int = -1) -> bytes:
-    """What is left of a stream that was opened by this path, or so many bytes of it."""
+    """The rest of a stream that was opened by this path, or so many bytes of it."""
     try:
         return stream.read(most)
     except OSError as error:
@@ -175,7 +175,7 @@ def _pieces(trace: Trace) -> Iterator[str]:
     except RecursionError:
         raise TraceFileError(_TOO_DEEP) from None
     except (TypeError, ValueError) as error:
-        raise TraceFileError(f"this trace holds a value that JSON cannot: {error}") from None
+        raise TraceFileError(f"this trace has a value that JSON cannot express: {error}") from None
 
 
 def _list_pieces(events: Iterable[object]) -> Iterator[str]:

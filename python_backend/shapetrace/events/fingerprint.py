@@ -48,7 +48,7 @@ AVERAGED: Final = 4.0
 """How much sharper mean and root mean square are judged, in which the errors of many cancel."""
 
 TERMS: Final = 4096
-"""How many numbers a sum is taken to be of, where nobody says: as wide as most layers are."""
+"""The default for the length of sums: as wide as most layers are."""
 
 Sample: TypeAlias = float | int | str
 """A number; as text where it is no finite one: ``nan``, ``inf``, ``-inf``."""
@@ -58,7 +58,7 @@ Verdict: TypeAlias = Literal["equal", "close", "rearranged", "different", "unkno
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What one tensor held; of several calls in a row, what it held in all of them together."""
+    """A tensor's values in a few numbers; for several calls in a row, those of all calls."""
 
     dtype: str
     count: int
@@ -85,12 +85,12 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class CallFingerprints:
-    """What came out of one call of an op or module, or of several calls in a row."""
+    """The results of one call of an op or module, or of several calls in a row."""
 
     first: int
-    """Which one it is of the calls that the op or module call stands for, from 1."""
+    """The first of these calls, from 1, among the calls that the event represents."""
     last: int
-    """The same, where it is one call."""
+    """The last of these calls; equals `first` for one call."""
     outputs: tuple[Fingerprint, ...]
     """Of each tensor in ``outputs`` of the op or module call, from left to right."""
     inputs: tuple[Fingerprint, ...] = ()
@@ -114,10 +114,10 @@ class Distance:
     relative: float
     """That difference, relative to how large the numbers are."""
     where: str
-    """What differs most: ``count``, ``nan``, ``infinite``, ``checksum``, ``mean``,
+    """The number that differs most: ``count``, ``nan``, ``infinite``, ``checksum``, ``mean``,
     ``root mean square``, ``low``, ``high``, ``samples``; ``note`` for unknown; empty for equal."""
     tolerance: float
-    """What was tolerated of one number, relative to how large the numbers are."""
+    """The tolerance of one number, relative to how large the numbers are."""
 
 
 def agree(
@@ -127,7 +127,7 @@ def agree(
     *,
     by_way_of: Collection[str] = (),
 ) -> bool:
-    """Whether nothing speaks against two tensors being the same but for rounding."""
+    """Return whether nothing speaks against two tensors being the same but for rounding."""
     apart = distance(a, b, tolerance, by_way_of=by_way_of)
     return apart.verdict in ("equal", "close", "unknown")
 
@@ -204,11 +204,11 @@ _ROUNDOFF: Final = {
 """By dtype, how far a number may be from the nearest one that can be stored."""
 
 _Part: TypeAlias = tuple[str, float, float]
-"""What it is, and the value on either side."""
+"""The quantity, and its value on either side."""
 
 
 def _content(fingerprint: Fingerprint) -> tuple[object, ...]:
-    """What two tensors with the same numbers have in common, whatever their dtypes."""
+    """The numbers that are equal for two tensors with equal values, whatever their dtypes."""
     return (
         fingerprint.mean,
         fingerprint.root_mean_square,

@@ -1,4 +1,4 @@
-"""What following functions and their variables tells, as frozen plain values.
+"""The events of followed functions and variables, as frozen plain values.
 
     {"event": "began", "call": 7, "parent": 3, "function": "Dataset.transform", "line": 40, ...}
     {"event": "changed", "call": 7, "name": "video", "line": 45, "before": {...}, "after": {...},
@@ -58,7 +58,7 @@ class FollowedStatistics:
     total: int
     """How many numbers there are."""
     seen: int
-    """How many of them were looked at."""
+    """How many of them were read."""
     low: float | None = None
     """The least finite number; None where there is none."""
     high: float | None = None
@@ -74,7 +74,7 @@ class FollowedStatistics:
 
 @dataclass(frozen=True, slots=True)
 class FollowedValue:
-    """What one value looked like at one moment."""
+    """The description of one value at one moment."""
 
     kind: str
     """``tensor``, ``array``, ``scalar``, ``container``, ``other`` or ``removed``."""
@@ -91,7 +91,7 @@ class NamedValue:
     name: str
     value: FollowedValue
     followed: bool = False
-    """Whether its changes will be told."""
+    """Whether its changes will be reported."""
     argument: bool = True
     """Whether it is an argument, and not something in one, such as ``self.cache.k``."""
     extra: JsonObject = field(default_factory=_no_extra, hash=False)
@@ -185,7 +185,7 @@ class CallEnded:
     outcome: str
     """``returned``; ``raised``; or ``closed``: a generator that was not run to its end."""
     value: FollowedValue | None
-    """What it returned, if it did."""
+    """The return value, if it returned."""
     seconds: float
     """Since it began, with all that others did while it waited."""
     error: str | None = None
@@ -223,7 +223,7 @@ def to_json(event: FollowedEvent) -> dict[str, Any]:
 
 
 def from_json(document: Mapping[str, object]) -> FollowedEvent | None:
-    """The event that a JSON object stands for; None where it is of a kind not known here."""
+    """The event of a JSON object; None if its kind is not known here."""
     event_class = _CLASSES.get(str(document.get("event")))
     if event_class is None:
         return None

@@ -1,4 +1,4 @@
-"""What a trace says, as frozen plain values.
+"""The content of a trace, as frozen plain values.
 
 Nothing here knows torch, a frame object or how anything is shown: the recorder makes these, the
 codec stores them, the views render them. Keys that a newer Shapetrace wrote and this one does not
@@ -47,7 +47,7 @@ class Tensor:
     strides: tuple[int | str, ...] | None = None
     """None when the tensor is contiguous, has no strides, or its shape is a range."""
     name: str | None = None
-    """What the program called it: a local variable, or the dotted path of a parameter."""
+    """The name in the program: a local variable, or the dotted path of a parameter."""
     kind: str = "Tensor"
     """The class: Tensor, Parameter, DTensor, ..."""
     placements: str | None = None
@@ -114,11 +114,11 @@ class ModuleCall:
     """Dotted path from the outermost called module, which is itself ''."""
     class_name: str
     detail: str
-    """What the module says of itself: ``in_features=6, out_features=6``."""
+    """The module's ``extra_repr()``: ``in_features=6, out_features=6``."""
     call: int
     """Which call of this module (from 1) the first of these was."""
     count: int | None
-    """How many calls these are; None where forward was called directly and nobody counted."""
+    """The number of calls; None if forward was called directly, so that they were not counted."""
     file: str | None
     """The place of the call in the program, in code outside torch."""
     line: int | None
@@ -138,12 +138,12 @@ class ModuleCall:
     """How many numbers its own and its children's parameters hold."""
     error: ErrorInfo | None = None
     note: str | None = None
-    """Why nothing inside it was looked at, where that is so."""
+    """The reason why nothing inside it was recorded, if so."""
     direct: bool = True
     """Whether the program itself made the call, so that the outputs are its expression's value;
     False where torch did, as ``nn.Sequential`` does for its children."""
     fingerprints: tuple[CallFingerprints, ...] = ()
-    """What came out of its calls, in their order; only where that was asked for."""
+    """Fingerprints of its calls, in their order; only if they were requested."""
     extra: JsonObject = field(default_factory=_no_extra, hash=False)
 
 
@@ -157,7 +157,7 @@ class Op:
     label: str
     """The call without its tensors: ``view(2, 5, 3, 2)``, ``cat(dim=1)``, ``@``."""
     form: str
-    """The call with ``{0}``, ``{1}`` where inputs stand: ``cat([{0}, {1}], dim=1)``."""
+    """The call with ``{0}``, ``{1}`` in the place of inputs: ``cat([{0}, {1}], dim=1)``."""
     module: int | None
     function: str
     file: str
@@ -180,7 +180,7 @@ class Op:
     thread: str | None = None
     """The thread's name, where it was not the main one."""
     fingerprints: tuple[CallFingerprints, ...] = ()
-    """What came out of its calls, in their order; only where that was asked for."""
+    """Fingerprints of its calls, in their order; only if they were requested."""
     extra: JsonObject = field(default_factory=_no_extra, hash=False)
 
 
@@ -204,7 +204,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Something that ran and was not looked at."""
+    """Code that ran and was not recorded."""
 
     reason: str
     where: str
@@ -227,7 +227,7 @@ class Run:
     files: Mapping[str, str | None]
     """The SHA-256 of each source file as it ran; None where it changed since or has no source."""
     passes: int = 0
-    """How many outermost forward passes were looked at."""
+    """The number of recorded outermost forward passes."""
     extra: JsonObject = field(default_factory=_no_extra, hash=False)
 
 

@@ -1,10 +1,9 @@
-"""Reading what a recorder sends of itself: rows, which refer to each other by number.
+"""Read the rows of a recorder, which refer to each other by number.
 
-The program that is recorded writes rows because that costs it little (see ``recorder.rows``);
-whoever is interested makes events of them here. ``columns.ROWS`` names the columns of each kind of
-row, for writer and reader. Numbers are the sender's and mean something within one sequence of
-messages only; a number that is sent again means something else from then on. In a message there is
-also ``run``, an object with the fields of a ``Run``.
+The recorded program writes rows because that costs it little (see ``recorder.rows``). Here they are
+read. ``row_columns.ROWS`` names the columns of each kind of row, for writer and reader. Numbers are
+the sender's and are valid within one sequence of messages only; a number that is sent again has
+another meaning from then on. A message also has ``run``, an object with the fields of a ``Run``.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from shapetrace._errors import TraceFileError
-from shapetrace.events import columns
+from shapetrace.events import row_columns
 from shapetrace.events.checks import (
     LARGEST,
     LIST,
@@ -45,7 +44,7 @@ Row = Any
 
 Read = TypeVar("Read")
 
-_KNOWN_OPS: Final = columns.OP.known
+_KNOWN_OPS: Final = row_columns.OP.known
 _KINDS: Final = frozenset({"assignment", "parameter"})
 
 
@@ -58,11 +57,11 @@ class RowReader:
         self._values: dict[int, Value] = {}
         self._named: dict[tuple[int, str], Value] = {}
         self._parents: dict[int | None, int | None] = {None: None}
-        """What each module call was made in."""
+        """The id of the parent of each module call."""
         self._ops: set[int] = set()
         self._kernels: set[int] = set()
         self._with_kernels: set[int] = set()
-        """What kernels say that they ran for."""
+        """The ids of ops that kernels ran for."""
         self._paths: set[str] = set()
         """Paths of files that were found to be such."""
 
@@ -105,7 +104,7 @@ class RowReader:
         return update, refused
 
     def _frame(self, row: Row) -> Frame:
-        columns.FRAME.check_closely(row)
+        row_columns.FRAME.check_closely(row)
         number, file, line, function, column, end_line, end_column = row
         check_place(line, column, end_line, end_column)
         self._check_path(file)
@@ -122,22 +121,22 @@ class RowReader:
         return frame
 
     def _stack(self, row: Row) -> None:
-        columns.STACK.check(row)
+        row_columns.STACK.check(row)
         number, below, frame = row
         if number == 0:
             raise Refused("0 is the number of the empty stack")
         self._stacks[number] = (*self._stacks[below], self._frames[frame].id)
 
     def _value(self, row: Row) -> None:
-        columns.VALUE.check(row)
+        row_columns.VALUE.check(row)
         number, value = row
         if number in self._values:
-            # The sender has begun anew: what had this number has a name elsewhere, too.
+            # The sender has begun again: the value with this number has a name elsewhere, too.
             self._named.clear()
         self._values[number] = read_value(value)
 
     def _source(self, row: Row) -> Source:
-        columns.SOURCE.check(row)
+        row_columns.SOURCE.check(row)
         self._check_path(row[0])
         return Source(*row)
 
@@ -169,7 +168,7 @@ class RowReader:
         return tuple([self._values[number] for number in numbers])
 
     def _module(self, row: Row) -> ModuleCall:
-        columns.MODULE.check(row)
+        row_columns.MODULE.check(row)
         number, parent, path, class_name, detail, call, count, frame_number, stack = row[:9]
         inputs, names, keywords, result, outputs, parameters, error, note, direct = row[9:]
         frame = None if frame_number is None else self._frames[frame_number]
@@ -206,7 +205,7 @@ class RowReader:
         return module
 
     def _note_module(self, number: int, parent: int | None) -> None:
-        """What a module call was made in was there before, and stays what it is: no circles."""
+        """The module call around a module call comes first and does not change: no circles."""
         if number in self._ops or not 0 <= number < LARGEST:
             raise Refused("its number is that of an op, or of nothing")
         if parent == number or parent not in self._parents:
@@ -217,7 +216,7 @@ class RowReader:
     def _op(self, row: Row) -> Op:
         # Of these there are many: that nearly all look alike is asked without a call.
         if tuple(map(type, row)) not in _KNOWN_OPS:
-            columns.OP.check(row)
+            row_columns.OP.check(row)
         # fmt: off
         (number, name, label, form, module, frame_number, direct, stack, inputs, names,
          result, outputs, count, level, parent, error, thread) = row
@@ -271,7 +270,7 @@ class RowReader:
         self._kernels.add(number)
 
     def _variable(self, row: Row) -> tuple[int, Variable]:
-        columns.VARIABLE.check(row)
+        row_columns.VARIABLE.check(row)
         number, name, file, line, column, end_line, end_column, function, module, value, kind = row
         check_place(line, column, end_line, end_column)
         self._check_path(file)
@@ -291,7 +290,7 @@ class RowReader:
         )
 
     def _count(self, row: Row) -> tuple[int, int]:
-        columns.COUNT.check(row)
+        row_columns.COUNT.check(row)
         number, count = row
         self._check_known(number)
         if not 0 <= count < LARGEST:
@@ -299,7 +298,7 @@ class RowReader:
         return number, count
 
     def _fingerprints(self, row: Row) -> tuple[int, tuple[CallFingerprints, ...]]:
-        columns.FINGERPRINTS.check_closely(row)
+        row_columns.FINGERPRINTS.check_closely(row)
         self._check_known(row[0])
         return row[0], tuple(map(_calls, row[1]))
 
@@ -309,7 +308,7 @@ class RowReader:
 
 
 def named(tensor: Tensor, name: str) -> Tensor:
-    """The same tensor by a name."""
+    """Return a tensor with a name."""
     return Tensor(
         shape=tensor.shape,
         dtype=tensor.dtype,
@@ -324,17 +323,17 @@ def named(tensor: Tensor, name: str) -> Tensor:
 
 
 def _error(row: Row) -> ErrorInfo:
-    columns.ERROR.check(row)
+    row_columns.ERROR.check(row)
     return ErrorInfo(*row)
 
 
 def _coverage(row: Row) -> Coverage:
-    columns.COVERAGE.check_closely(row)
+    row_columns.COVERAGE.check_closely(row)
     return Coverage(*row)
 
 
 def _calls(row: Row) -> CallFingerprints:
-    columns.CALLS.check_closely(row)
+    row_columns.CALLS.check_closely(row)
     first, last, outputs, inputs, digest = row
     return CallFingerprints(
         first,
@@ -346,22 +345,24 @@ def _calls(row: Row) -> CallFingerprints:
 
 
 def _fingerprint(row: Row) -> Fingerprint:
-    if type(row) not in LIST or not 7 <= len(row) <= len(columns.FINGERPRINT):
+    if type(row) not in LIST or not 7 <= len(row) <= len(row_columns.FINGERPRINT):
         raise Refused("a fingerprint has other fields")
     # Not how large they are: what a tensor holds may be of any size.
-    if not all(type(each) in types for each, types in zip(row, columns.FINGERPRINT, strict=False)):
+    if not all(
+        type(each) in types for each, types in zip(row, row_columns.FINGERPRINT, strict=False)
+    ):
         raise Refused("a fingerprint has a field of another type")
     dtype, count, mean, size, low, high, samples, *rest = row
-    if not all(type(each) in columns.SAMPLE for each in samples):
+    if not all(type(each) in row_columns.SAMPLE for each in samples):
         raise Refused("a sample is no number")
     return Fingerprint(dtype, count, mean, size, low, high, tuple(samples), *rest)
 
 
 def _run(fields: Any) -> Run:
     check_type("it", (dict,), fields)
-    for name, types in columns.RUN.items():
+    for name, types in row_columns.RUN.items():
         check_type(name, types, fields.get(name))
-    unknown = fields.keys() - columns.RUN.keys()
+    unknown = fields.keys() - row_columns.RUN.keys()
     if unknown:
         raise Refused(f"{min(unknown)} is no field of a run")
     check_items("argv", TEXT, fields["argv"])

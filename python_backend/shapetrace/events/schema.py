@@ -33,10 +33,10 @@ _ALWAYS: dict[type, set[str]] = {
 }
 
 _RESERVED: dict[type, frozenset[str]] = {Trace: frozenset({"format"})}
-"""Keys that stand in no field and are nevertheless not unknown ones."""
+"""Keys that are in no field and are nevertheless not unknown ones."""
 
 _MARKS: dict[type, str] = {Tensor: "shape", Container: "container", Other: "text"}
-"""The key by which an object tells which of these it is."""
+"""The key that says which of several types an object has."""
 
 _NAMES: dict[type, str] = {
     NoneType: "null",
@@ -47,7 +47,7 @@ _NAMES: dict[type, str] = {
     list: "a list",
     dict: "an object",
 }
-"""What a message calls the JSON that Python reads as each type."""
+"""The name of each JSON type in messages."""
 
 
 _MOST_PLANS = 256
@@ -55,7 +55,7 @@ _MOST_PLANS = 256
 
 
 class Mismatch(Exception):
-    """JSON that is not what stands at its place in a trace."""
+    """JSON that does not belong at its place in a trace."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -66,7 +66,7 @@ class Mismatch(Exception):
         return f"{self.place.removeprefix('.') or 'the document'} {self.problem}"
 
     def inside(self, step: str) -> Mismatch:
-        """The same, seen from one level further out."""
+        """Add an outer step to the place."""
         self.place = step + self.place
         return self
 
@@ -76,11 +76,11 @@ class Form:
     """How the values of one type are stored."""
 
     readers: Mapping[type, Reader]
-    """What reads each type of JSON that is allowed here."""
+    """The reader of each JSON type that is allowed here."""
     write: Writer
 
     def read(self, document: object) -> object:
-        """The value that the JSON stands for."""
+        """The value of the JSON."""
         reader = self.readers.get(type(document), self._refuse)
         return document if reader is None else reader(document)
 
@@ -141,7 +141,7 @@ class Record:
     def read(
         self, document: dict[str, object], given: Mapping[str, object] = MappingProxyType({})
     ) -> Any:
-        """The event that a JSON object stands for, with some values that were read already."""
+        """The event of a JSON object, with some values that were read already."""
         signature = (*given, *document, *map(type, document.values()))
         plan = self._plans.get(signature)
         if plan is not None:
@@ -213,7 +213,7 @@ class _Plan:
                     self._readers.append((position, reader))
 
     def read(self, document: dict[str, object], given: Mapping[str, object]) -> Any:
-        """The event that such an object stands for."""
+        """The event of such an object."""
         values = list(self._values({**self._defaults, **document, **given}))
         values.pop()
         for position, reader in self._readers:

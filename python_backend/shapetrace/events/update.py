@@ -1,4 +1,4 @@
-"""What is new in a recording that goes on, as events.
+"""The new events of a recording that is running.
 
 A recording that is followed while it runs arrives as a sequence of updates. All of them together
 are its trace.
@@ -38,7 +38,7 @@ def _no_variables() -> Mapping[int, Variable]:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What has come to a recording since the update before."""
+    """The new part of a recording since the previous update."""
 
     run: Run | None = None
     """The whole run, when anything about it is new; its ``files`` are left to ``sources``."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shapetrace.events import columns
+from shapetrace.events import row_columns
 from shapetrace.events.checks import (
     DEEPEST,
     LIST,
@@ -29,10 +29,10 @@ from shapetrace.events.model import (
 
 
 def read_value(row: Any, depth: int = 0) -> Value:
-    """The value that a row stands for. Raises ``Refused`` for what is none."""
+    """The value of a row. Raises ``Refused`` if it is none."""
     mark = row[0] if type(row) in LIST and row else None
     if type(mark) is int and mark == 0:
-        columns.TENSOR.check(row)
+        row_columns.TENSOR.check(row)
         _, shape, dtype, device, requires_grad, strides, kind, layout, placements = row
         if strides is not None:
             check_items("strides", NUMBER_OR_TEXT, strides)
@@ -47,7 +47,7 @@ def read_value(row: Any, depth: int = 0) -> Value:
             placements=placements,
         )
     if type(mark) is int and mark == 1:
-        columns.CONTAINER.check_closely(row)
+        row_columns.CONTAINER.check_closely(row)
         _, kind, items, keys, length = row
         if depth == DEEPEST:
             raise Refused("values are nested too deeply")
@@ -60,7 +60,7 @@ def read_value(row: Any, depth: int = 0) -> Value:
             kind, tuple([read_value(item, depth + 1) for item in items]), names, length
         )
     if type(mark) is int and mark == 2:
-        columns.OTHER.check(row)
+        row_columns.OTHER.check(row)
         return Other(row[1])
     raise Refused("a value is neither a tensor nor a container nor a text")
 
@@ -92,7 +92,7 @@ def _size_row(size: Dimension) -> int | str | list[int]:
 
 def _dimension(size: Any) -> Dimension:
     if type(size) in LIST:
-        columns.RANGE.check_closely(size)
+        row_columns.RANGE.check_closely(size)
         return DimensionRange(*size)
     check_type("a size", NUMBER_OR_TEXT, size)
     dimension: Dimension = size

@@ -28,7 +28,7 @@ _SECONDS: Final = 5
 """Of the processor's time, within which something has to have been read."""
 
 _QUIET_SECONDS: Final = 60
-"""The same by the clock, for a disk that gives no answer."""
+"""Seconds of wall time, for a disk that does not answer."""
 
 _MEMORY: Final = 2 << 30
 """Bytes that reading may take, beside those of the libraries."""

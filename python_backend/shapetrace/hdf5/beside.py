@@ -92,7 +92,7 @@ class Beside:
         self._width = shape[1] if len(shape) == 2 else None
 
     def _widen(self) -> None:
-        """The same numbers in a dataset that can have several in a row."""
+        """Move the numbers to a dataset with several columns."""
         numbers = self.dataset[:]
         del self._file[self.name]
         wide = _make(self._file, self.name, self.dtype, 2)

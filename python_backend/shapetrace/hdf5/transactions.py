@@ -115,7 +115,7 @@ class TransactionalFile:
             return self._read_again(memoryview(buffer).cast("B"))
 
     def read(self, size: int = -1) -> bytes:
-        """The same as bytes."""
+        """Read up to `size` bytes; all that are left if it is negative."""
         buffer = bytearray(max(self._size - self._position, 0) if size < 0 else size)
         return bytes(buffer[: self.readinto(buffer)])
 

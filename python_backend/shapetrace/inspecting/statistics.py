@@ -158,7 +158,7 @@ def statistics_within(
     steady = steady_of(torch)
     for dimension, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
         if stride == 0 and size > 1:
-            # The same numbers again and again.
+            # An expanded dimension repeats its numbers.
             tensor = tensor.narrow(dimension, 0, 1)
     found = Statistics(tensor.numel())
     deadline = time.monotonic() + most_seconds

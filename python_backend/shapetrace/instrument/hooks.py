@@ -361,7 +361,7 @@ class Site:
             raise
 
     def tell_after_raise(self, frame: types.FrameType, values: tuple[object, ...]) -> None:
-        """The same, for what runs in a frame."""
+        """Report after a raise, if the activation is that of a frame."""
         activation = self.plan.activations.of(frame)
         if activation is not None:
             raised = sys.exc_info()[2]

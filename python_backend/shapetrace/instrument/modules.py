@@ -49,7 +49,7 @@ class Origin(NamedTuple):
     code: types.CodeType
     """The one without."""
     compiled: types.CodeType
-    """The same, but what it defines gets its hooks: what TorchDynamo is to compile."""
+    """Without hooks of its own, but the functions in it have theirs: for TorchDynamo."""
     inside: tuple[tuple[tuple[str, ...], Following], ...]
     """Who follows the function, and those that are defined in it, with the way to each."""
 

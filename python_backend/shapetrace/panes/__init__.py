@@ -12,21 +12,21 @@ Modules:
 
 - ``presentation``: the text of a value, or None where the debugger's own is right
 - ``tensors``: tensors, storages and arrays in a few characters
-- ``modules``: modules in a few characters
+- ``module_text``: modules in a few characters
 - ``texts``: numbers, strings and keys in a few characters
 - ``holders``: containers and objects, by the tensors in them
 - ``contents``: the children of an opened value
-- ``entries``: one child: its name, value and expression
+- ``child_entries``: one child: its name, value and expression
 - ``fields``: the children of dataclasses, named tuples and dictionaries
-- ``reading``: statistics and first values of an opened tensor
+- ``tensor_contents``: statistics and first values of an opened tensor
 - ``origin``: where a variable's tensor was assigned, by the bytecode
 """
 
 from __future__ import annotations
 
+from shapetrace.panes.child_entries import ChildEntry
 from shapetrace.panes.contents import children, may_open, opens
-from shapetrace.panes.entries import Entry
 from shapetrace.panes.fields import own_entries
 from shapetrace.panes.presentation import is_leaf, presentation
 
-__all__ = ["Entry", "children", "is_leaf", "may_open", "opens", "own_entries", "presentation"]
+__all__ = ["ChildEntry", "children", "is_leaf", "may_open", "opens", "own_entries", "presentation"]

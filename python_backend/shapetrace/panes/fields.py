@@ -21,7 +21,14 @@ from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import classes_of
 from shapetrace.inspecting.attributes import dataclass_fields, own_attributes, tuple_fields
 from shapetrace.inspecting.containers import PLAIN
-from shapetrace.panes.entries import Entry, Group, Text, Usual, attribute, cut_entries
+from shapetrace.panes.child_entries import (
+    ChildEntry,
+    ChildGroup,
+    Text,
+    Usual,
+    attribute,
+    cut_entries,
+)
 
 RAW: Final = "raw view"
 """Where all is that the debugger shows of a value. No attribute has such a name."""
@@ -32,18 +39,18 @@ Show = Callable[[Any], str | None]
 """The text of a value, where it is ours."""
 
 
-def raw_view(value: Any, usual: Usual | None) -> list[Entry]:
+def raw_view(value: Any, usual: Usual | None) -> list[ChildEntry]:
     """The entry for what the debugger would show below a value."""
-    return [] if usual is None else [Entry(RAW, Group("", lambda: usual(value)), "")]
+    return [] if usual is None else [ChildEntry(RAW, ChildGroup("", lambda: usual(value)), "")]
 
 
 def may_have_fields(kind: type) -> bool:
-    """Whether what is below values of a class may be ours to say."""
+    """Return whether what is below values of a class may be ours to say."""
     classes = classes_of(kind)
     return dict in classes or tuple_fields(kind) is not None or _has_fields(classes)
 
 
-def held_entries(value: Any, usual: Usual | None, show: Show) -> list[Entry]:
+def held_entries(value: Any, usual: Usual | None, show: Show) -> list[ChildEntry]:
     """What is below a value that holds something of ours; empty where the debugger says it well."""
     kind = type(value)
     classes = classes_of(kind)
@@ -61,43 +68,45 @@ def held_entries(value: Any, usual: Usual | None, show: Show) -> list[Entry]:
     return [*entries, *raw_view(value, usual)] if entries else []
 
 
-def own_entries(value: Any, error: Exception) -> list[Entry]:
+def own_entries(value: Any, error: Exception) -> list[ChildEntry]:
     """What a value has by itself, where its class does not let the debugger look."""
     kind = type(value)
     classes = classes_of(kind)
-    entries: list[Entry] = []
+    entries: list[ChildEntry] = []
     if dict in classes:
         items = list(islice(dict.items(value), MOST_KEYS))
         entries = _item_entries(items, [None] * len(items), dict.__len__(value))
     elif tuple in classes:
         items = list(enumerate(islice(tuple.__iter__(value), MOST_KEYS)))
-        entries = [Entry(f"[{index}]", item, f"[{index}]") for index, item in items]
+        entries = [ChildEntry(f"[{index}]", item, f"[{index}]") for index, item in items]
     entries += _attribute_entries(own_attributes(value, classes), dataclass_fields(classes))
-    return [*entries, Entry("…", Text(f"{type(error).__name__} while looking"), None)]
+    return [*entries, ChildEntry("…", Text(f"{type(error).__name__} while reading"), None)]
 
 
 def _has_fields(classes: tuple[type, ...]) -> bool:
-    """Whether a class is a dataclass that is nothing else."""
+    """Return whether a class is a dataclass that is nothing else."""
     is_container = any(each in classes for each in (list, tuple, set, frozenset, dict))
     return not is_container and bool(dataclass_fields(classes))
 
 
-def _of_tuple(value: Any, names: tuple[str, ...], classes: tuple[type, ...]) -> list[Entry]:
+def _of_tuple(value: Any, names: tuple[str, ...], classes: tuple[type, ...]) -> list[ChildEntry]:
     entries = [
-        Entry(name, item, attribute(name))
+        ChildEntry(name, item, attribute(name))
         for name, item in zip(names, tuple.__iter__(value), strict=False)
     ]
     return entries + _attribute_entries(own_attributes(value, classes), [])
 
 
-def _attribute_entries(attributes: dict[str, Any], first: list[str]) -> list[Entry]:
+def _attribute_entries(attributes: dict[str, Any], first: list[str]) -> list[ChildEntry]:
     """Attributes, some of which have an order of their own."""
     names = [name for name in first if name in attributes]
     names += sorted(str(name) for name in attributes if name not in names)
-    return [Entry(name, attributes[name], attribute(name)) for name in names if name in attributes]
+    return [
+        ChildEntry(name, attributes[name], attribute(name)) for name in names if name in attributes
+    ]
 
 
-def _of_dict(value: Any, classes: tuple[type, ...], show: Show) -> list[Entry]:
+def _of_dict(value: Any, classes: tuple[type, ...], show: Show) -> list[ChildEntry]:
     items = list(islice(dict.items(value), MOST_KEYS))
     fields = dataclass_fields(classes)
     if fields:
@@ -106,8 +115,10 @@ def _of_dict(value: Any, classes: tuple[type, ...], show: Show) -> list[Entry]:
     return _item_entries(items, keys, dict.__len__(value)) if any(keys) else []
 
 
-def _item_entries(items: list[tuple[Any, Any]], keys: list[str | None], length: int) -> list[Entry]:
-    entries: list[Entry] = []
+def _item_entries(
+    items: list[tuple[Any, Any]], keys: list[str | None], length: int
+) -> list[ChildEntry]:
+    entries: list[ChildEntry] = []
     taken: set[str] = set()
     for (key, item), text in zip(items, keys, strict=True):
         name = text or _written(key)
@@ -118,18 +129,18 @@ def _item_entries(items: list[tuple[Any, Any]], keys: list[str | None], length: 
             unique, number = f"{name} ({number})", number + 1
         taken.add(unique)
         suffix = f"[{key!r}]" if type(key) in PLAIN else None
-        entries.append(Entry(unique, item, suffix))
+        entries.append(ChildEntry(unique, item, suffix))
     return cut_entries(entries, length)
 
 
-def _of_model_output(value: Any, fields: list[str], classes: tuple[type, ...]) -> list[Entry]:
+def _of_model_output(value: Any, fields: list[str], classes: tuple[type, ...]) -> list[ChildEntry]:
     """An output that is a dictionary and has attributes by the same names."""
     attributes = own_attributes(value, classes)
     entries = []
     for key, item in islice(dict.items(value), MOST_KEYS):
         is_attribute = type(key) is str and attributes.get(key) is item
         suffix = attribute(key) if is_attribute else f"[{key!r}]" if type(key) in PLAIN else None
-        entries.append(Entry(str(key) if type(key) is str else _written(key), item, suffix))
+        entries.append(ChildEntry(str(key) if type(key) is str else _written(key), item, suffix))
     shown = {entry.name for entry in entries}
     others = {name: item for name, item in attributes.items() if name not in shown}
     nothing = [name for name in fields if name in others and others[name] is None]

@@ -20,7 +20,7 @@ from shapetrace._classes import classes_of, name_of
 from shapetrace.events.model import Container, Other, Value
 from shapetrace.inspecting.containers import MOST_ITEMS, PLAIN, Held, held_by
 from shapetrace.inspecting.torch_access import Torch
-from shapetrace.panes.modules import module_name
+from shapetrace.panes.module_text import module_name
 from shapetrace.panes.tensors import array_line, shape_text, storage_line
 from shapetrace.panes.texts import key_text, plain_text
 from shapetrace.views.shapes import CUT, value_text
@@ -28,15 +28,15 @@ from shapetrace.views.shapes import CUT, value_text
 MOST_DEPTH: Final = 4
 """How deep is looked."""
 MOST_LOOKED_AT: Final = 500
-"""Containers and objects that are looked at for one value."""
+"""The most containers and objects that are inspected for one value."""
 MOST_WRITTEN: Final = 200
 """Containers and objects that are written out for one value."""
 MOST_LEAVES: Final = 600
-"""Tensors and modules whose shapes are looked at for one value."""
+"""The most tensors and modules whose shapes are read for one value."""
 _LONGEST: Final = 200
 
 _SIMPLE: Final = frozenset({list, tuple, dict})
-"""What an object's tensors are looked for in."""
+"""Types of an object's attributes in which its tensors are searched."""
 _SHORT_REPR: Final[frozenset[Any]] = frozenset(
     each.__repr__ for each in (list, tuple, dict, set, frozenset, deque)
 )
@@ -46,7 +46,7 @@ _BY_ADDRESS: Final[frozenset[Any]] = frozenset({object.__repr__})
 
 
 class _Written(Enum):
-    """What becomes of a value if it is left to the debugger."""
+    """How the debugger would write a value that is left to it."""
 
     ASKED = 0
     """Its class is asked, unless it is one of Python's own: of these a few items are shown."""
@@ -86,12 +86,12 @@ class _Look:
         self.torch = torch
         self.arrays = arrays
         self.was_cut = False
-        """Whether something was not looked at that the debugger would have written out."""
+        """Whether something was not inspected that the debugger would have written out."""
         self._left = MOST_LOOKED_AT
         self._seen: set[int] = set()
 
     def leaf_text(self, value: Any) -> str | None:
-        """The text of what is ours by itself."""
+        """The text of a value of ours."""
         classes = classes_of(type(value))
         torch = self.torch
         if torch is not None:
@@ -106,14 +106,14 @@ class _Look:
         return None
 
     def is_leaf(self, kind: type) -> bool:
-        """Whether values of a class are ours by themselves."""
+        """Return whether values of a class are ours by themselves."""
         classes = classes_of(kind)
         if self.torch is not None and not self.torch.leaves.isdisjoint(classes):
             return True
         return self.arrays is not None and self.arrays in classes
 
     def name_of(self, value: Any) -> str:
-        """What is neither ours nor holds anything: classes, functions and sizes by their names."""
+        """The text of other values: names of classes and functions, sizes."""
         kind = type(value)
         if self.torch is not None and kind in self.torch.symbolic:
             return str(value)
@@ -124,7 +124,7 @@ class _Look:
         return str(value.__name__) if kind in _FUNCTIONS else name_of(kind)
 
     def finds(self, value: Any, depth: int, written: _Written) -> bool:
-        """Whether a value, which is not plain, is ours or holds what is."""
+        """Return whether a value, which is not plain, is ours or holds what is."""
         kind = type(value)
         if self.is_leaf(kind):
             return True
@@ -213,7 +213,7 @@ class _Writer:
 
 
 def _inside(kind: type, written: _Written) -> _Written:
-    """What becomes of what is inside a value."""
+    """How the debugger would write the values inside a value."""
     if written is _Written.NEVER or kind.__repr__ in _BY_ADDRESS:
         return _Written.NEVER
     return written if kind.__repr__ in _SHORT_REPR else _Written.FULLY

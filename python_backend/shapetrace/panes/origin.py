@@ -3,9 +3,9 @@
     assigned at  ./model.py:42
 
 The editor makes a link of it. Nothing is remembered for this while the program runs: the functions
-and modules that are running are searched for the tensor when somebody looks at it. Of what no
-variable holds nothing is said: an attribute or an item may have been put there by any code that ran
-since.
+and modules that are running are searched for the tensor when the user opens it. If no
+variable holds it there is no answer: any code that ran since may have put it into an attribute or
+item.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _names_of(value: Any, frame: FrameType) -> list[str]:
 
 
 def _names_in(value: Any, values: Mapping[str, Any]) -> list[str]:
-    # What a tool has put there, as pytest does for the parts of an assertion, nobody has written.
+    # Names made by a tool are skipped, such as pytest's for the parts of an assertion.
     return [
         name for name, held in list(values.items()) if held is value and str(name).isidentifier()
     ]
@@ -101,7 +101,7 @@ def _line_at(code: CodeType, offset: int) -> int | None:
 
 
 def _is_hidden(file: str) -> bool:
-    """Whether a file is ours, the debugger's or torch's."""
+    """Return whether a file is ours, the debugger's or torch's."""
     return os.path.realpath(file).startswith(_hidden_directories())
 
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import classes_of, is_kind
 from shapetrace.inspecting.torch_access import Torch, array_type, loaded_torch
-from shapetrace.panes.entries import Group, Text
+from shapetrace.panes.child_entries import ChildGroup, Text
 from shapetrace.panes.holders import holder_line
-from shapetrace.panes.modules import module_line, module_name
+from shapetrace.panes.module_text import module_line, module_name
 from shapetrace.panes.tensors import array_line, shape_text, storage_line, tensor_line
 from shapetrace.views.styled import printable
 
@@ -18,8 +18,8 @@ _ATTEMPTS: Final = 3
 
 
 def is_leaf(kind: type) -> bool:
-    """Whether values of a class are ours, whatever they hold."""
-    if kind is Text or kind is Group:
+    """Return whether values of a class are ours, whatever they hold."""
+    if kind is Text or kind is ChildGroup:
         return True
     torch = loaded_torch()
     if torch is not None and not torch.leaves.isdisjoint(classes_of(kind)):
@@ -48,7 +48,7 @@ def _presentation(value: Any) -> str | None:
     kind = type(value)
     if kind is Text:
         return str.__str__(value)
-    if kind is Group:
+    if kind is ChildGroup:
         return str(value.text)
     torch = loaded_torch()
     if torch is not None:

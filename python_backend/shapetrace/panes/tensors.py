@@ -15,14 +15,14 @@ from shapetrace._exception_table import leaving_surely
 from shapetrace.events.model import Tensor
 from shapetrace.inspecting.torch_access import Torch
 from shapetrace.views.shapes import CUT, tensor_text
-from shapetrace.views.stories import memory_text
 from shapetrace.views.summary import SEPARATOR
+from shapetrace.views.tooltips import memory_text
 
 _MOST_FIELDS: Final = 8
 
 
 def described(tensor: Any, torch: Torch) -> Tensor:
-    """What a tensor says of itself; whatever it refuses to say is left out."""
+    """The properties of a tensor; those that it refuses to give are left out."""
     # These know torch, which is there where a tensor is.
     from shapetrace.events.value_rows import read_value
     from shapetrace.recorder.describe import describe_tensor
@@ -51,7 +51,7 @@ def shape_text(tensor: Any, torch: Torch) -> str:
 
 @leaving_surely
 def tensor_line(tensor: Any, torch: Torch) -> str:
-    """A tensor by itself."""
+    """The text of a tensor."""
     try:
         with torch.as_is():
             fact = described(tensor, torch)
@@ -63,7 +63,7 @@ def tensor_line(tensor: Any, torch: Torch) -> str:
 
 
 def _facts(tensor: Any, fact: Tensor, torch: Torch) -> list[str]:
-    """What the shape does not say, in the order and the words of the hover."""
+    """Properties beyond the shape, in the order and the words of the hover."""
     facts: list[str] = []
     if fact.layout not in ("strided", "unknown"):
         facts.append(fact.layout)
@@ -94,7 +94,7 @@ def _stored_text(tensor: Any, torch: Torch) -> str:
 
 
 def _local_text(tensor: Any, fact: Tensor, torch: Torch) -> str:
-    """What a distributed tensor has here."""
+    """The local part of a distributed tensor."""
     if fact.placements is None:
         return ""
     try:

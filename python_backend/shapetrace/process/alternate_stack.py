@@ -43,7 +43,7 @@ class AlternateStack:
 
 
 def is_possible() -> bool:
-    """Whether Python can run on another stack.
+    """Return whether Python can run on another stack.
 
     From 3.14 on it knows where a thread's own ends, and ends the process elsewhere.
     """
@@ -51,7 +51,7 @@ def is_possible() -> bool:
 
 
 def _exchanged(new: _Stack | None) -> _Stack | None:
-    """What there was; None where that cannot be told, or nothing else can take its place."""
+    """The previous stack; None if it is unknown or must not be replaced."""
     function: Any = ctypes.CDLL(None).sigaltstack
     function.argtypes = [ctypes.POINTER(_Stack), ctypes.POINTER(_Stack)]
     former = _Stack(None, _DISABLED, 0)

@@ -34,7 +34,7 @@ class _Life:
     """Kept by an exception: gone when that is gone."""
 
 
-class Ending:
+class ProgramEnding:
     """The steps from a complete trace to the end of the process."""
 
     def __init__(
@@ -106,7 +106,7 @@ class Ending:
         return POLL_SECONDS
 
     def _is_lost(self, now: float) -> bool:
-        """Whether the exception can no longer end the main program."""
+        """Return whether the exception can no longer end the main program."""
         if self._raised is None:
             return now - self._asked_at >= SECONDS_FOR_OTHER_THREAD
         # As long as it is on its way, the interpreter holds it.
@@ -114,7 +114,7 @@ class Ending:
 
 
 def interrupt_main_thread() -> bool:
-    """What Ctrl-C does; False where the program has made itself deaf to it, or would be killed."""
+    """Do what Ctrl-C does; False if the program ignores it or would be killed."""
     if not callable(signal.getsignal(signal.SIGINT)):
         return False
     if hasattr(signal, "pthread_kill"):

@@ -65,7 +65,7 @@ class WatchedExits:
 
 
 def _can_execute(path: Any, *arguments: Any, **keywords: Any) -> bool:
-    """Whether executing this will not just fail: the search along PATH tries many."""
+    """Return whether executing this will not just fail: the search along PATH tries many."""
     try:
         return os.access(path, os.X_OK)
     except (TypeError, ValueError):

@@ -63,7 +63,7 @@ class FatalSignals:
 
 
 class _Handlers:
-    """The system's handlers: one for this process, however many want to be told."""
+    """The system's signal handlers: one set for this process, however many callbacks there are."""
 
     def __init__(self) -> None:
         self._told: list[Callable[[str], None]] = []
@@ -104,7 +104,7 @@ class _Handlers:
         ours = self._entry.address
         while self._formers:
             number, former = self._formers.popitem()
-            # The system takes a handler that is for one signal away by itself.
+            # The system removes a handler after one signal by itself.
             if _get(number) == ours:
                 _set(number, former)
         if self._stack is not None:

@@ -1,4 +1,4 @@
-"""What a thread beside the program's does without a fork coming into the middle of it.
+"""Keep forks out of critical sections of a thread of ours.
 
 A forked child has none of the other threads. Where one of these was importing a module, a child
 that wants it too would wait for that thread forever.
@@ -15,7 +15,7 @@ from typing import Final
 from shapetrace._locks import held
 
 MOST_SECONDS: Final = 5.0
-"""How long a fork waits at most: whoever forks may be who is waited for here."""
+"""The longest time that a fork waits: the section may wait for the forking thread."""
 
 _at_work = threading.Lock()
 _forking: int | None = None
@@ -28,7 +28,7 @@ def undivided() -> held:
 
 
 def watch_forks(in_child: Callable[[bool], object]) -> None:
-    """Have forks wait from now on, and their children told whether nothing was divided."""
+    """Have forks wait from now on, and say in children whether a section was cut in two."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(
             before=_before,

@@ -19,7 +19,7 @@ from shapetrace._pending_exceptions import raise_later
 
 _waiting: deque[Callable[[FrameType], object]] = deque()
 _entry: Any = None
-"""What the interpreter calls; kept for good, as it may be under way."""
+"""The callback for the interpreter; kept for good, as it may be pending."""
 
 
 def soon_on_main_thread(function: Callable[[FrameType], object]) -> bool:

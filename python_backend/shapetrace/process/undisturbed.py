@@ -1,4 +1,4 @@
-"""What is done when the program is over, and its signal handlers are not.
+"""Run code after the program's end that its signal handlers must not interrupt.
 
 A timer that the program has left running would not have fired any more without us. What it raises
 now must not keep us from giving out what was recorded.

@@ -69,7 +69,7 @@ class Reached:
 
     @property
     def stores(self) -> dict[str, list[int]]:
-        """The same for all variables that may have a value."""
+        """The stores of each variable that may have a value."""
         return {name: self.stores_of(name) for name in self.names_but(0)}
 
     def names_but(self, told: int) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Final, NamedTuple, TypeAlias
 
 from shapetrace._syntax import parsed
-from shapetrace.events.source import MOST_SOURCE
+from shapetrace.events.source_text import MOST_SOURCE
 from shapetrace.recorder.steps import Range, is_module, is_within
 
 _Node: TypeAlias = ast.stmt | ast.expr | ast.pattern

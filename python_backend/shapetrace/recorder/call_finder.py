@@ -45,7 +45,7 @@ MOST_CALLEES = 512
 
 
 def _nowhere() -> None:
-    """Its code stands for a place that cannot be named."""
+    """Its code belongs to a place that cannot be named."""
 
 
 NOWHERE = _nowhere.__code__
@@ -69,7 +69,7 @@ class LiveCall:
         self.frame: int | None = None
         """The frame known to run directly for this call, to be forgotten with it."""
         self.looks: Looks | None = None
-        """What the variables of its functions were when they were last looked at."""
+        """The values of its functions' variables when they were last read."""
         self.marks: Marks | None = None
         """How often its functions' calls had been made when it began; None until it makes one."""
 
@@ -81,7 +81,7 @@ class CallFinder:
         self.recorder = recorder
         self.kinds = recorder.kinds
         self.marks_calls = recorder.options.debugger is not None
-        """Whether somebody may ask, in the middle of a call, what it has done so far."""
+        """Whether the calls so far may be requested in the middle of a call."""
         self.stack: list[LiveCall] = []
         self.live: dict[int, Activation] = {}
         """Activations of running frames, by the identity of the frame."""
@@ -92,9 +92,9 @@ class CallFinder:
         self.aside = 0
         """How many regions we stepped around are running."""
         self.evaluation: Evaluation | None = None
-        """What is being evaluated for the user, while the program stands still."""
+        """The expression that is evaluated for the user at a stop."""
         self.evaluations: dict[Any, Evaluation] = {}
-        """What was, by text and place."""
+        """Evaluated expressions, by text and place."""
         self.passed_on: tuple[int, int] | None = None
         """Frame and instruction of a call that a handler passed on, which may change its result."""
 
@@ -350,7 +350,7 @@ def site_of(activation: Activation, offset: int) -> Site:
 
 
 def callees_of(site: Site) -> dict[int, Activation]:
-    """What has been called from a site."""
+    """The functions called from a site."""
     callees = site.callees
     if callees is None:
         callees = site.callees = {}

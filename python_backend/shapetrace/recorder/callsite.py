@@ -30,7 +30,7 @@ PROGRAM: Final = 0
 TORCH: Final = 1
 """Code below torch's real install directory; ops made there are not the program's expressions."""
 HIDDEN: Final = 2
-"""Code that stands between a call and what it calls: torch's module call, our own frames."""
+"""Code between a call and the called function: torch's module call, our own frames."""
 BOUNDARY: Final = 3
 """Our module call: what lies above it is known from the call in progress."""
 FORWARD: Final = 4
@@ -40,7 +40,7 @@ HANDLER: Final = 5
 DEBUGGER: Final = 6
 """Code of a debugger; what it calls is none of the program's doing."""
 EVALUATION: Final = 7
-"""What runs an expression in a frame that stands still, as if the program had it there."""
+"""Code that runs an expression in a stopped frame, as if it were the program's."""
 TORCH_MODULE: Final = 8
 """A module of torch's while it is imported, which torch may do in the middle of any call."""
 
@@ -50,7 +50,7 @@ OWN_DIRECTORY: Final = os.path.dirname(os.path.dirname(os.path.realpath(__file__
 HANDLE_TORCH_FUNCTION: Final[CodeType] = overrides.handle_torch_function.__code__
 
 CHOOSE: Final[CodeType] = torch.nn.functional.max_pool2d.__code__
-"""What ``boolean_dispatch`` makes: ``F.max_pool2d``, ``torch.unique``."""
+"""The functions made by ``boolean_dispatch``: ``F.max_pool2d``, ``torch.unique``."""
 
 CALL_IMPL: Final[CodeType] = Module._call_impl.__code__
 """torch's module call where there are no hooks, which is the frame that calls forward."""

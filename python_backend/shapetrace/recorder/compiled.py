@@ -28,7 +28,7 @@ _TRACING_ENTRIES: Final = (
     (torch._C.ScriptModule, "_create_method_from_trace"),
     (torch._C.ScriptModule, "_create_method_from_trace_with_dict"),
 )
-"""What ``torch.jit.trace`` and the ONNX exporter run the program's code in."""
+"""The functions in which ``torch.jit.trace`` and the ONNX exporter run the program's code."""
 
 
 class CompiledRegions(Bystander):
@@ -53,7 +53,7 @@ class CompiledRegions(Bystander):
         self._patches.hide_original_call()
 
     def original(self, value: object) -> object:
-        """The module call that ours stands in for."""
+        """The original module call."""
         patches = self._patches
         return patches.original_call if value is patches.module_call else value
 
@@ -125,7 +125,7 @@ def _make_tracing_entry(original: Any, patches: Patches) -> Callable[..., Any]:
             if recorder is None or state is None:
                 return original(*args, **kwargs)
             recorder.note("torch.jit tracing", "torch.jit.trace")
-            show_originals()  # the graph tells the Python stack of each of its operators
+            show_originals()  # the graph stores the Python stack of each of its operators
             try:
                 return call_aside(recorder, state, original, *args, **kwargs)
             finally:

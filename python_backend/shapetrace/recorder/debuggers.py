@@ -1,4 +1,4 @@
-"""What a recorder has to know of a debugger that the program runs under."""
+"""The facts about the program's debugger that a recorder needs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ RECORDER_METHODS: Final = (
     *("begin_pass", "after_outermost", "wants_to_look"),
     *("is_stepped_aside", "swallows"),
 )
-"""What the frames of ours on the program's stack ask the recorder for."""
+"""The part of the recorder that our frames on the program's stack use."""
 STATE_METHODS: Final = (
     *("find", "trampoline_of", "draft", "with_output", "failed", "add_kernel"),
     *("enter", "leave", "leave_failed", "unwind"),
 )
-"""What they ask a thread's state for."""
+"""The part of a thread's state that they use."""
 
 _NEVER_ASK: Final = (
     *("LOAD_", "STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "POP_TOP", "COPY", "SWAP", "PUSH_NULL"),
@@ -35,7 +35,7 @@ class Debugger:
     directories: tuple[str, ...]
     """Where its code lies."""
     carriers: frozenset[str]
-    """What of it stands below the program itself: names of files, or ``file:function``."""
+    """Its frames below the program: names of files, or ``file:function``."""
 
     def carries(self, file: str, function: str) -> bool:
         """Whether a function of the debugger's runs the program, and not an expression."""

@@ -1,4 +1,4 @@
-"""What a tensor or a result looks like, as plain tuples that hold nothing alive.
+"""Tensors and results described as plain tuples, which keep nothing alive.
 
 A *raw* value is one of
 
@@ -37,7 +37,7 @@ CPU: Final = torch.device("cpu")
 """The one device object for the CPU: reading a tensor's makes a new one each time."""
 
 MOST_ITEMS: Final = 64
-"""Items of one container that are kept; the length tells of the rest."""
+"""The most items of a container that are kept; its length says how many there are."""
 MOST_DEPTH: Final = 4
 """How deep containers are looked into."""
 MOST_TEXT: Final = 60
@@ -85,7 +85,7 @@ def _describe_unusual(tensor: Any) -> Raw:
     """Subclasses, other layouts, symbolic sizes: each attribute on its own, since any may raise."""
     kind = type(tensor)
     # torch's own classes know best: a fake tensor's device is not that of its storage. What a class
-    # of the program's puts in the place of an attribute is code that nobody asked for now.
+    # of the program's puts in the place of an attribute is code that must not run now.
     asked = kind if kind.__module__.startswith("torch.") else _BASE
     with torch._C.DisableTorchFunction():
         layout = _attribute(asked, tensor, "layout")
@@ -98,7 +98,7 @@ def _describe_unusual(tensor: Any) -> Raw:
             except BaseException as error:
                 if is_asynchronous(error):
                     raise
-                strides = None  # nested, functorch and opaque tensors have none to tell
+                strides = None  # nested, functorch and opaque tensors have none
         placements = _attribute(asked, tensor, "placements")
         return (
             None if shape is None else tuple(map(_size, shape)),

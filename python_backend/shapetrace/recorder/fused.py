@@ -29,7 +29,7 @@ def fused_path_check(module: Module) -> FusedCheck | None:
 
 
 def _fusing_now(module: Any) -> bool:
-    """What all fused paths ask for: evaluation, no autocast, nothing that needs a gradient."""
+    """The conditions of all fused paths: evaluation, no autocast, nothing that needs a gradient."""
     if module.training or torch.is_autocast_enabled():
         return False
     enabled = getattr(torch.backends.mha, "get_fastpath_enabled", None)

@@ -1,4 +1,4 @@
-"""What is known of a module when it is first called from a place: its path, class and detail."""
+"""The properties of a module when it is first called from a place: path, class and detail."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ModuleBook:
         self._facts: dict[int, _Facts] = {}
         self._calls: dict[tuple[str, str], list[int]] = {}
         self.records = 0
-        """How many records were made, which tells whether anything new was seen."""
+        """The number of records made, which shows whether anything new was recorded."""
 
     def record(self, site: Site, module: Module) -> ModuleRecord:
         """The record of a module called from a site."""
@@ -50,7 +50,7 @@ class ModuleBook:
             return known
         path = self._path(site, module)
         for record in records.values():
-            # A module made anew for each call, or a replica of one, is the same to the reader.
+            # A module created for each call, or a replica of one, is the same to the reader.
             same = record.path == path and record.kind is type(module)
             if same and (record.reference() is None or _is_temporary(path)):
                 self._rebind(records, record, module)
@@ -103,7 +103,7 @@ class ModuleBook:
         )
 
     def _facts_of(self, module: Module) -> _Facts:
-        """What a module says of itself: asked once, however many places it is called from."""
+        """The ``extra_repr()`` of a module: called once, however many places call the module."""
         facts = self._facts.get(id(module))
         if facts is None or facts.reference() is not module:
             if len(self._facts) >= _MOST_MODULES:
@@ -138,7 +138,7 @@ class ModuleBook:
 
 
 class _Facts:
-    """What takes long to find out about a module."""
+    """The properties of a module that take long to find out."""
 
     def __init__(self, module: Module) -> None:
         self.reference = weakref.ref(module)
@@ -261,7 +261,7 @@ def count_parameters(module: Module) -> int:
 
 
 def _detail(module: Module) -> str:
-    """What the module says of itself. It is the module's own code, so it may fail or be long."""
+    """The module's ``extra_repr()``. It is the program's code, so it may fail or be long."""
     if type(module).extra_repr is Module.extra_repr:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""What a recorded function is called, and how its call reads."""
+"""The names of recorded functions, and the text of their calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes to a recording, as events, while it goes on."""
+"""The new events of a running recording."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class News:
-    """What is new in a recording since it was asked before."""
+    """The part of a recording that is new since the previous call."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._writer = RowWriter(recorder)
@@ -22,7 +22,7 @@ class News:
         self._asking = Turn()
 
     def take(self, final: bool = False) -> list[Update]:
-        """What has come; nothing where another thread, or this one further out, is asking.
+        """The new part; empty if another thread, or an outer call, is reading it.
 
         Calls that have not returned wait, where this is not the ``final`` time.
         """

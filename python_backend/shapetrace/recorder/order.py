@@ -181,7 +181,7 @@ def _from_to(offsets: list[int], start: int, end: int) -> list[int]:
 
 
 def _with_handlers(ways: _Ways, handlers: Iterable[Handler]) -> _Ways:
-    """The same with the ways that errors take."""
+    """Add the edges to exception handlers."""
     found = {offset: set(targets) for offset, targets in ways.items()}
     offsets = list(found)
     for handler in handlers:

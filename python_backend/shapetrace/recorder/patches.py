@@ -1,4 +1,4 @@
-"""What is replaced in torch and threading while a recording runs, and put back after it.
+"""Replacements in torch and threading while a recording runs, and their removal.
 
 Each stand-in asks here for the running recording, so one that somebody kept (a bound method, a
 patch of torch.fx that was undone late) only passes its call on once the recording is over.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Patches(Running):
-    """The stand-ins now in place."""
+    """The installed stand-ins."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Patches(Running):
         self.original_call: Any = None
 
     def show_original_call(self) -> None:
-        """Put the module call that we stand in for back for a while."""
+        """Put back the original module call for a while."""
         if vars(Module)["__call__"] is self.module_call:
             # To a checker of types, a method that is put in another's place is a mistake.
             Module.__call__ = self.original_call  # type: ignore[method-assign]
@@ -59,13 +59,13 @@ class Patches(Running):
             Module.__call__ = self.module_call  # type: ignore[method-assign]
 
     def replace(self, owner: Any, name: str, stand_in: Any) -> None:
-        """Put a stand-in in the place of an attribute."""
+        """Replace an attribute by a stand-in."""
         original = getattr(owner, name)
         own = name in vars(owner)
 
         def undo() -> None:
             if vars(owner).get(name) is not stand_in:
-                return  # somebody put a patch on top, and ours only passes calls on from now on
+                return  # another tool put a patch on top, and ours only passes calls on from now on
             if own:
                 setattr(owner, name, original)
             else:
@@ -81,14 +81,14 @@ _watches_forks = False
 
 
 def install(recorder: Recorder) -> None:
-    """Put the stand-ins in place for a recording."""
+    """Install the stand-ins for a recording."""
     global _patches
     if _patches.recorder is not None:
         raise AlreadyTracingError(
             "a recording is running already (of `shapetrace run`, a debug session, or another "
             "shapetrace.trace); leave it before starting another one"
         )
-    # A new one each time: what somebody kept of an earlier recording takes no part in this one.
+    # A new one each time: a kept stand-in of an earlier recording takes no part in this one.
     _patches = Patches()
     _patches.owner = _patches.recorder = recorder
     try:
@@ -169,7 +169,7 @@ def remove(recorder: Recorder) -> None:
 
 def _after_fork_in_child() -> None:
     recorder = _patches.recorder
-    # It may be one that was started in this child, by somebody who was told of the fork earlier.
+    # It may be one that an earlier fork callback started in this child.
     if recorder is not None and recorder.process.id != os.getpid():
         recorder.stop_in_child()
 

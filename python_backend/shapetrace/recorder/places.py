@@ -34,7 +34,7 @@ class Places:
         self._frames: dict[tuple[int, int], tuple[int, Position, str]] = {}
         """Number, position and file, by code and offset."""
         self._numbers: dict[Any, int] = {}
-        """Of frames, by all that is told of them."""
+        """The numbers of frames, by their content."""
         self._stacks: dict[int, int] = {}
         self._stack_numbers: dict[tuple[int, int], int] = {}
         """By the number of the stack below and that of the frame."""
@@ -42,7 +42,7 @@ class Places:
         self.unread_files: list[str] = []
         """Files whose text has not been sent."""
         self._kept: list[Any] = []
-        """What the identities that serve as keys belong to."""
+        """The objects whose identities serve as keys."""
 
     def frame(self, site: Site) -> tuple[int, Position, str]:
         """The number of a frame, where it is in the source, and in which file."""

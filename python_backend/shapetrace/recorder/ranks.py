@@ -23,7 +23,7 @@ class ThisProcess:
     def __init__(self) -> None:
         self.id: Final = os.getpid()
         self._known: tuple[int, int] | None = None
-        """What the process group said last; it may have been taken down since."""
+        """The last answer of the process group, which may be gone since."""
 
     def look(self) -> tuple[int | None, int | None]:
         """Ask torch's process group, if there is one; only where the program has imported it."""
@@ -32,7 +32,7 @@ class ThisProcess:
 
     @property
     def rank_and_world_size(self) -> tuple[int | None, int | None]:
-        """What the process group said, if there was one, and otherwise the environment."""
+        """The answer of the process group, if there is one, otherwise that of the environment."""
         return self._known or _of_environment()
 
 

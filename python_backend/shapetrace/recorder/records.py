@@ -82,7 +82,7 @@ class OpVariant:
         self.output: Raw | None = None
         self.count = 0
         self.rare: Rare | None = None
-        """What few variants have; looked at only where it matters."""
+        """Rare attributes of a variant; read only where they matter."""
         if thread is not None:
             self.rarely().thread = thread
 
@@ -94,7 +94,7 @@ class OpVariant:
 
     @property
     def wide(self) -> bool:
-        """Whether it stands for calls with different shapes."""
+        """Whether it represents calls with different shapes."""
         return self.rare is not None and self.rare.wide
 
     @property
@@ -114,7 +114,7 @@ class OpVariant:
 
 
 class Rare:
-    """What few op variants have, apart from them so that the others stay small."""
+    """Rare attributes of op variants, kept apart so that variants stay small."""
 
     __slots__ = ("kernels", "next", "passed_on", "thread", "wide")
 
@@ -248,7 +248,7 @@ class ModuleVariant:
         self.note: str | None = None
         self.wide = False
         self.implicit = False
-        """Whether forward was called directly, so that nobody counted the calls."""
+        """Whether forward was called directly, so that the calls were not counted."""
         self.callees: dict[int, Activation] | None = None
         self.idle: Any = None
         """A call object that is over and may be used for the next call."""
@@ -294,7 +294,7 @@ def describe_error(error: BaseException) -> Raw:
             message = ", ".join(map(_without_values, arguments))
         else:
             message = str(error)
-    except BaseException as another:  # code of the program's, which nobody asked to run now
+    except BaseException as another:  # code of the program's, which must not run now
         if is_asynchronous(another, ran_program=True):
             raise
         message = ""

@@ -1,4 +1,4 @@
-"""When to stop looking because nothing new is seen, and when to look again.
+"""Sampling: when to stop recording because nothing is new, and when to record again.
 
 A recording settles after some forward passes that brought nothing new. From then on only the
 outermost module calls are noticed. A pass is looked at again when it is the first of another
@@ -17,7 +17,7 @@ from shapetrace._exception_table import leaving_surely
 from shapetrace.recorder.describe import describe_value
 
 SAMPLE_EVERY: Final = 64
-"""At rest, one pass in so many is looked at all the same."""
+"""While recording pauses, one pass in so many is recorded."""
 SAMPLE_AT_LEAST_EVERY: Final = 1024
 MOST_SIGNATURES: Final = 256
 
@@ -31,11 +31,11 @@ class Rest:
         self._known: set[Any] = set()
         self.asleep = False
         self.stays_awake = False
-        """Whether every pass is to be looked at, whatever it brings."""
+        """Whether every pass is recorded, even without anything new."""
         self.slept_at: int | None = None
-        """The pass after which nothing was looked at."""
+        """The last pass before recording paused."""
         self.missed = 0
-        """Passes that were not looked at."""
+        """Passes that were not recorded."""
         self._since_sample = 0
         self._sample_every = SAMPLE_EVERY
 
@@ -57,7 +57,7 @@ class Rest:
         return True
 
     def wants_to_look(self, signature: Any) -> bool:
-        """Whether a pass that begins while at rest has to be looked at."""
+        """Return whether a pass that begins during a pause is recorded."""
         if signature not in self._known:
             self._quiet_passes = 0
             return True
@@ -77,13 +77,13 @@ class Rest:
 
     @property
     def needs_signatures(self) -> bool:
-        """Whether anybody asks for the signatures of passes."""
+        """Whether the signatures of passes are needed."""
         return self._settle_after is not None
 
 
 @leaving_surely
 def signature_of(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What about a pass may change what happens in it: the module, its state and all its inputs."""
+    """The properties of a pass that may change what happens in it: module, state, all inputs."""
     with torch._C.DisableTorchFunction():
         return (
             type(module),

@@ -1,7 +1,7 @@
-"""What is new in a recording, as rows: lists of numbers and texts that refer to each other.
+"""The new part of a recording as rows: lists of numbers and texts that refer to each other.
 
 Rows are made while the program runs, by a thread that takes the interpreter away from it, so
-everything that can wait is left to the reader (``events.rows``). ``events.columns`` names the
+everything that can wait is left to the reader (``events.rows``). ``events.row_columns`` names the
 columns. What needs code objects, modules or functions is done here.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import torch
 
-from shapetrace.events.source import source_row
+from shapetrace.events.source_text import source_row
 from shapetrace.recorder.callsite import Activation, Site, user_site
 from shapetrace.recorder.describe import (
     CONTAINER,
@@ -68,7 +68,7 @@ _COMPARISONS: Final = frozenset(
         "__eq__",
     )
 )
-"""``max(a, b)`` compares, and then asks for the truth: only that tells that it is not the value."""
+"""``max(a, b)`` compares, then tests the truth: only that shows that it is not the value."""
 
 
 class RowWriter:
@@ -365,7 +365,7 @@ class RowWriter:
     def _assigned(
         self, call: OpVariant | ModuleVariant, site: Site, output: Raw | None, is_wide: bool
     ) -> None:
-        """What was stored straight from a call whose value is known."""
+        """The variables stored straight from a call whose value is known."""
         if output is None or output[0] is ERROR:
             return
         activation = site.activation
@@ -385,7 +385,7 @@ class RowWriter:
         is_parameter: bool,
         changing: Any,
     ) -> None:
-        """Write a value of a variable, once, or anew where it is one that is ``changing``."""
+        """Write a value of a variable once, or again if it is ``changing``."""
         line, end_line, column, end_column = position
         file = self._places.file(activation.code)
         module = None if activation.module is None else activation.module.id
@@ -435,7 +435,7 @@ class RowWriter:
 
 
 def _module_state(module: ModuleVariant) -> Row:
-    """What a module's row may change in; the count comes first."""
+    """The columns of a module's row that may change; the count comes first."""
     record = module.record
     ending = (module.error, module.note, record.class_name, record.detail, record.parameters)
     return (module.count, id(module.output), id(module.inputs), module.implicit, *ending)

@@ -75,7 +75,7 @@ class Recorder(WatchedThreads):
         self.modules: list[ModuleVariant] = []
         self.variables: list[VariableNote] = []
         self.notes: dict[tuple[str, str], int] = {}
-        """What was not looked at, by reason and place."""
+        """Code that was not recorded, by reason and place."""
         self.running_before: frozenset[tuple[int, int]] = frozenset()
         """Frames of forwards that ran when the recording began, and of which code."""
         self.passes_seen = 0
@@ -97,13 +97,13 @@ class Recorder(WatchedThreads):
         self._counts_before_last_pass: list[tuple[OpVariant | ModuleVariant, int]] = []
         self._lock = threading.Lock()
         self.fingerprints: Fingerprints | None = None
-        """What calls returned, where that is asked for."""
+        """Values that calls returned, if they were requested."""
         if options.fingerprint:
             self._look_at_values()
         hide_methods(self, RECORDER_METHODS, options.unseen)
 
     def _look_at_values(self) -> None:
-        # Not imported before somebody asks for it: nobody else is to pay for it.
+        # Imported on first use: others must not pay for it.
         from shapetrace.recorder.values.fingerprints import Fingerprints
         from shapetrace.recorder.values.looking_state import LookingState
 
@@ -181,7 +181,7 @@ class Recorder(WatchedThreads):
             self.fingerprints.stop()
 
     def stop_in_child(self) -> None:
-        """Let a forked child go on as if nobody was watching."""
+        """Let a forked child go on without recording."""
         self._lock = threading.Lock()
         if self.fingerprints is not None:
             self.fingerprints.remake_lock()
@@ -189,7 +189,7 @@ class Recorder(WatchedThreads):
         self.stop()
 
     def snapshot(self) -> Trace:
-        """What was seen so far, as events."""
+        """The recording so far, as events."""
         return take_snapshot(self)
 
     def counters(self) -> tuple[int, int]:
@@ -350,14 +350,14 @@ class Recorder(WatchedThreads):
         self.changed()
 
     def note(self, reason: str, where: str) -> None:
-        """Count something that was not looked at."""
+        """Count code that was not recorded."""
         key = (reason, where)
         self.notes[key] = self.notes.get(key, 0) + 1
 
     def note_variable(
         self, activation: Activation, name: str, offset: int | None, raw: Raw
     ) -> None:
-        """Keep a value of a variable, once, unless a recorded call tells it anyway."""
+        """Keep a value of a variable, once, unless a recorded call has it anyway."""
         key = (id(activation.module), id(activation.code), name, offset)
         shapes = self._variable_shapes.get(key)
         if shapes is not None and (raw in shapes or len(shapes) >= MOST_VARIABLE_SHAPES):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def take_snapshot(recorder: Recorder) -> Trace:
-    """What was seen so far. May be called while the recording goes on."""
+    """The recording so far. May be called while the recording runs."""
     writer, reader = RowWriter(recorder), RowReader()
     run: Run | None = None
     files: dict[str, str | None] = {}

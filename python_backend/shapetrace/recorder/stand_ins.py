@@ -44,7 +44,7 @@ class SymbolicSizes:
         self._modes = 0
 
     def make_enter(self, original: Any) -> Any:
-        """A stand-in for ``FakeTensorMode.__enter__``."""
+        """Replacement for ``FakeTensorMode.__enter__``."""
 
         @catching_everywhere
         def __enter__(mode: Any) -> Any:  # noqa: N807 (a method)
@@ -64,7 +64,7 @@ class SymbolicSizes:
         return __enter__
 
     def make_exit(self, original: Any) -> Any:
-        """A stand-in for ``FakeTensorMode.__exit__``."""
+        """Replacement for ``FakeTensorMode.__exit__``."""
 
         @catching_everywhere
         def __exit__(mode: Any, *error: Any) -> Any:  # noqa: N807 (a method)
@@ -83,7 +83,7 @@ class SymbolicSizes:
         watch_importlib_bootstrap._STRIDED = None if self._modes else torch.strided
 
     def forget(self) -> None:
-        """Start anew, with the next recording."""
+        """Reset, for the next recording."""
         self._set(0)
 
 
@@ -109,7 +109,7 @@ def make_set_default_device(original: Any, running: Running) -> Any:
 
 
 def make_inference_exit(original: Any, put_back: Callable[[], None]) -> Any:
-    """A stand-in for ``torch.inference_mode.__exit__`` that takes off what had to wait for it."""
+    """A replacement for ``torch.inference_mode.__exit__`` that removes what had to wait for it."""
 
     @catching_everywhere
     def __exit__(context: Any, *error: Any) -> Any:  # noqa: N807 (a method)

@@ -44,7 +44,7 @@ class Kind(Enum):
     UNPACK = auto()
     """Replaces the top by its n items, the first on top."""
     UNPACK_STARRED = auto()
-    """The same with a starred target: n targets before it, and m after it."""
+    """`UNPACK` with a starred target: n targets before it, and m after it."""
     READ = auto()
     """Takes the top away, having looked at what is in it."""
     TUPLE = auto()

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 LOOKS_AGAIN: Final = frozenset({2, 3, 4, 8, 16, 32, 64})
-"""At which calls from one place the variables around it are looked at, though nothing is new."""
+"""The calls of one place at which variables are read although nothing is new."""
 LAST_LOOK: Final = max(LOOKS_AGAIN)
 
 MOST_RESHAPED = 4096
@@ -57,7 +57,7 @@ class ThreadState(CallFinder):
         self.thread = thread
         self.function_mode: Any = None
         self.looks = False
-        """Whether what calls return is looked at: by ``values.looking_state``."""
+        """Whether returned values are read: by ``values.looking_state``."""
         self.entered = False
         """Whether the modes belong on this thread's stacks now."""
         self.stays = False
@@ -69,13 +69,13 @@ class ThreadState(CallFinder):
         self.in_pass = False
         """Whether the outermost call that is running is a forward pass."""
         self.resting = 0
-        """How many module calls are running that are not looked at because nothing is new."""
+        """The number of running module calls that are not recorded because nothing is new."""
         self.reshaped: set[int] = set()
         """Identities of tensors whose own shape was changed in place since they were stored."""
         self.seen: dict[tuple[Activation, str], tuple[int, int]] = {}
         """For a module's variables, which do not go away, the store and identity noted last."""
         self.told: dict[Activation, Told] = {}
-        """For functions that may run again, the stores that need not be looked at."""
+        """For functions that may run again, the stores that need not be read."""
         self.current: OpVariant | None = None
         """The op whose kernels are now being run."""
         self.running: list[tuple[KernelVariant, Any, Raw, Any]] = []
@@ -140,7 +140,7 @@ class ThreadState(CallFinder):
     def _wide_op(
         self, site: Site, function: Any, inputs: tuple[Raw, ...], args: Any, kwargs: Any
     ) -> OpVariant:
-        # A function that is made anew for each call would otherwise have a variant for each.
+        # A function that is created for each call would otherwise have a variant for each.
         key = (function if len(site.variants) < 2 * MOST_VARIANTS else None, None)
         variant: OpVariant | None = site.variants.get(key)
         if variant is None:
@@ -473,7 +473,7 @@ class ThreadState(CallFinder):
 
 
 def _lasting(function: Any) -> Any:
-    """What stands for a function: a bound method is made anew each time, and holds its object."""
+    """A key for a function: a bound method is created for each access, and holds its object."""
     if type(function) is MethodType:
         function = function.__func__
     try:

@@ -42,14 +42,14 @@ class LastWord:
             sys.excepthook = self._stand_in
 
     def forget(self) -> None:
-        """Put back what was there, if nobody has put something else in its place."""
+        """Put back the previous hook, unless another tool has replaced ours."""
         original, self._original = self._original, None
         stand_in, self._stand_in = self._stand_in, None
         if stand_in is not None and getattr(sys, "excepthook", None) is stand_in:
             sys.excepthook = original
 
     def _in_place_of(self, original: Any) -> Any:
-        # It knows for itself what it stands in for: a program may have kept it for its own hook.
+        # It keeps its own original: a program may have kept it for its own hook.
         def excepthook(
             kind: type[BaseException], error: BaseException, traceback: TracebackType | None
         ) -> Any:

@@ -8,34 +8,34 @@ Modules:
 - ``messages``: the custom messages between extension and server
 - ``sync``: open, change and close notifications
 - ``documents``: the open documents
-- ``files``: which document is which source file
+- ``uris``: which document is which source file
 - ``ranges``: source ranges, in Python's columns and the editor's
 - ``listener``: accepts agents, checks their proofs, reads frames
-- ``journal``: received messages in files, for a restarted server
+- ``message_journal``: received messages in files, for a restarted server
 - ``sessions``: turns messages of processes into updates of the store
 - ``processes``: what one session and each of its processes have sent
 - ``store``: all traces, and which one a file's hints come from
-- ``records``: what was recorded in one file, by line and expression
+- ``file_records``: what was recorded in one file, by line and expression
 - ``nesting``: which call ran inside which
 - ``captured``: the captured values of one process
 - ``watched``: the watched variables of one process
-- ``structure``: the statements and functions of a source file
+- ``source_structure``: the statements and functions of a source file
 - ``statements``: what each kind of statement produces
 - ``plain_lines``: statements of source that this Python cannot parse
-- ``alignment``: which line of a document is which line that ran
-- ``bindings``: which assignment a name's value comes from
+- ``line_alignment``: which line of a document is which line that ran
+- ``definitions``: which assignment a name's value comes from
 - ``scope``: a pinned or focused call, and the calls around and in it
 - ``pin_and_focus``: the current pin and focus, and which of them is shown
 - ``records_in_scope``: a file's records as one scope shows them
 - ``stop_focus``: waits for what is known of the focused stack frame
 - ``view``: one open document joined with its records
-- ``facts``: the values and errors of one statement: what a line shows
-- ``calls``: the module calls that a line is about
-- ``carrying``: finds a pinned call again in the next run
+- ``statement_values``: the values and errors of one statement: what a line shows
+- ``line_calls``: the module calls that a line is about
+- ``repin``: finds a pinned call again in the next run
 - ``features``: answers for the editor, one feature a file
 - ``refresh``: asks the editor to request hints again
 - ``navigation``: requests of the trace tree and pins
-- ``meaning``: which capturable value a source position refers to
+- ``capturable``: which capturable value a source position refers to
 - ``capturing``: requests about captured values
 - ``watching``: requests about watched variables
 - ``comparisons``: requests that compare traces

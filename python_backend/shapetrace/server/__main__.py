@@ -22,7 +22,7 @@ def main() -> int:
         level=options.log_level.upper(),
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
-    # These tell each message in full.
+    # Below this level, it writes every message in full.
     logging.getLogger("pygls").setLevel(logging.ERROR)
 
     from shapetrace.server import garbage
@@ -34,7 +34,7 @@ def main() -> int:
 
 
 def take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
-    """The channel to the editor, which is nobody else's from now on.
+    """The channel to the editor, which only the server uses from now on.
 
     What is printed goes to standard error, and who reads from standard input finds it empty.
     """

@@ -24,14 +24,14 @@ from shapetrace.server.features.inlay_hints import Hint, inlay_hints
 from shapetrace.server.features.inline_values import inline_values
 from shapetrace.server.features.watched_hints import watched_story
 from shapetrace.server.handling import JsonHandler, handles
-from shapetrace.server.journal import Journal
-from shapetrace.server.listener import Listener
+from shapetrace.server.listener import AgentListener
+from shapetrace.server.message_journal import Journal
 from shapetrace.server.messages import (
     calls,
     captures,
     comparison,
+    document_places,
     focus,
-    places,
     sessions,
     tree,
     watches,
@@ -53,22 +53,22 @@ from shapetrace.transport.framing import Message
 from shapetrace.transport.messages import Cancel, Wake, write
 
 VERSION: Final = 1
-"""What the server says of itself. It comes in one package with the extension."""
+"""The server's version as reported to the editor. Server and extension are packaged together."""
 
 HINT_INTERVAL = 0.1
-"""Seconds between two requests to ask for hints anew."""
+"""Seconds between two refreshes of hints."""
 
 ANSWER_WINDOW = 5.0
-"""Seconds in which the editor has surely taken in the hints that it was given."""
+"""Seconds in which the editor has certainly processed the hints that it received."""
 
 REMINDER_PAUSE = 1.0
-"""Seconds after which it is asked once more, where it may not have heard."""
+"""Seconds until the refresh is repeated if the editor may have missed it."""
 
 LENS_INTERVAL = 0.5
-"""The same for code lenses, which tell how often something ran and so change all the time."""
+"""Seconds between refreshes of code lenses: they show counts and so change all the time."""
 
 TREE_INTERVAL = 1.0
-"""The same for the trace tree, which all that is open in it is asked for again."""
+"""Seconds between refreshes of the trace tree: the editor requests all expanded nodes again."""
 
 TREE_MOMENT = 0.2
 """Seconds in which a new run has most often got beyond the making of its model."""
@@ -92,15 +92,17 @@ class App:
         )
         self.journal: Journal | None = None
         self._server = server
-        self._listener: Listener | None = None
+        self._listener: AgentListener | None = None
         self._capabilities = types.WorkspaceClientCapabilities()
         self._reminder = Reminder(self._refresh_hints, ANSWER_WINDOW, REMINDER_PAUSE)
         self._hints = Throttle(self._reminder.call, HINT_INTERVAL)
         self._lenses = Throttle(self._refresh_lenses, LENS_INTERVAL)
         self._tasks: set[asyncio.Task[None]] = set()
         self.scopes = PinAndFocus(self.store)
-        self.capturing = Capturing(self.store, documents, self.scopes, self.view, self._wish_tree)
-        self.watching = Watching(self.store, documents, self._command_all, self._wish_tree)
+        self.capturing = Capturing(
+            self.store, documents, self.scopes, self.view, self._request_tree
+        )
+        self.watching = Watching(self.store, documents, self._command_all, self._request_tree)
         self.navigation = Navigation(
             self.store,
             documents,
@@ -124,7 +126,7 @@ class App:
             given = structure(params.initialization_options or {}, Initialization)
         except MessageError as error:
             # From a client that is not our extension.
-            _log.warning("the initialization options are not used: %s", error)
+            _log.warning("the initialization options are ignored: %s", error)
             given = Initialization()
         self._capabilities = params.capabilities.workspace or self._capabilities
         self._set_options(given.settings)
@@ -132,7 +134,7 @@ class App:
         self.watching.tree.wanted = given.watches
         if given.storage is not None:
             self.journal = Journal(Path(given.storage))
-        self._listener = Listener(self.sessions, self.journal)
+        self._listener = AgentListener(self.sessions, self.journal)
 
     def initialized(self) -> None:
         """Begin with what was recorded before."""
@@ -157,7 +159,7 @@ class App:
             await self._listener.stop()
 
     def encoding(self) -> str:
-        """What columns are counted in."""
+        """The encoding in which columns are counted."""
         return self.documents.encoding
 
     # Requests of the extension
@@ -181,7 +183,7 @@ class App:
         await self._listening().close_session(given.session)
 
     def clear(self, given: Empty) -> None:
-        """Forget all that was recorded, and have what goes on be looked at again."""
+        """Forget all recordings, and have running programs record everything again."""
         self.navigation.clear()
         self.store.clear()
         if self._listener is not None:
@@ -200,7 +202,7 @@ class App:
 
     async def compare(self, given: comparison.Compare) -> comparison.Compared:
         """Compare two traces, beside what else is asked."""
-        # Whoever compares nothing is not to wait for it when the server starts.
+        # A user who compares nothing must not wait for it when the server starts.
         from shapetrace.server.comparisons import compare_for_editor
 
         wanted = None in (given.a, given.b)
@@ -241,7 +243,7 @@ class App:
     # Requests of the editor
 
     def view(self, uri: str) -> DocumentView | None:
-        """What was recorded of an open document; None where that is nothing or in doubt."""
+        """The view of an open document; None if nothing was recorded of it or it is in doubt."""
         document = self.documents.get(uri)
         records = None if document is None else self.scopes.records(document.key)
         text = None if records is None else records.base.text
@@ -261,7 +263,7 @@ class App:
         return [_to_protocol(hint, params.text_document.uri) for hint in hints]
 
     def resolve_hint(self, hint: types.InlayHint) -> types.InlayHint:
-        """The same hint with what is shown over it."""
+        """Add the tooltip to a hint."""
         data = hint.data if isinstance(hint.data, dict) else {}
         view = self.view(str(data.get("uri")))
         where = data.get("range")
@@ -288,7 +290,7 @@ class App:
         return types.Hover(_markdown(story.markdown), where)
 
     def code_lenses(self, params: types.CodeLensParams) -> list[types.CodeLens]:
-        """What stands above functions."""
+        """The code lenses of a document."""
         view = self.view(params.text_document.uri) if self.options.code_lens.enabled else None
         if view is None or not self.are_hints_visible:
             return []
@@ -302,7 +304,7 @@ class App:
             for lens in code_lenses(view, self.store, self.scopes)
         ]
 
-    def inline_values(self, given: places.Lines) -> calls.InlineValues:
+    def inline_values(self, given: document_places.Lines) -> calls.InlineValues:
         """What stands beside the hints while a program stands still."""
         scope_path = self.scopes.scope_path
         view = self.view(given.uri) if self.are_hints_visible else None
@@ -314,23 +316,23 @@ class App:
     # What happens without being asked
 
     def _refresh_all(self) -> None:
-        self._hints.wish(at_once=True)
-        self._lenses.wish(at_once=True)
+        self._hints.request(at_once=True)
+        self._lenses.request(at_once=True)
 
     def _changed(self, files: frozenset[str], counted: frozenset[str]) -> None:
         self.navigation.changed()
         self.stop_focus.changed()
-        self._tree.wish()
+        self._tree.request()
         if files:
             garbage.settle()
         shown = {document.key for document in self.documents}
         if shown & files:
-            self._hints.wish()
+            self._hints.request()
         if self.options.code_lens.enabled and shown & (files | counted):
-            self._lenses.wish()
+            self._lenses.request()
 
-    def _wish_tree(self) -> None:
-        self._tree.wish(at_once=True)
+    def _request_tree(self) -> None:
+        self._tree.request(at_once=True)
 
     def _refresh_hints(self) -> None:
         hints = self._capabilities.inlay_hint
@@ -353,7 +355,7 @@ class App:
                 types.ShowMessageParams(types.MessageType.Warning, f"Shapetrace: {message}")
             )
 
-    def _listening(self) -> Listener:
+    def _listening(self) -> AgentListener:
         if self._listener is None:
             raise JsonRpcInvalidRequest("the server has not been initialized")
         return self._listener
@@ -368,7 +370,7 @@ class App:
             journal.remove_old()
             await self.sessions.replay(journal.replay())
         except Exception:
-            _log.exception("what was recorded before cannot be read back")
+            _log.exception("the recordings of the previous server cannot be read")
 
 
 def create_server() -> LanguageServer:

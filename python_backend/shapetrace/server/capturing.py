@@ -6,24 +6,24 @@ from collections.abc import Callable, Sequence
 
 from shapetrace._errors import PathError
 from shapetrace.capture.paths import parse
+from shapetrace.server.capturable import line_of, owner_of
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.capture_paths import NOTHING, paths_at, paths_of_call, value_path
 from shapetrace.server.features.captured_tree import CapturedTree
-from shapetrace.server.files import file_key
-from shapetrace.server.meaning import line_of, owner_of
+from shapetrace.server.file_records import Key
 from shapetrace.server.messages.captures import (
     CapturePaths,
     CheckedPath,
     PathToCheck,
     WantedCaptures,
 )
-from shapetrace.server.messages.places import DocumentPosition
+from shapetrace.server.messages.document_places import DocumentPosition
 from shapetrace.server.pin_and_focus import PinAndFocus
 from shapetrace.server.processes import Process
 from shapetrace.server.ranges import SourceRange, byte_column
-from shapetrace.server.records import Key
+from shapetrace.server.source_structure import Structure
 from shapetrace.server.store import TraceStore
-from shapetrace.server.structure import Structure
+from shapetrace.server.uris import file_key
 from shapetrace.server.view import DocumentView, structure_of
 
 
@@ -72,7 +72,7 @@ class Capturing:
         return paths_at(structure, position.line + 1, column, view, self._store, chosen)
 
     def paths_of(self, key: Key) -> CapturePaths:
-        """The same of what a call of the trace tree made."""
+        """The capture paths for a call of the trace tree."""
         process = self._store.process(key[0])
         call = None if process is None else process.call(key[1])
         if process is None or call is None:

@@ -6,17 +6,17 @@ from typing import Final
 
 from shapetrace._errors import TraceFileError
 from shapetrace.comparing.compare import compare
-from shapetrace.comparing.model import Comparison, Difference, Event, is_passed
-from shapetrace.events.loading import load_calls
+from shapetrace.comparing.comparison import Comparison, Difference, Event, is_passed
 from shapetrace.events.model import ModuleCall, Trace
+from shapetrace.events.trace_loading import load_calls
 from shapetrace.server.messages.comparison import Compare, Compared, ComparedCall, ComparedPlace
-from shapetrace.views.differences import heading_text, summary_text, throughout_text
-from shapetrace.views.differing import KIND_WORDS, call_text, event_of, notes_of, short_text
+from shapetrace.views.difference_text import KIND_WORDS, call_text, event_of, notes_of, short_text
+from shapetrace.views.differences_text import heading_text, summary_text, throughout_text
 from shapetrace.views.side_by_side import side_by_side
-from shapetrace.views.source import read_source
+from shapetrace.views.source_files import read_source
 
 _MOST: Final = 1_000
-"""Differences that are listed; nobody walks through more."""
+"""The most differences that are listed."""
 
 
 def compare_for_editor(question: Compare, recorded: Trace | None) -> Compared:
@@ -38,7 +38,7 @@ def _trace(path: str | None, recorded: Trace | None) -> Trace:
     if path is not None:
         return load_calls(path)
     if recorded is None:
-        raise TraceFileError("nothing was recorded in this window yet; trace a forward pass first")
+        raise TraceFileError("nothing is recorded in this window yet; trace a forward pass first")
     return recorded
 
 

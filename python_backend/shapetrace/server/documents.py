@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from shapetrace.server.alignment import Alignment
-from shapetrace.server.files import file_key, path_of_uri
+from shapetrace.server.line_alignment import Alignment
 from shapetrace.server.ranges import character_index
+from shapetrace.server.uris import file_key, path_of_uri
 
 _LINE_END = re.compile(r"\r\n|\n|\r")
-"""What the protocol takes for the end of a line. Python's ``splitlines`` knows more kinds."""
+"""The line ends of the protocol. Python's ``splitlines`` knows more kinds."""
 
 
 def split_lines(text: str) -> list[str]:
@@ -82,7 +82,7 @@ class Documents:
 
     def __init__(self) -> None:
         self.encoding = "utf-16"
-        """What the editor counts columns in."""
+        """The encoding in which the editor counts columns."""
         self._documents: dict[str, Document] = {}
 
     def open(self, uri: str, text: str, version: int | None) -> Document | None:

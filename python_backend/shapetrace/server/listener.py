@@ -1,7 +1,7 @@
 """The language server's end: agents connect, prove that they know the token, and send frames.
 
-Everybody on this machine can connect. Whoever does not prove at once that he knows a token is
-refused, and whatever arrives, the server lives on and goes on answering the editor.
+Every program on this machine can connect. A connection that does not prove at once that it knows a
+token is refused. Whatever arrives, the server continues to answer the editor.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from shapetrace.server.journal import Journal, JournalPart, SessionInfo
+from shapetrace.server.message_journal import Journal, JournalPart, SessionInfo
 from shapetrace.transport.framing import (
     LONGEST,
     Decoder,
@@ -33,7 +33,7 @@ from shapetrace.transport.handshake import (
 )
 from shapetrace.transport.messages import Challenge, Finish, Hello, Refusal, Welcome, write
 from shapetrace.transport.proof import PROTOCOL, Exchange, new_nonce
-from shapetrace.transport.session import LONGEST_NAME
+from shapetrace.transport.session_address import LONGEST_NAME
 
 MOST_WAITING = 256
 """Connections that have not proven themselves yet; of any more, the oldest are closed. These are
@@ -51,7 +51,7 @@ _TURN = 0.003
 _MOST_EXTENSIONS = 12
 _REFUSALS_LOGGED = 20
 _MOST_UNREAD_COMMANDS = 64 * 1024
-_REFUSED = "this session is not open here, or its token is another one"
+_REFUSED = "this session is not open here, or its token differs"
 
 _log = logging.getLogger(__name__)
 
@@ -67,11 +67,11 @@ class ProcessKey:
         return f"process {self.pid} of session {self.session}"
 
 
-class Handler(Protocol):
-    """Who is told what the processes say; called in the server's loop, and must not wait."""
+class MessageHandler(Protocol):
+    """Receives the messages of the processes, in the server's event loop; must not wait."""
 
     def hello(self, process: ProcessKey, hello: Hello) -> None:
-        """A process is there. If it was before, it has connected anew, and begins anew."""
+        """A process has connected. If it was known before, it begins from the start."""
 
     def message(self, process: ProcessKey, message: Message) -> None:
         """A process has sent a message."""
@@ -94,7 +94,7 @@ class _Connection:
     writer: asyncio.StreamWriter
     journal: JournalPart | None
     has_sent: bool = True
-    """Since it was last looked at."""
+    """Whether it has sent anything since the last check."""
     end_reason: str = ""
 
 
@@ -105,7 +105,7 @@ class _Port:
     sessions: set[str] = field(default_factory=set)
 
 
-class Listener:
+class AgentListener:
     """Listens on the loopback for the processes of all open sessions.
 
     One port serves every session, as the token says which one a process belongs to; another is
@@ -115,7 +115,7 @@ class Listener:
 
     def __init__(
         self,
-        handler: Handler,
+        handler: MessageHandler,
         journal: Journal | None = None,
         *,
         proven_within: float = PROVEN_WITHIN,
@@ -142,11 +142,11 @@ class Listener:
     ) -> tuple[int, str]:
         """Expect processes of a session; returns the port and the token they are to use.
 
-        Token and port are given when the session was open before the server was restarted. If
-        somebody else has taken the port since, it is another one.
+        Token and port are given if the session was open before the server was restarted. If
+        another process has taken the port since, another one is returned.
         """
         if token is not None and not 0 < len(token) <= LONGEST_NAME:
-            _log.warning("session %s: the token given is of no use; it gets a new one", session)
+            _log.warning("session %s: the given token is invalid; it gets a new one", session)
             token = None
         async with self._opening:
             known = self._sessions.get(session)
@@ -192,7 +192,7 @@ class Listener:
         return True
 
     async def stop(self) -> None:
-        """Close everything; nobody is told that the processes are gone."""
+        """Close everything, without reporting that the processes are gone."""
         self._is_stopped = True
         for known in self._sessions.values():
             if known.ending is not None:
@@ -259,7 +259,9 @@ class Listener:
             del self._waiting[oldest]
             oldest.transport.abort()
             if self._turned_away == 0:
-                _log.warning("too many connections that prove nothing; the oldest are closed")
+                _log.warning(
+                    "too many connections without proof of the token; the oldest are closed"
+                )
             self._turned_away += 1
         self._waiting[writer] = None
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
@@ -274,14 +276,14 @@ class Listener:
                 async with asyncio.timeout(self._proven_within):
                     hello, session = await self._greet(reader, writer, decoder)
             except TimeoutError:
-                self._refuse(writer, "no proof came in time")
+                self._refuse(writer, "no proof of the token came in time")
                 return
             except (FrameError, HandshakeError) as error:
                 if writer in self._waiting:
                     self._refuse(writer, str(error))
                 return
             except OSError as error:
-                _log.info("a connection ended before it proved itself: %s", error)
+                _log.info("a connection ended before its proof of the token: %s", error)
                 return
             finally:
                 self._no_longer_waiting(writer)
@@ -297,7 +299,7 @@ class Listener:
         """The hello of an agent that knows the token, after it was proven to it that we do."""
         connect = read_connect(await _next_message(reader, decoder))
         session = self._sessions.get(connect.session)
-        # With a token in any case, so that the answer does not tell which sessions there are.
+        # With a token in any case, so that the answer does not reveal which sessions there are.
         exchange = Exchange(
             connect.session,
             session.token if session else secrets.token_hex(32),
@@ -362,7 +364,7 @@ class Listener:
             # The hello may have come with more behind it, so there can be frames before reading.
             payload = decoder.take()
             while payload is not None:
-                # One connection at a time, and then a turn of the loop for everybody else.
+                # One connection at a time, then a turn of the event loop for other tasks.
                 async with self._decoding:
                     turn_ends = clock() + _TURN
                     while payload is not None:
@@ -392,7 +394,7 @@ class Listener:
         try:
             call()
         except Exception:
-            _log.exception("fault in handling what a process said")
+            _log.exception("fault in handling a message of a process")
 
     def _let_go(self, connection: _Connection) -> None:
         if connection.journal is not None:
@@ -411,7 +413,7 @@ class Listener:
     def _no_longer_waiting(self, writer: asyncio.StreamWriter) -> None:
         self._waiting.pop(writer, None)
         if self._turned_away and not self._waiting:
-            _log.warning("%d connections that proved nothing were closed", self._turned_away)
+            _log.warning("%d connections without proof of the token were closed", self._turned_away)
             self._turned_away = 0
 
 
@@ -419,7 +421,7 @@ async def _next_message(reader: asyncio.StreamReader, decoder: Decoder) -> Messa
     while (payload := decoder.take()) is None:
         data = await reader.read(_READ_AT_ONCE)
         if not data:
-            raise HandshakeError("the connection ended before it proved itself")
+            raise HandshakeError("the connection ended before its proof of the token")
         decoder.feed(data)
     return decode(payload)
 
@@ -428,7 +430,7 @@ def _listening_socket(port: int) -> socket.socket:
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         if sys.platform == "win32":
-            # There, reusing an address means taking it from whoever listens.
+            # There, reusing an address takes it away from the process that listens on it.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
         else:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

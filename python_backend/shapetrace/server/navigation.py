@@ -7,19 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from shapetrace.server.calls import calls_at, calls_of, index_in, step
 from shapetrace.server.capturing import Capturing
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.capture_paths import NOTHING
 from shapetrace.server.features.captured_tree import CapturedTree
 from shapetrace.server.features.pins import module_call_of, nearest, pin_of
-from shapetrace.server.features.tree import TraceTree
+from shapetrace.server.features.trace_tree import TraceTree
 from shapetrace.server.features.watched_tree import WatchedTree
-from shapetrace.server.files import file_key
+from shapetrace.server.file_records import Key, call_range
+from shapetrace.server.line_calls import calls_at, calls_of, index_in, step
 from shapetrace.server.messages.calls import PIN_CHANGED, Calls, Pin, Pinned, PinQuestion, StepCall
 from shapetrace.server.messages.captures import CapturePaths, CapturePathsQuestion
 from shapetrace.server.messages.declarations import Empty, Params, ServerNotification
-from shapetrace.server.messages.places import DocumentPosition, Place
+from shapetrace.server.messages.document_places import DocumentPosition, Place
 from shapetrace.server.messages.tree import (
     TRACE_CHANGED,
     NodeReference,
@@ -35,8 +35,8 @@ from shapetrace.server.messages.tree import (
 from shapetrace.server.pin_and_focus import PinAndFocus
 from shapetrace.server.processes import Process
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column
-from shapetrace.server.records import Key, call_range
 from shapetrace.server.store import TraceStore
+from shapetrace.server.uris import file_key
 from shapetrace.server.view import DocumentView
 
 

@@ -1,4 +1,4 @@
-"""What ran in what, in one process: kept up with each call that comes, never made anew."""
+"""The nesting of calls in one process, updated with each call."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
 from shapetrace.events.model import Op
-from shapetrace.server.records import Call
+from shapetrace.server.file_records import Call
 
 
 class Nesting:
@@ -72,7 +72,7 @@ class Nesting:
         return identity in self._parents
 
     def children(self, parent: int | None) -> Sequence[int]:
-        """What was made in a call, in order of appearance."""
+        """The calls below a call, in order of appearance."""
         return self._children.get(parent, ())
 
     def changes(self, parent: int | None) -> int:
@@ -80,7 +80,7 @@ class Nesting:
         return self._changes.get(parent, 0)
 
     def above(self, identity: int) -> Iterator[int]:
-        """What a call was made in, from the inside to the outermost."""
+        """The calls around a call, from the inside to the outermost."""
         seen = {identity}
         parent = self._parents.get(identity)
         while parent is not None and parent not in seen:

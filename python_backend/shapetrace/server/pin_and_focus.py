@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from shapetrace.server.carrying import Wish, wish_of
-from shapetrace.server.records import FileRecords, Key
+from shapetrace.server.file_records import FileRecords, Key
 from shapetrace.server.records_in_scope import Records, ScopedRecords
+from shapetrace.server.repin import PinKey, pin_key_of
 from shapetrace.server.scope import Scope, ScopePath
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import structure_of
@@ -18,7 +18,7 @@ class PinAndFocus:
         self._pin: Scope | None = None
         self._focus: Scope | None = None
         self._is_pin_later = False
-        self._wish: Wish | None = None
+        self._pin_key: PinKey | None = None
         """How to find what is pinned in another run."""
         self.is_waiting = False
         """Whether a newer run has not come to what is pinned."""
@@ -61,7 +61,7 @@ class PinAndFocus:
     def set_pin(self, pin: Key | None) -> None:
         """Pin a call, or a whole process with 0 for the call, or nothing."""
         process = None if pin is None else self._store.process(pin[0])
-        self._wish = None if pin is None or process is None else wish_of(process, pin[1])
+        self._pin_key = None if pin is None or process is None else pin_key_of(process, pin[1])
         self._pin = None if pin is None else Scope(pin[0], pin[1] or None)
         self._is_pin_later = True
         self.is_waiting = False
@@ -80,7 +80,7 @@ class PinAndFocus:
         Until that is recorded there, the pin waits. It is dropped where that run has ended without
         it, and where what is pinned has been cleared away.
         """
-        if self._pin is None or self._wish is None:
+        if self._pin is None or self._pin_key is None:
             return False
         process = self._store.process(self._pin.process)
         newest = self._store.newest_session()
@@ -90,9 +90,9 @@ class PinAndFocus:
             self.set_pin(None)
             return True
         was_waiting, self.is_waiting = self.is_waiting, True
-        if newest is None or newest.order < self._wish.order:
+        if newest is None or newest.order < self._pin_key.order:
             return not was_waiting
-        found = self._wish.find(newest)
+        found = self._pin_key.find(newest)
         if found is not None:
             self._pin = Scope(found[0], found[1] or None)
             self.is_waiting = False

@@ -1,4 +1,4 @@
-"""Statements of source that this Python cannot parse, as far as single lines give them away.
+"""Statements of source that this Python cannot parse, as far as single lines show them.
 
 A program may run on a newer Python than the server, with syntax that only that one knows. What is
 recorded is looked up by exact ranges, so a line that is misread here tells nothing, and nothing
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from shapetrace.server.ranges import SourceRange
-from shapetrace.server.statements import Kind, Part, Statement
+from shapetrace.server.statements import Kind, Statement, StatementPart
 
 _NAME = r"[^\W\d]\w*"
 _ASSIGNMENT = re.compile(rf"\s*({_NAME}(?:\s*,\s*{_NAME})*)\s*=(?!=)\s*")
@@ -22,7 +22,7 @@ _NAMES = re.compile(_NAME)
 
 
 def plain_statements(lines: Sequence[str]) -> Iterator[Statement]:
-    """What lines that stand for themselves seem to say."""
+    """Statements that are complete on one line."""
     for number, line in enumerate(lines, 1):
         found = _statement(line, number)
         if found is not None:
@@ -37,17 +37,19 @@ def _statement(line: str, number: int) -> Statement | None:
         if not code.endswith(":"):
             return None
         names = _PARAMETER.finditer(code, match.end() - 1)
-        parts = [Part(each[1], (_range(line, number, *each.span(1)),), None) for each in names]
+        parts = [
+            StatementPart(each[1], (_range(line, number, *each.span(1)),), None) for each in names
+        ]
         whole = _range(line, number, len(line) - len(line.lstrip()), len(code))
         return Statement("parameters", whole, tuple(parts), function=match[1], declared=number)
     if match := _RETURN.match(code):
         value = _range(line, number, match.end(), len(code))
-        return _simple("return", line, code, number, [Part(None, (), value)])
+        return _simple("return", line, code, number, [StatementPart(None, (), value)])
     if match := _ASSIGNMENT.match(code):
         targets = list(_NAMES.finditer(code, *match.span(1)))
         value = _range(line, number, match.end(), len(code))
         parts = [
-            Part(
+            StatementPart(
                 each[0], (_range(line, number, *each.span()),), value if len(targets) == 1 else None
             )
             for each in targets
@@ -56,7 +58,9 @@ def _statement(line: str, number: int) -> Statement | None:
     return None
 
 
-def _simple(kind: Kind, line: str, code: str, number: int, parts: Sequence[Part]) -> Statement:
+def _simple(
+    kind: Kind, line: str, code: str, number: int, parts: Sequence[StatementPart]
+) -> Statement:
     whole = _range(line, number, len(line) - len(line.lstrip()), len(code))
     return Statement(kind, whole, tuple(parts), declared=number)
 

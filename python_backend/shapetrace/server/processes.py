@@ -1,4 +1,4 @@
-"""What one debug session and each of its processes have sent."""
+"""The data of one debug session and of each of its processes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TypeAlias
 from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Trace, Variable
 from shapetrace.events.update import Source
 from shapetrace.server.captured import Captured
+from shapetrace.server.file_records import Call, FileRecords
 from shapetrace.server.nesting import Nesting
-from shapetrace.server.records import Call, FileRecords
 from shapetrace.server.watched import Watched
 from shapetrace.transport.messages import NumberedStop, ProcessInfo
 
@@ -24,7 +24,7 @@ _NO_RUN = Run(
 
 @dataclass(slots=True)
 class Process:
-    """What one process of a session has sent."""
+    """The data of one process of a session."""
 
     number: int
     session: Session
@@ -49,7 +49,7 @@ class Process:
     named: dict[tuple[str, str], set[int]] = field(default_factory=dict)
     """The module calls of each module, by its path and class."""
     captured: Captured = field(default_factory=Captured)
-    """What was captured of its values."""
+    """Its captured values."""
     watched: Watched = field(default_factory=Watched)
     """How its watched variables changed."""
     stop: NumberedStop | None = None
@@ -70,7 +70,7 @@ class Process:
 
     @property
     def label(self) -> str:
-        """How it is told from the other processes of its session."""
+        """Its label among the processes of its session."""
         if self.rank is not None:
             return f"rank {self.rank}"
         pid = self.about.pid if isinstance(self.about, ProcessInfo) else self.run.pid
@@ -81,7 +81,7 @@ class Process:
         return self.ops.get(identity) or self.modules.get(identity)
 
     def count(self, call: Call) -> int | None:
-        """How many calls an event stands for by now."""
+        """The current count of the calls that an event represents."""
         return self.counts.get(call.id, call.count)
 
     def trace(self) -> Trace:

@@ -6,7 +6,7 @@ import ast
 from typing import NamedTuple
 
 ENCODINGS = ("utf-16", "utf-8", "utf-32")
-"""What editors may count columns in; the first is what they do unless another is agreed on."""
+"""The encodings in which editors may count columns; the first is the default."""
 
 
 class SourceRange(NamedTuple):
@@ -28,11 +28,11 @@ class SourceRange(NamedTuple):
         return (self.end_line, self.end_column)
 
     def contains(self, other: SourceRange) -> bool:
-        """Whether another range is this one or inside it."""
+        """Return whether another range is this one or inside it."""
         return self.start <= other.start and other.end <= self.end
 
     def touches(self, line: int, column: int) -> bool:
-        """Whether a position is in it, or right behind its end."""
+        """Return whether a position is in it, or right behind its end."""
         return self.start <= (line, column) <= self.end
 
 

@@ -16,11 +16,11 @@ from typing import Any, TypeAlias, TypeVar
 from shapetrace.events.model import ModuleCall, Tensor, Value, Variable
 from shapetrace.events.rows import named
 from shapetrace.events.stop import LocalVariable, StoppedFunction
-from shapetrace.server.files import file_key
+from shapetrace.server.file_records import Call, Expression, FileRecords, Key, is_finished
 from shapetrace.server.ranges import SourceRange
-from shapetrace.server.records import Call, Expression, FileRecords, Key, is_finished
 from shapetrace.server.scope import INSIDE, OWN, ScopePath, module_of
-from shapetrace.server.structure import Function, Structure
+from shapetrace.server.source_structure import Function, Structure
+from shapetrace.server.uris import file_key
 from shapetrace.views.shapes import value_text
 
 Known = TypeVar("Known")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Throttle:
-    """Calls a function for the first of many wishes at once, and once more for all that follow.
+    """Calls a function at once for the first of many requests, and once more for all that follow.
 
     Wishes come in the event loop. Between two calls lies at least the interval, but for those that
     are to be at once. The first may have to wait for a moment as well, for what comes soon after.
@@ -20,8 +20,8 @@ class Throttle:
         self._last = float("-inf")
         self._waiting: asyncio.TimerHandle | None = None
 
-    def wish(self, at_once: bool = False) -> None:
-        """Have the function called soon, or at once, as somebody waits to see it."""
+    def request(self, at_once: bool = False) -> None:
+        """Have the function called soon, or at once if the user is waiting."""
         if at_once:
             self.cancel()
         elif self._waiting is not None:
@@ -33,7 +33,7 @@ class Throttle:
         self._waiting = loop.call_later(delay, self._fire)
 
     def cancel(self) -> None:
-        """Forget a wish that has not been granted yet."""
+        """Forget a request that has not been granted yet."""
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None

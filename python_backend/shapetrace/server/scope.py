@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from shapetrace.events.model import Op
 from shapetrace.events.stop import Stop, StoppedFunction
-from shapetrace.server.files import file_key
+from shapetrace.server.file_records import Call
 from shapetrace.server.processes import Process
-from shapetrace.server.records import Call
+from shapetrace.server.uris import file_key
 
 OWN = 0
 """The level of what the module call's own function did."""

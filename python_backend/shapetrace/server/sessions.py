@@ -1,4 +1,4 @@
-"""What processes say, brought to the store and told to the editor."""
+"""The messages of processes: brought to the store and reported to the editor."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import asdict, replace
 from typing import get_args
 
 from shapetrace.events.rows import RowReader
-from shapetrace.server.journal import Replayed
 from shapetrace.server.listener import ProcessKey
+from shapetrace.server.message_journal import Replayed
 from shapetrace.server.messages.captures import CaptureProblem
 from shapetrace.server.messages.sessions import SessionState, Status
 from shapetrace.server.messages.watches import WatchProblem
@@ -56,7 +56,7 @@ class Sessions:
         self._tell_problem = tell_problem
         self._tell_watch_problem = tell_watch_problem
         self._problems: set[CaptureProblem | WatchProblem] = set()
-        """What the user has been told of: several processes may meet with the same."""
+        """Messages that the user has seen: several processes may report one problem."""
         self._readers: dict[ProcessKey, RowReader] = {}
         self._statuses: dict[ProcessKey, Status] = {}
         self._refused: dict[ProcessKey, int] = {}
@@ -166,7 +166,7 @@ class Sessions:
                 self._tell_problem(problem)
 
     def _tell_watch_problems(self, session: str) -> None:
-        """All programs of a session are over: what none of them had is told."""
+        """Report the names that no program of a session assigned; called when all have ended."""
         processes = [
             each.watched for each in self._store.processes(session).values() if each.watched.names
         ]

@@ -20,12 +20,12 @@ from shapetrace.server.ranges import SourceRange, range_of
 Kind: TypeAlias = Literal["assignment", "return", "expression", "head", "parameters"]
 
 BLOCKS = (ast.stmt, ast.excepthandler, ast.match_case)
-"""What the bodies of statements are made of."""
+"""The fields of statements that contain their bodies."""
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """What is picked of a call's result: ``model(x).logits``, ``model(x)["logits"]``."""
+class PickedItem:
+    """An item of a call's result: ``model(x).logits``, ``model(x)["logits"]``."""
 
     call: SourceRange
     key: int | str
@@ -33,7 +33,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StatementPart:
     """One of the things that a statement produces."""
 
     name: str | None
@@ -46,8 +46,8 @@ class Part:
     """Which item of the expression's value it is; empty for the value itself."""
     load: ast.expr | None = field(default=None, compare=False)
     """The expression, where it is nothing but a name."""
-    item: Item | None = None
-    """What of a call's result the expression picks, where that is all it does."""
+    item: PickedItem | None = None
+    """The item of a call's result that the expression takes, if it does nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class Statement:
 
     kind: Kind
     range: SourceRange
-    parts: tuple[Part, ...]
-    """What it is there to produce."""
-    named: tuple[Part, ...] = ()
-    """What ``:=`` gives names to in it."""
+    parts: tuple[StatementPart, ...]
+    """The parts that it produces."""
+    named: tuple[StatementPart, ...] = ()
+    """The names that ``:=`` assigns in it."""
     is_tuple: bool = False
     """Whether the parts are the items of one tuple."""
     function: str | None = None
@@ -69,7 +69,7 @@ class Statement:
 
 
 def kind_of(node: ast.stmt) -> Kind:
-    """What a statement is for."""
+    """The kind of a statement."""
     match node:
         case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
             return "assignment"
@@ -83,15 +83,15 @@ def kind_of(node: ast.stmt) -> Kind:
 
 
 def returns_tuple(node: ast.stmt) -> bool:
-    """Whether a statement returns several values side by side."""
+    """Return whether a statement returns several values side by side."""
     match node:
         case ast.Return(value=ast.Tuple(elts=elements)):
             return not _is_starred(elements)
     return False
 
 
-def parts_of(node: ast.stmt) -> Iterator[Part]:
-    """What a statement is there to produce."""
+def parts_of(node: ast.stmt) -> Iterator[StatementPart]:
+    """The parts that a statement produces."""
     match node:
         case ast.Assign(targets=targets, value=value):
             yield from _assigned(targets, value)
@@ -99,7 +99,7 @@ def parts_of(node: ast.stmt) -> Iterator[Part]:
             yield from _assigned([target], value)
         case ast.AugAssign(target=target):
             names = (range_of(target),) if isinstance(target, ast.Name) else ()
-            yield Part(_name(target), names, range_of(node))
+            yield StatementPart(_name(target), names, range_of(node))
         case ast.Return(value=ast.Tuple(elts=elements)) if not _is_starred(elements):
             for element in elements:
                 yield _value_part(element)
@@ -117,7 +117,7 @@ def parts_of(node: ast.stmt) -> Iterator[Part]:
                     yield from _unpacked(item.optional_vars, None, ())
         case ast.FunctionDef(args=arguments) | ast.AsyncFunctionDef(args=arguments):
             for argument in parameters_of(arguments):
-                yield Part(argument.arg, (range_of(argument),), None)
+                yield StatementPart(argument.arg, (range_of(argument),), None)
 
 
 def parameters_of(arguments: ast.arguments) -> list[ast.arg]:
@@ -133,18 +133,20 @@ def parameters_of(arguments: ast.arguments) -> list[ast.arg]:
     ]
 
 
-def _assigned(targets: list[ast.expr], value: ast.expr) -> Iterator[Part]:
+def _assigned(targets: list[ast.expr], value: ast.expr) -> Iterator[StatementPart]:
     unpacking = next((each for each in targets if isinstance(each, (ast.Tuple, ast.List))), None)
     if unpacking is not None:
         yield from _unpacked(unpacking, value, ())
         return
     names = tuple(range_of(each) for each in targets if isinstance(each, ast.Name))
     name = next((_name(each) for each in targets if isinstance(each, ast.Name)), None)
-    yield Part(name, names, range_of(value), load=_lone_name(value), item=_item(value))
+    yield StatementPart(name, names, range_of(value), load=_lone_name(value), item=_item(value))
 
 
-def _unpacked(target: ast.expr, value: ast.expr | None, path: tuple[int, ...]) -> Iterator[Part]:
-    """What each name of a target that may be a tuple gets."""
+def _unpacked(
+    target: ast.expr, value: ast.expr | None, path: tuple[int, ...]
+) -> Iterator[StatementPart]:
+    """The parts of an assignment target that may be a tuple."""
     if isinstance(target, ast.Starred):
         yield from _unpacked(target.value, None, ())
     elif isinstance(target, (ast.Tuple, ast.List)):
@@ -157,44 +159,48 @@ def _unpacked(target: ast.expr, value: ast.expr | None, path: tuple[int, ...]) -
                 return
             value = None
         for index, element in enumerate(elements):
-            # Behind a starred name nobody knows which item it is.
+            # After a starred name, the index of an item is unknown.
             is_known = value is not None and not _is_starred(elements[: index + 1])
             yield from _unpacked(element, value if is_known else None, (*path, index))
     else:
         names = (range_of(target),) if isinstance(target, ast.Name) else ()
         its_range = None if value is None else range_of(value)
         load = None if value is None or path else _lone_name(value)
-        yield Part(ast.unparse(target), names, its_range, path if value is not None else (), load)
+        yield StatementPart(
+            ast.unparse(target), names, its_range, path if value is not None else (), load
+        )
 
 
-def _value_part(value: ast.expr) -> Part:
-    return Part(_name(value), (), range_of(value), load=_lone_name(value), item=_item(value))
+def _value_part(value: ast.expr) -> StatementPart:
+    return StatementPart(
+        _name(value), (), range_of(value), load=_lone_name(value), item=_item(value)
+    )
 
 
-def _item(value: ast.expr) -> Item | None:
+def _item(value: ast.expr) -> PickedItem | None:
     match value:
         case ast.Attribute(value=ast.Call() as call, attr=name):
-            return Item(range_of(call), name, is_attribute=True)
+            return PickedItem(range_of(call), name, is_attribute=True)
         case ast.Subscript(
             value=ast.Call() as call, slice=ast.Constant(value=int() | str() as key)
         ):
-            return Item(range_of(call), key, is_attribute=False)
+            return PickedItem(range_of(call), key, is_attribute=False)
     return None
 
 
-def named_inside(node: ast.stmt) -> Iterator[Part]:
-    """What ``:=`` gives names to in a statement's own expressions."""
+def named_inside(node: ast.stmt) -> Iterator[StatementPart]:
+    """The names that ``:=`` assigns in a statement's own expressions."""
     pending: list[ast.AST] = [
         child for child in ast.iter_child_nodes(node) if not isinstance(child, BLOCKS)
     ]
-    found: list[Part] = []
+    found: list[StatementPart] = []
     while pending:
         inner = pending.pop()
         if isinstance(inner, ast.Lambda):
             continue
         if isinstance(inner, ast.NamedExpr):
             target = range_of(inner.target)
-            found.append(Part(inner.target.id, (target,), range_of(inner.value)))
+            found.append(StatementPart(inner.target.id, (target,), range_of(inner.value)))
         pending.extend(ast.iter_child_nodes(inner))
     return iter(sorted(found, key=lambda part: part.targets))
 

@@ -9,16 +9,16 @@ from typing import TypeAlias
 from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Trace, Variable
 from shapetrace.events.update import Source, Update
 from shapetrace.server.captured import Captured
-from shapetrace.server.files import file_key
+from shapetrace.server.file_records import Call, FileRecords, Key
 from shapetrace.server.processes import Process, ProcessKey, Session
-from shapetrace.server.records import Call, FileRecords, Key
+from shapetrace.server.uris import file_key
 from shapetrace.server.watched import Watched
 from shapetrace.transport.captures import CaptureNews
 from shapetrace.transport.messages import NumberedStop
 from shapetrace.transport.watches import WatchNews
 
 Listener: TypeAlias = Callable[[frozenset[str], frozenset[str]], None]
-"""Is told the keys of files: of which something new is known, and where calls have repeated."""
+"""Called with the keys of files: those with new records, and those whose counts changed."""
 
 _SESSIONS_KEPT = 8
 
@@ -27,7 +27,7 @@ _FORMER = 1 << 40
 
 
 class TraceStore:
-    """Keeps what sessions record, and tells who wants to know when a file has something new."""
+    """Keeps what sessions record, and notifies listeners when a file has new records."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, Session] = {}
@@ -87,7 +87,7 @@ class TraceStore:
         """Add what has come from a process."""
         process = self._processes.get(key)
         if process is None:
-            return  # of a session that began anew
+            return  # of a session that was started again
         changed: set[str] = set()
         if update.run is not None:
             process.run = update.run
@@ -123,14 +123,14 @@ class TraceStore:
             self._tell(changed, counted)
 
     def capture(self, key: ProcessKey, news: CaptureNews) -> None:
-        """Add what a process tells of captured values."""
+        """Add the captured values of a process."""
         process = self._processes.get(key)
         if process is not None:
             process.captured.add(news)
             self._tell(set(), set())
 
     def watch(self, key: ProcessKey, news: WatchNews) -> None:
-        """Add what a process tells of watched variables."""
+        """Add the watched variables of a process."""
         process = self._processes.get(key)
         if process is None:
             return
@@ -178,7 +178,7 @@ class TraceStore:
         self._tell(changed, set())
 
     def records(self, key: str) -> FileRecords | None:
-        """What the newest session that ran in a file recorded there."""
+        """The records of the newest session that ran in a file."""
         recorded = [
             (session.order, session.files[key])
             for session in self._sessions.values()
@@ -187,7 +187,7 @@ class TraceStore:
         return max(recorded, key=_first, default=(0, None))[1]
 
     def coverage(self, key: str) -> Iterator[Coverage]:
-        """What was not looked at in the processes whose records of a file are shown."""
+        """Notes on unrecorded code, of the processes whose records of a file are shown."""
         records = self.records(key)
         for session in self._sessions.values():
             if records is not None and session.files.get(key) is records:
@@ -225,7 +225,7 @@ class TraceStore:
         ]
 
     def is_watched_anywhere(self, session: str, name: str) -> bool:
-        """Whether some process of a session has told of changes of a name."""
+        """Return whether a process of a session has reported changes of a name."""
         return any(
             timeline.text == name and timeline.total > 0
             for process in self.processes(session).values()
@@ -293,7 +293,7 @@ class TraceStore:
     def _file(self, process: Process, path: str) -> FileRecords:
         """The records of a file.
 
-        Where it has changed since this process read it, they are such that nobody sees.
+        If the file has changed since this process read it, they are records that are not shown.
         """
         files = process.session.files
         key = file_key(path)

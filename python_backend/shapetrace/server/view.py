@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from shapetrace.server.alignment import Alignment
 from shapetrace.server.documents import Document
-from shapetrace.server.facts import Facts, facts_of
+from shapetrace.server.line_alignment import Alignment
 from shapetrace.server.ranges import SourceRange, editor_column
 from shapetrace.server.records_in_scope import Records
+from shapetrace.server.source_structure import Structure
+from shapetrace.server.statement_values import StatementValues, statement_values_of
 from shapetrace.server.statements import Statement
-from shapetrace.server.structure import Structure
 
 
 @lru_cache(maxsize=12)
@@ -21,7 +21,7 @@ def structure_of(text: str) -> Structure:
 
 
 class DocumentView:
-    """What ran, at the lines where the document has it now.
+    """An open document joined with its records: where it has the lines that ran.
 
     Lines of the document are counted from 0 as editors do, lines of the source from 1 as Python
     does.
@@ -54,9 +54,9 @@ class DocumentView:
                         last += spanning.range.end_line - origin - 1
             line += 1
 
-    def facts(self, statement: Statement) -> Facts:
-        """What is known of a statement."""
-        return facts_of(statement, self.structure, self.records)
+    def facts(self, statement: Statement) -> StatementValues:
+        """The values and errors of a statement."""
+        return statement_values_of(statement, self.structure, self.records)
 
     def document_line(self, line: int) -> int | None:
         """Where a line of the source is now."""
@@ -69,7 +69,7 @@ class DocumentView:
         return None if origin is None else origin + 1
 
     def is_whole(self, where: SourceRange) -> bool:
-        """Whether all lines of a range of the source are still there, in a row."""
+        """Return whether all lines of a range of the source are still there, in a row."""
         now = self.document_line(where.line)
         return now is not None and self._is_whole(where, now - where.line + 1)
 
@@ -81,7 +81,7 @@ class DocumentView:
         return (now, editor_column(self.document.lines[now], column, encoding))
 
     def _is_whole(self, where: SourceRange, offset: int) -> bool:
-        """Whether all lines of a range are there, each as far down as the last one."""
+        """Return whether all lines of a range are there, each as far down as the last one."""
         if where.line == where.end_line:
             return True
         first = where.line - 1

@@ -11,7 +11,7 @@ from typing import Any, Final
 from shapetrace._errors import ShapetraceError
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.watched_tree import WatchedTree
-from shapetrace.server.messages.places import DocumentPosition
+from shapetrace.server.messages.document_places import DocumentPosition
 from shapetrace.server.messages.watches import (
     CheckedWatch,
     WantedWatches,

@@ -1,4 +1,4 @@
-"""What every sink can do."""
+"""The interface of sinks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Sink(Protocol):
 
     @property
     def name(self) -> str:
-        """What the user calls it."""
+        """The name that the user gave it."""
         ...
 
     def open(self) -> None:

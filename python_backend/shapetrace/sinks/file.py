@@ -17,17 +17,17 @@ from shapetrace.events.model import Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """What a command writes, and how a file that holds such a thing begins."""
+class OutputKind:
+    """A kind of output, and how its files begin."""
 
     lacking: str
-    """What is wrong with a file that holds something else."""
+    """The reason why a file is not of this kind."""
     beginning: re.Pattern[bytes]
 
 
-TRACE: Final = Kind("is no trace", re.compile(rb'\s*\{\s*"format"\s*:\s*"shapetrace/'))
-REPORT: Final = Kind(
-    "is no report of `shapetrace diff`",
+TRACE: Final = OutputKind("is not a trace", re.compile(rb'\s*\{\s*"format"\s*:\s*"shapetrace/'))
+REPORT: Final = OutputKind(
+    "is not a report of `shapetrace diff`",
     re.compile(
         rb'\s*\{\s*"format"\s*:\s*"shapetrace-diff/'
         rb"|# `.*` and `.*` (?:differ|are alike)\r?\n"
@@ -42,7 +42,9 @@ _ENOUGH: Final = 1 << 16
 class OutputFile:
     """A file that always holds something whole, and replaces nothing but what is of its kind."""
 
-    def __init__(self, path: FilePath, kind: Kind | None, inputs: Sequence[FilePath] = ()) -> None:
+    def __init__(
+        self, path: FilePath, kind: OutputKind | None, inputs: Sequence[FilePath] = ()
+    ) -> None:
         """Without a kind, whatever is there may be replaced, but for the inputs."""
         self._given = os.fspath(path)
         self._kind = kind
@@ -89,11 +91,10 @@ class OutputFile:
         kind = self._kind
         is_ours = kind is None or not beginning or kind.beginning.match(beginning)
         if is_input and (is_ours or TRACE.beginning.match(beginning)):
-            raise TraceFileError(f"{self._given} is read by this command: name another file")
+            raise TraceFileError(f"{self._given} is an input of this command: name another file")
         if kind is not None and not is_ours:
             raise TraceFileError(
-                f"{self._given} is there already and {kind.lacking}: remove it, or "
-                "name another file"
+                f"{self._given} exists already and {kind.lacking}: remove it, or name another file"
             )
 
 

@@ -4,7 +4,7 @@ Standard library only, and nothing that the program could have replaced: see ``s
 
 Modules:
 
-- ``session``: the address of the server: ``SHAPETRACE_SESSION``
+- ``session_address``: the address of the server: ``SHAPETRACE_SESSION``
 - ``connection``: one connection to the server
 - ``framing``: a message as four bytes of length and JSON
 - ``proof``: proofs of knowing the token

@@ -23,7 +23,7 @@ class ConnectionLost(Exception):
 
 
 class Connection:
-    """A socket of ours in a process of somebody else's.
+    """A socket of ours in the program's process.
 
     Nothing here waits longer than it is told to, and nothing touches the descriptor once the
     program has closed it behind our back, as programs that turn into daemons do: the number may
@@ -60,7 +60,7 @@ class Connection:
             raise ConnectionLost(_said(error)) from None
 
     def receive(self, timeout: float) -> bytes | None:
-        """What has arrived; None if nothing did in time."""
+        """The received bytes; None if none arrived in time."""
         self._check()
         try:
             self._socket.settimeout(timeout)
@@ -101,7 +101,7 @@ class Connection:
         if problem:
             raise OSError(problem, os.strerror(problem))
         if self._socket.getsockname() == self._socket.getpeername():
-            # Where nobody listens, TCP can connect a port of this range to itself.
+            # If no process listens, TCP can connect a port of this range to itself.
             raise OSError(errno.ECONNREFUSED, "connected to itself")
         self._socket.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
         if _NO_SIGNAL_OPTION is not None:
@@ -115,7 +115,7 @@ class Connection:
         return self._identity is None or self._identity == self._status()
 
     def _status(self) -> tuple[int, int] | None:
-        """What tells the socket from any other file; None where the system does not say."""
+        """A value that identifies the socket among all files; None if the system has none."""
         if sys.platform == "win32":
             return None
         try:

@@ -14,7 +14,7 @@ Message: TypeAlias = dict[str, Any]
 """A JSON object whose ``type`` says what it is."""
 
 LONGEST_BEFORE_PROOF = 64 * 1024
-"""Bytes of JSON in a frame from somebody who has not shown the token yet."""
+"""Bytes of JSON in a frame from a peer that has not proved the token yet."""
 
 LONGEST = 16 * 1024 * 1024
 """Bytes of JSON in any other frame."""
@@ -24,7 +24,7 @@ HEADER_LENGTH = _HEADER.size
 
 
 class FrameError(Exception):
-    """What cannot be sent, or was received and is no frame of ours."""
+    """A message that cannot be sent, or a received one that is no frame of ours."""
 
 
 class _Encoder(json.JSONEncoder):
@@ -76,7 +76,7 @@ def frame_of(payload: bytes) -> bytes:
 
 
 def decode(payload: bytes) -> Message:
-    """The message that a frame's JSON stands for."""
+    """The message in the JSON of a frame."""
     try:
         message = _from_text(payload.decode("utf-8"))
     except RecursionError:

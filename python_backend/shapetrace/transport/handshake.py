@@ -63,7 +63,7 @@ def this_process(argv: Sequence[object] | None = None) -> ProcessInfo:
 
 
 def read_connect(message: Message) -> Connect:
-    """The agent's first message, which anybody may have sent."""
+    """The agent's first message, checked: any program may have sent it."""
     no_connect = "the first frame does not ask to connect"
     # Up to protocol 1 the hello came first.
     if message.get("type") not in ("connect", "hello"):
@@ -78,7 +78,7 @@ def read_connect(message: Message) -> Connect:
 
 
 def read_challenge(message: Message) -> Challenge | Refusal:
-    """The server's first message, which anybody may have sent."""
+    """The server's first message, checked: any program may have sent it."""
     refusal = _refusal(message)
     if refusal is not None:
         return refusal
@@ -94,7 +94,7 @@ def hello_message(hello: Hello, proof: str) -> Message:
 
 
 def read_proof(message: Message) -> str:
-    """The agent's proof in a hello that anybody may have sent."""
+    """The agent's proof in a hello, checked: any program may have sent it."""
     if message.get("type") != "hello":
         raise HandshakeError("the second frame is no hello")
     proof = message.get("proof")

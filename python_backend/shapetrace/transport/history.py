@@ -8,7 +8,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 
 class Numbered(Protocol):
-    """What is told of one name, again and again."""
+    """One of several messages about a name."""
 
     @property
     def ordinal(self) -> int:

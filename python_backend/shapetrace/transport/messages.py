@@ -1,7 +1,7 @@
 """Every message between agent and language server, by the ``type`` that it is sent with.
 
-To add one, write its dataclass and enter it below: ``write`` and the readers do the rest. What it
-may hold is looked at where it is read, whoever has sent it.
+To add one, write its dataclass and enter it below: ``write`` and the readers do the rest. Each
+reader checks the values, whichever side has sent them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from shapetrace.events.stop import Stop
 from shapetrace.transport.captures import CaptureNews
 from shapetrace.transport.framing import Message
 from shapetrace.transport.proof import NONCE_LENGTH, is_nonce
-from shapetrace.transport.session import LONGEST_NAME
+from shapetrace.transport.session_address import LONGEST_NAME
 from shapetrace.transport.tables import Object
 from shapetrace.transport.watches import WatchNews
 
 _LARGEST_ID: Final = 2**32
 _LARGEST_COUNT: Final = 2**53
-"""What the editor can still count."""
+"""The largest number that the editor can count."""
 
 
 def _check_nonce(name: str, text: str) -> None:
@@ -102,7 +102,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What is new in the recording. ``events.rows.RowReader`` reads it, as rows refer to others."""
+    """New rows of the recording. ``events.rows.RowReader`` reads them: they refer to others."""
 
     tables: Mapping[str, Any]
     """The rows of each kind."""
@@ -119,7 +119,7 @@ class NumberedStop:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """How far the program is. What is None is as it was told before."""
+    """The state of the program. Fields that are None have not changed."""
 
     state: str | None = None
     message: str = ""
@@ -196,7 +196,7 @@ Said = TypeVar("Said", bound=FromAgent | FromServer)
 
 
 class _RowsAsTheyAre:
-    """``Rows`` and the message for it, of which nothing is looked at here."""
+    """``Rows`` and the message for it, whose content is not checked here."""
 
     @staticmethod
     def write(rows: Rows) -> Message:
@@ -238,7 +238,7 @@ def write(said: FromAgent | FromServer) -> Message:
 
 
 def read_from_agent(message: Message) -> tuple[FromAgent | None, list[str]]:
-    """What an agent says, and what is wrong with the parts of the message that are left out.
+    """The message of an agent, and the problems of the parts of it that were left out.
 
     None where nothing is left of it.
     """
@@ -246,12 +246,12 @@ def read_from_agent(message: Message) -> tuple[FromAgent | None, list[str]]:
 
 
 def read_from_server(message: Message) -> tuple[FromServer | None, list[str]]:
-    """What a language server says, as ``read_from_agent``."""
+    """The message of a language server, as ``read_from_agent``."""
     return _read(message, _FROM_SERVER)
 
 
 def read_as(kind: type[Said], message: Message) -> Said | None:
-    """What a message says that is all of this kind; None where it is of another type.
+    """The message as a value of this type; None if it has another type.
 
     Raises ``Refused`` where anything is wrong in it.
     """

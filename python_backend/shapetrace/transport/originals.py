@@ -3,7 +3,7 @@
 A program may replace anything: gevent puts its own into ``socket``, ``select``, ``threading`` and
 ``time``, freezegun and pyfakefs look through the names of *every* module, tests put doubles into
 standard ones. So these are C functions, taken when the agent is imported, which is before the
-program runs, and kept in a class, where nobody looks. Waiting is done by the socket itself, or by a
+program runs, and kept in a class, where no tool searches. Waiting is done by the socket itself, or by a
 lock: ``select`` is replaced by gevent, and fails on POSIX once a program has a thousand files open.
 """
 
@@ -31,7 +31,7 @@ LONGEST_WAIT = 0.1
 
 
 class Deadline:
-    """A time by which something is over, even where the clock has been made to stand still."""
+    """A time by which something must end, even if the clock was made to stop."""
 
     def __init__(self, seconds: float) -> None:
         self._budget = seconds

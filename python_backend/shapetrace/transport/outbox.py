@@ -16,7 +16,7 @@ RESERVED_FRAMES = 64
 
 
 class Outbox:
-    """Frames that wait to be sent; what does not fit is dropped and counted, nobody ever waits."""
+    """Frames that wait to be sent. Frames that do not fit are dropped and counted at once."""
 
     dropped: int
     """How many frames did not fit."""
@@ -30,7 +30,7 @@ class Outbox:
         self._lock = System.lock()
 
     def has_room(self, important: bool = False) -> bool:
-        """Whether a frame would be taken now, unless it is a very large one."""
+        """Return whether a frame would be taken now, unless it is a very large one."""
         return self._fits(0, important)
 
     @leaving_surely

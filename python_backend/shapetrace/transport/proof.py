@@ -1,8 +1,8 @@
 """Proofs that both ends of a connection know the session's token, which is never sent.
 
 A proof is the HMAC-SHA256, under the token, of who gives it, the protocol's version, the port that
-was connected to, the nonces of both sides and the session. The port is in it so that nobody who
-holds one port can hand the words of an agent on to a server at another.
+was connected to, the nonces of both sides and the session. The port is in it so that a
+process that listens on one port cannot pass an agent's proof on to a server at another.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ class _System:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What the proofs of one connection are about."""
+    """The values that the proofs of one connection cover."""
 
     session: str
     token: str = field(repr=False)
     port: int
-    """Where the server listens, as each side knows it by itself."""
+    """The server's address, as each side knows it without the other."""
     agent_nonce: str
     server_nonce: str
 
     def proof(self, side: Side) -> str:
-        """What one side sends to prove that it knows the token."""
+        """The proof that one side sends."""
         # All but the last are of known length or digits only, so no two exchanges read alike.
         said = "\n".join(
             (
@@ -75,7 +75,7 @@ class Exchange:
         return _hmac_sha256(_bytes(self.token), _bytes(said)).hex()
 
     def is_proof(self, side: Side, proof: str) -> bool:
-        """Whether this proves it, in a time that does not tell where it differs."""
+        """Return whether this is the proof, in a time that does not depend on where it differs."""
         return _System.compare_digest(_bytes(self.proof(side)), _bytes(proof))
 
 
@@ -85,7 +85,7 @@ def new_nonce() -> str:
 
 
 def is_nonce(text: object) -> bool:
-    """Whether this has the form of a nonce, or of a proof."""
+    """Return whether this has the form of a nonce, or of a proof."""
     return isinstance(text, str) and len(text) == NONCE_LENGTH and _HEXADECIMAL.issuperset(text)
 
 

@@ -37,7 +37,7 @@ from shapetrace.transport.messages import Connect, Hello, ProcessInfo, Refusal, 
 from shapetrace.transport.originals import Deadline, System
 from shapetrace.transport.outbox import MOST_BYTES, MOST_FRAMES, Outbox
 from shapetrace.transport.proof import PROTOCOL, Exchange, new_nonce
-from shapetrace.transport.session import SessionAddress
+from shapetrace.transport.session_address import SessionAddress
 
 PATIENCE = 60.0
 """Seconds after which a server that does not come back is given up."""
@@ -45,7 +45,7 @@ PATIENCE = 60.0
 _CONNECT_WITHIN = 1.0
 _WELCOME_WITHIN = 15.0
 """Seconds; a server that is reading what another process sent may be late."""
-_STRANGER = "whoever listens there does not know the session's token"
+_STRANGER = "the server there does not know the session's token"
 _FIRST_DELAY = 0.1
 _LONGEST_DELAY = 2.0
 _STABLE_AFTER = 5.0
@@ -68,7 +68,7 @@ class Sender:
     """
 
     trouble: str
-    """What went wrong last, or nothing."""
+    """The last problem, or an empty text."""
     is_over: bool
     """No connection will be made any more: closed, given up, or refused for good."""
 
@@ -95,7 +95,7 @@ class Sender:
         self._patience = patience
         self._outbox = Outbox(most_bytes, most_frames)
         self._turn = System.lock()
-        """Held by whoever uses the connection."""
+        """Held while the connection is used."""
         self._asleep = _held_lock()
         """Let go to end a wait for something to do."""
         self._process_id = System.process_id()
@@ -116,7 +116,7 @@ class Sender:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the server has said welcome and the connection stands."""
+        """Whether the server has welcomed us and the connection is open."""
         return self._welcomed
 
     @property
@@ -130,7 +130,7 @@ class Sender:
         return self._outbox.waiting + len(self._in_flight)
 
     def has_room(self) -> bool:
-        """Whether it is worth making a message to offer."""
+        """Return whether it is worth making a message to offer."""
         return self._welcomed and not self.is_over and self._outbox.has_room()
 
     def offer(self, message: Message, *, important: bool = False) -> bool:
@@ -168,7 +168,7 @@ class Sender:
         self._notice_fork()
         deadline = Deadline(timeout)
         if not self._turn.acquire(False):
-            # Somebody is closing.
+            # Another thread is closing.
             deadline.sleep()
             return
         try:
@@ -216,7 +216,7 @@ class Sender:
             connection.close()
 
     def _notice_fork(self) -> None:
-        """Programs can fork without Python being told."""
+        """Programs can fork without Python's fork callbacks."""
         if self._process_id != System.process_id():
             self.after_fork_in_child()
 
@@ -251,7 +251,7 @@ class Sender:
             if self._welcomed and not self._has_something_to_send():
                 return True
             if deadline.left() <= 0:
-                self.trouble = "the time to send the rest was over"
+                self.trouble = "there was no time left to send the rest"
                 return False
             if self._connection is None:
                 connects -= 1

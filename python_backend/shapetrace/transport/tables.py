@@ -72,20 +72,20 @@ class _Form:
     """How the values of one type are sent."""
 
     types: Types
-    """The types of JSON that stand for one."""
+    """The JSON types that a value may have."""
     read_checked: Reader = None
     write: Writer = None
     largest: int = LARGEST
     """No whole number is as large as this, nor as far below zero."""
 
     def read(self, name: str, document: Any) -> Any:
-        """The value that the JSON stands for. Raises ``Refused``."""
+        """The value of the JSON. Raises ``Refused``."""
         check_type(name, self.types, document, self.largest)
         return document if self.read_checked is None else self.read_checked(name, document)
 
 
 class Table(Generic[Kind]):
-    """The rows that stand for the values of one dataclass."""
+    """The values of one dataclass as rows."""
 
     def __init__(self, kind: type[Kind]) -> None:
         self._kind = kind
@@ -104,7 +104,7 @@ class Table(Generic[Kind]):
         ]
 
     def read(self, row: Any) -> Kind:
-        """The value that a row stands for. Raises ``Refused``."""
+        """The value of a row. Raises ``Refused``."""
         check_columns(row, len(self._columns))
         values: list[Any] = []
         for (name, form), each in zip(self._columns, row, strict=True):
@@ -115,7 +115,7 @@ class Table(Generic[Kind]):
 
 
 class Object(Generic[Kind]):
-    """The JSON objects that stand for the values of one dataclass.
+    """The values of one dataclass as JSON objects.
 
     Fields that are None, or empty where that is their default, are left out.
     """

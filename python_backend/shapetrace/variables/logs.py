@@ -30,7 +30,7 @@ WIDTH: Final = 120
 _FORMAT: Final = "%(asctime)s - %(levelname)s - %(message)s"
 
 logger: Final = logging.getLogger("shapetrace.variables")
-"""What is told of followed functions goes here too, once it has a handler."""
+"""The events of followed functions are also logged here, once it has a handler."""
 logger.setLevel(logging.INFO)
 logger.propagate = False
 

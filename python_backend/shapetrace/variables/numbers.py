@@ -10,7 +10,7 @@ from shapetrace._exception_table import leaving_surely
 from shapetrace.inspecting.memory import may_be_read
 from shapetrace.inspecting.stable_reads import steady_of
 from shapetrace.inspecting.statistics import spread
-from shapetrace.panes.reading import reason_not_to_read
+from shapetrace.panes.tensor_contents import reason_not_to_read
 from shapetrace.variables.loaded import Tensors
 
 MOST_NUMBERS: Final = 1 << 16

@@ -20,7 +20,7 @@ from shapetrace.variables import calls
 from shapetrace.variables.rendering import Rendering
 from shapetrace.views.followed import FollowedOptions
 from shapetrace.views.styled import StyledText
-from shapetrace.views.terminal import is_terminal, terminal_width, wants_color
+from shapetrace.views.terminal_text import is_terminal, terminal_width, wants_color
 
 Outlet: TypeAlias = Callable[[FollowedEvent], object]
 """Is told of each event."""

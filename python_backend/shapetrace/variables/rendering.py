@@ -22,7 +22,7 @@ from shapetrace.views.followed import (
     time_span,
 )
 from shapetrace.views.styled import Line, StyledText
-from shapetrace.views.terminal import to_text
+from shapetrace.views.terminal_text import to_text
 
 _MOST_KNOWN: Final = 2048
 _SAMPLE: Final = 1e-6

@@ -17,7 +17,7 @@ from shapetrace.events.followed import FollowedStatistics, FollowedValue
 from shapetrace.events.model import Tensor
 from shapetrace.inspecting.memory import may_be_read
 from shapetrace.inspecting.statistics import Statistics, comparable_array, spread
-from shapetrace.panes.reading import statistics_in
+from shapetrace.panes.tensor_contents import statistics_in
 from shapetrace.variables.loaded import loaded_tensors
 
 MOST_BYTES: Final = 16 << 20
@@ -25,7 +25,7 @@ MOST_BYTES: Final = 16 << 20
 
 
 def with_statistics(described: FollowedValue, value: Any) -> FollowedValue:
-    """The same with statistics, where it is a tensor or an array."""
+    """Add statistics to a described tensor or array."""
     if described.kind == followed.TENSOR:
         found = _of_tensor(value)
     elif described.kind == followed.ARRAY and isinstance(described.value, Tensor):

@@ -6,14 +6,14 @@ here is loaded at first use: the agent takes ``views.shapes`` into the user's pr
 Modules:
 
 - ``registry``: all views by name, and ``render``
-- ``options``: options that every view accepts
+- ``view_options``: options that every view accepts
 - ``styled``: text with named styles
-- ``terminal``: styled text with colours; the only importer of rich
+- ``terminal_text``: styled text with colours; the only importer of rich
 - ``shapes``: how a tensor is written: the one place for all views
 - ``labels``: several named values on one short line
-- ``places``: ``model.py:41``
-- ``source``: reads source files
-- ``statements``: the statement around a place, as text
+- ``place_text``: ``model.py:41``
+- ``source_files``: reads source files
+- ``source_excerpts``: the statement around a place, as text
 - ``summary``: header and footer of a view
 - ``remedies``: what to do about calls that were not seen
 - ``treeview``: the tree view
@@ -26,18 +26,18 @@ Modules:
 - ``markdown_text``: escapes text for Markdown
 - ``json_view``: the JSON view
 - ``live``: the lines of ``--live``
-- ``calls``: one op as text: what it was called with and returned
-- ``values``: fingerprints as text
+- ``call_text``: one op as text: what it was called with and returned
+- ``value_text``: fingerprints as text
 - ``owners``: in which modules and processes something happened
-- ``stories``: tooltips: all that is known of an expression or name
-- ``summaries``: module calls in a few words, for code lenses
+- ``tooltips``: tooltips: all that is known of an expression or name
+- ``code_lens_text``: module calls in a few words, for code lenses
 - ``histograms``: a histogram as bars of characters
 - ``captured``: files of captured values
-- ``changes``: a change of a watched variable, on one line
+- ``change_text``: a change of a watched variable, on one line
 - ``followed``: followed calls as a tree
-- ``comparisons``: all views of a comparison by name
-- ``differing``: the words for one difference
-- ``differences``: a comparison for a terminal
+- ``comparison_registry``: all views of a comparison by name
+- ``difference_text``: the words for one difference
+- ``differences_text``: a comparison for a terminal
 - ``differences_markdown``: a comparison as Markdown
 - ``differences_json``: a comparison as JSON
 - ``side_by_side``: two runs as two texts for a diff editor
@@ -49,10 +49,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from shapetrace.views.options import ViewOptions
     from shapetrace.views.registry import VIEWS, View, render
     from shapetrace.views.styled import StyledText
-    from shapetrace.views.terminal import terminal_width, wants_color
+    from shapetrace.views.terminal_text import terminal_width, wants_color
+    from shapetrace.views.view_options import ViewOptions
 
 __all__ = [
     "VIEWS",
@@ -68,10 +68,10 @@ _HOMES = {
     "VIEWS": "registry",
     "StyledText": "styled",
     "View": "registry",
-    "ViewOptions": "options",
+    "ViewOptions": "view_options",
     "render": "registry",
-    "terminal_width": "terminal",
-    "wants_color": "terminal",
+    "terminal_width": "terminal_text",
+    "wants_color": "terminal_text",
 }
 
 

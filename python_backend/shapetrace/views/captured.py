@@ -22,7 +22,6 @@ from shapetrace.events.captured import (
     Statistics,
 )
 from shapetrace.events.model import Container
-from shapetrace.views.options import ViewOptions
 from shapetrace.views.shapes import CUT, value_text
 from shapetrace.views.styled import (
     Line,
@@ -35,6 +34,7 @@ from shapetrace.views.styled import (
     line_cells,
     printable,
 )
+from shapetrace.views.view_options import ViewOptions
 
 _BARS = "▁▂▃▄▅▆▇█"
 _INDENTATION = "  "

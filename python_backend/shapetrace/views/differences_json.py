@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from typing import Any, Final
 
-from shapetrace.comparing.model import (
+from shapetrace.comparing.comparison import (
     Apart,
     Aspect,
     Comparison,
@@ -19,9 +19,9 @@ from shapetrace.comparing.model import (
 )
 from shapetrace.events.model import ModuleCall, Value
 from shapetrace.events.schema import record_of
-from shapetrace.views.differing import notes_of, where_text
-from shapetrace.views.options import ViewOptions
+from shapetrace.views.difference_text import notes_of, where_text
 from shapetrace.views.styled import StyledText, unstyled
+from shapetrace.views.view_options import ViewOptions
 
 FORMAT: Final = "shapetrace-diff/1"
 """Changes when a program that reads it would no longer understand it; new keys alone do not."""

@@ -12,15 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from shapetrace.comparing.model import Comparison, Difference, is_passed, largest
+from shapetrace.comparing.comparison import Comparison, Difference, is_passed, largest
 from shapetrace.events.model import ModuleCall
-from shapetrace.views.differences import (
-    heading_text,
-    side_facts,
-    summary_text,
-    throughout_text,
-)
-from shapetrace.views.differing import (
+from shapetrace.views.difference_text import (
     KIND_WORDS,
     amount_text,
     call_text,
@@ -32,12 +26,18 @@ from shapetrace.views.differing import (
     source_line,
     where_text,
 )
+from shapetrace.views.differences_text import (
+    heading_text,
+    side_facts,
+    summary_text,
+    throughout_text,
+)
 from shapetrace.views.markdown_text import code, fenced, plain, table_row
-from shapetrace.views.options import ViewOptions
 from shapetrace.views.shapes import cut_end
-from shapetrace.views.statements import Sources
+from shapetrace.views.source_excerpts import Sources
 from shapetrace.views.styled import StyledText, unstyled
 from shapetrace.views.summary import counted
+from shapetrace.views.view_options import ViewOptions
 
 _MOST_LARGEST: Final = 10
 _MOST_ROWS: Final = 100
@@ -47,7 +47,7 @@ _LONGEST_VALUE: Final = 160
 def render_differences_markdown(
     comparison: Comparison, names: tuple[str, str], options: ViewOptions | None = None
 ) -> StyledText:
-    """What differs between two runs, whose files have these names, as Markdown."""
+    """The differences between two runs, whose files have these names, as Markdown."""
     return unstyled("\n".join(_lines(comparison, names, options or ViewOptions())) + "\n")
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby, islice
 from typing import TypeAlias
 
+from shapetrace.events.call_tree import Node, walk
 from shapetrace.events.model import Frame, ModuleCall, Op, Trace
-from shapetrace.events.tree import Node, walk
-from shapetrace.views.calls import outcome, total_calls
-from shapetrace.views.places import installed_package, is_library
+from shapetrace.views.call_text import outcome, total_calls
+from shapetrace.views.place_text import installed_package, is_library
 from shapetrace.views.shapes import CUT, holds_tensor
 from shapetrace.views.styled import printable
 
@@ -60,11 +60,11 @@ class Folding:
         self._outer_causes: dict[tuple[tuple[int, ...], bool], _Cause | None] = {}
 
     def entries(self, inside: Iterable[Node], module: ModuleCall | None) -> list[Entry]:
-        """What to show of the things that ran in a module, or in none."""
+        """The entries to show for what ran in a module, or outside modules."""
         return list(self.stream(inside, module))
 
     def stream(self, inside: Iterable[Node], module: ModuleCall | None) -> Iterator[Entry]:
-        """The same bit by bit, for who may not want all of it."""
+        """Like `entries`, but lazily."""
         if self._verbose:
             yield from inside
             return
@@ -162,7 +162,7 @@ def _has_error(node: Node) -> bool:
 
 
 def _is_without_tensors(node: Node) -> bool:
-    """Whether an op, such as one that switches gradients off, has no shape to tell."""
+    """Return whether an op has no shape to show, such as one that switches gradients off."""
     op = node.event
     return (
         isinstance(op, Op)

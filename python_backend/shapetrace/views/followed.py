@@ -52,7 +52,7 @@ class FollowedOptions:
 
 
 def event_text(event: FollowedEvent, options: FollowedOptions) -> StyledText:
-    """The lines that tell of one event."""
+    """The lines of one event."""
     if isinstance(event, CallBegan):
         return StyledText(tuple(_began(event, options)))
     if isinstance(event, VariableChanged):
@@ -67,7 +67,7 @@ def event_text(event: FollowedEvent, options: FollowedOptions) -> StyledText:
 
 
 def looked_at(where: str, values: list[NamedValue], indent: str = "") -> StyledText:
-    """One line for each value that somebody had looked at."""
+    """One line for each value that was logged by name."""
     lines: list[Line] = []
     for each in values:
         spans: list[Span] = [
@@ -92,7 +92,7 @@ def _began(event: CallBegan, options: FollowedOptions) -> list[Line]:
 
 
 def began_line(event: CallBegan, options: FollowedOptions) -> Line:
-    """The line that tells of a call, without its arguments."""
+    """The line of a call, without its arguments."""
     head: list[Span] = [
         *_start(event.thread, event.depth),
         ("┌── ", "guide"),
@@ -131,7 +131,7 @@ def _called_from(
 def argument_lines(
     argument: NamedValue, thread: str | None, depth: int, options: FollowedOptions
 ) -> list[Line]:
-    """The lines that tell of an argument; none for ``self``, of which only the class is known."""
+    """The lines of an argument; none for ``self``, of which only the class is known."""
     is_object = argument.value.kind == followed.OTHER and not argument.followed
     if is_object and argument.name in ("self", "cls"):
         return []
@@ -179,7 +179,7 @@ WORDS: Final = {
     followed.ITEMS: "items changed",
     followed.KIND: "another object",
 }
-"""What differs, where the texts of both values do not tell."""
+"""The kind of difference, if the texts of both values are equal."""
 
 
 def _change(
@@ -236,7 +236,7 @@ def _class_of(value: FollowedValue) -> str:
 
 
 def ended_line(event: CallEnded, options: FollowedOptions) -> Line:
-    """The line that tells how a call ended, without the time that it took."""
+    """The line that says how a call ended, without its time."""
     left: list[Span] = [*_start(event.thread, event.depth), ("└─ ", "guide")]
     if event.outcome == "raised":
         where = place_text(event.file, event.line, options.base)

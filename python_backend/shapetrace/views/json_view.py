@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from shapetrace.events.codec import dumps
 from shapetrace.events.model import Trace
-from shapetrace.views.options import ViewOptions
 from shapetrace.views.styled import StyledText, unstyled
+from shapetrace.views.view_options import ViewOptions
 
 
 def render_json(trace: Trace, _: ViewOptions | None = None) -> StyledText:

@@ -1,6 +1,6 @@
 """Values of several names side by side on one short line: ``q,k f32[2,16,64], mask bool[16,16]``.
 
-What does not fit is shortened here, so that nobody else cuts it in the middle of a word.
+Text that does not fit is shortened here, so that the editor does not cut it inside a word.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LEAST = 11
 """Characters for a blank and a shape that still says something."""
 
 _TAIL = re.compile(r"\([^()]{1,24}\)\.?\Z")
-"""What many of torch's messages end with, and what matters most in them: the sizes."""
+"""The end of many of torch's messages, with the sizes: their most important part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def failure_text(error: ErrorInfo, length: int) -> str:
 
 
 def _fields(values: Sequence[Value]) -> list[Labelled]:
-    """What objects of one class hold under the same names, as far as it is tensors."""
+    """The tensors that objects of one class have under equal names."""
     first = values[0]
     if not isinstance(first, Container) or first.keys is None or first.kind == "dict":
         return []

@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from shapetrace.events.call_tree import Node, build, walk
 from shapetrace.events.model import Frame, ModuleCall, Op, Trace
-from shapetrace.events.tree import Node, build, walk
-from shapetrace.views.calls import (
+from shapetrace.views.call_text import (
     count_text,
     error_text,
     filled_form,
@@ -32,9 +32,13 @@ from shapetrace.views.calls import (
     outcome,
 )
 from shapetrace.views.folding import Entry, Fold, Folding, frames_of
-from shapetrace.views.options import ViewOptions
-from shapetrace.views.places import function_text, is_comprehension, is_standard_library, short_path
-from shapetrace.views.statements import Excerpt, Sources
+from shapetrace.views.place_text import (
+    function_text,
+    is_comprehension,
+    is_standard_library,
+    short_path,
+)
+from shapetrace.views.source_excerpts import Excerpt, Sources
 from shapetrace.views.styled import (
     Line,
     Span,
@@ -48,12 +52,13 @@ from shapetrace.views.styled import (
     printable,
 )
 from shapetrace.views.summary import closing, header
+from shapetrace.views.view_options import ViewOptions
 
 _GUIDE = "│ "
 _CALL = "⬇️ "
 _FLOW_INDENTATION = "   "
 _LEAST_BODY = 40
-"""Columns that a line keeps however deep it stands."""
+"""Columns that a line keeps however deep it is nested."""
 
 _TAB_WIDTH = 4
 
@@ -136,7 +141,7 @@ class _ListingWriter:
     def _inside(
         self, nodes: Sequence[Node], module: ModuleCall | None
     ) -> list[tuple[Entry, ModuleCall | None]]:
-        """What ran in a module, the first last, as it is taken from the end."""
+        """The contents of a module in reverse order, as they are taken from the end."""
         shown = self._folding.entries(nodes, module) or nodes
         return [(entry, module) for entry in reversed(shown)]
 

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator
 
 from shapetrace.events.model import ModuleCall, Op
 from shapetrace.events.update import Update
-from shapetrace.views.calls import error_text, filled_form, module_inputs, module_title, outcome
-from shapetrace.views.options import ViewOptions
-from shapetrace.views.places import short_path
+from shapetrace.views.call_text import error_text, filled_form, module_inputs, module_title, outcome
+from shapetrace.views.place_text import short_path
 from shapetrace.views.styled import Line, Span, StyledText, cut_line, join_right
+from shapetrace.views.view_options import ViewOptions
 
 _GUIDE = "│ "
 _RETURN = "└ "

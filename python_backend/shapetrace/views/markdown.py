@@ -18,9 +18,9 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator, Sequence
 
+from shapetrace.events.call_tree import Tree, build, walk
 from shapetrace.events.model import ModuleCall, Op, Trace
-from shapetrace.events.tree import Tree, build, walk
-from shapetrace.views.calls import (
+from shapetrace.views.call_text import (
     count_text,
     filled_form,
     module_inputs,
@@ -31,8 +31,7 @@ from shapetrace.views.calls import (
 from shapetrace.views.folding import Entry, Fold, Folding, frames_of
 from shapetrace.views.markdown_text import code, fenced, plain, table_row
 from shapetrace.views.module_rows import ModuleRow, module_rows
-from shapetrace.views.options import ViewOptions
-from shapetrace.views.places import place_text
+from shapetrace.views.place_text import place_text
 from shapetrace.views.shapes import cut_end
 from shapetrace.views.styled import StyledText, printable, unstyled
 from shapetrace.views.summary import (
@@ -43,6 +42,7 @@ from shapetrace.views.summary import (
     program_text,
     run_facts,
 )
+from shapetrace.views.view_options import ViewOptions
 
 _MOST_CHARACTERS = 60_000
 """An issue takes some more than this; past it, rows are left out and counted."""

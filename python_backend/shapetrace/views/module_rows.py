@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from shapetrace.events.call_tree import Node, Tree, walk
 from shapetrace.events.model import ModuleCall, Op
-from shapetrace.events.tree import Node, Tree, walk
-from shapetrace.views.calls import total_calls
+from shapetrace.views.call_text import total_calls
 from shapetrace.views.styled import printable
 
 
@@ -72,7 +72,7 @@ def _name(call: ModuleCall, enclosing: ModuleCall | None) -> str:
     name = call.path
     if enclosing is not None and enclosing.path:
         name = name.removeprefix(f"{enclosing.path}.")
-    # The number that the enclosing call has as well need not be told again.
+    # A call number that the enclosing call has too is not repeated.
     told = call.call == 1 or (enclosing is not None and enclosing.call == call.call)
     number = "" if told else f" (call {call.call})"
     return printable((name or call.class_name) + number)

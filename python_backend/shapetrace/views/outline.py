@@ -9,7 +9,7 @@ What came out stands first: a side bar is narrow, and cuts off what is on the ri
 from __future__ import annotations
 
 from shapetrace.events.model import ModuleCall, Op
-from shapetrace.views.calls import (
+from shapetrace.views.call_text import (
     count_mark,
     count_text,
     error_text,
@@ -23,7 +23,7 @@ from shapetrace.views.shapes import cut_end, holds_tensor, values_text
 from shapetrace.views.styled import printable
 
 _LONGEST = 200
-"""Characters of a row: nobody's side bar is that wide."""
+"""Characters of a row: more than a side bar can show."""
 
 _GAP = "  "
 

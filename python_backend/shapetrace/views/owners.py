@@ -21,12 +21,12 @@ _MOST_NAMES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CallInModule:
     """One call, how often it was made and in which module."""
 
     call: Op | ModuleCall
     count: int | None
-    """None where nobody counted."""
+    """None if the calls were not counted."""
     module: ModuleCall | None = None
     """The module that an op ran in."""
     process: str = ""
@@ -34,7 +34,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ValueInModule:
     """A value that a name had, and in which call of a module."""
 
     value: Value
@@ -51,7 +51,8 @@ _Numbers: TypeAlias = Mapping[tuple[str, str], set[int]]
 
 
 def owners_of(
-    groups: Sequence[Sequence[Told | Held]], besides: Sequence[Told | Held] = ()
+    groups: Sequence[Sequence[CallInModule | ValueInModule]],
+    besides: Sequence[CallInModule | ValueInModule] = (),
 ) -> list[str]:
     """For each of several groups what it is of, where that tells them apart.
 
@@ -83,7 +84,7 @@ def processes_text(names: Iterable[str]) -> str:
     return f"{plural} {', '.join(numbers)}"
 
 
-def _titles(group: Sequence[Told | Held], numbers: _Numbers) -> _Titles:
+def _titles(group: Sequence[CallInModule | ValueInModule], numbers: _Numbers) -> _Titles:
     found: dict[str, set[str]] = {}
     for each in group:
         module = _module_of(each)
@@ -108,8 +109,8 @@ def _owner(titles: _Titles, is_process_named: bool) -> str:
     return ", ".join(["; ".join(parts), *more])
 
 
-def _module_of(each: Told | Held) -> ModuleCall | None:
-    if isinstance(each, Told) and isinstance(each.call, ModuleCall):
+def _module_of(each: CallInModule | ValueInModule) -> ModuleCall | None:
+    if isinstance(each, CallInModule) and isinstance(each.call, ModuleCall):
         return each.call
     return each.module
 

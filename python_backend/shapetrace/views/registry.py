@@ -9,11 +9,11 @@ from shapetrace.events.model import Trace
 from shapetrace.views.json_view import render_json
 from shapetrace.views.listing import render_listing
 from shapetrace.views.markdown import render_markdown
-from shapetrace.views.options import ViewOptions
 from shapetrace.views.styled import StyledText
 from shapetrace.views.table import render_table
-from shapetrace.views.terminal import to_text
+from shapetrace.views.terminal_text import to_text
 from shapetrace.views.treeview import render_tree
+from shapetrace.views.view_options import ViewOptions
 
 View: TypeAlias = Callable[[Trace, ViewOptions], StyledText]
 
@@ -24,7 +24,7 @@ VIEWS: Mapping[str, View] = {
     "markdown": render_markdown,
     "json": render_json,
 }
-"""What ``--view`` can name."""
+"""The views that ``--view`` accepts."""
 
 
 def render(

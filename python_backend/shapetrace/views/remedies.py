@@ -1,4 +1,4 @@
-"""What to do about what was not looked at."""
+"""How to record code that was not recorded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ REMEDIES: Final = {
     "torch.compile region": "to see inside, run with TORCH_COMPILE_DISABLE=1",
     "fused fast path": "to see inside, call torch.backends.mha.set_fastpath_enabled(False)",
 }
-"""By the reason why it was not looked at."""
+"""By the reason why it was not recorded."""
 
 
 def with_remedy(reason: str) -> str:

@@ -123,12 +123,12 @@ def result_value(outputs: Sequence[Value], result: str | None) -> Value:
 
 
 def result_text(outputs: Sequence[Value], result: str | None, length: int | None = None) -> str:
-    """What an op or a module call returned: ``f32[2,3]``, ``(f32[2,3], i64[2])``."""
+    """The return value of an op or module call: ``f32[2,3]``, ``(f32[2,3], i64[2])``."""
     return value_text(result_value(outputs, result), length)
 
 
 def holds_tensor(value: Value) -> bool:
-    """Whether a value is a tensor, or has one in it."""
+    """Return whether a value is a tensor, or has one in it."""
     if isinstance(value, Container):
         return any(map(holds_tensor, value.items))
     return isinstance(value, Tensor)

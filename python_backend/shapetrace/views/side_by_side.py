@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from shapetrace.comparing.model import Comparison, Difference, Event, Paired, is_passed
+from shapetrace.comparing.comparison import Comparison, Difference, Event, Paired, is_passed
 from shapetrace.events.model import ModuleCall
-from shapetrace.views.calls import error_text, module_inputs, outcome
-from shapetrace.views.differing import apart_text, call_text, short_text
+from shapetrace.views.call_text import error_text, module_inputs, outcome
+from shapetrace.views.difference_text import apart_text, call_text, short_text
 from shapetrace.views.shapes import values_text
 from shapetrace.views.styled import cut_to_cells, printable
 from shapetrace.views.summary import counted
@@ -127,7 +127,7 @@ def _line(event: Event, step: Paired, difference: Difference | None, mark: str =
 
 
 def _marks(difference: Difference) -> tuple[str, str]:
-    """What tells two lines apart that would read the same."""
+    """The marks at the ends of both lines, which may have equal text otherwise."""
     text = short_text(difference)
     before, arrow, after = text.partition(" → ")
     if arrow and before != after:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 
 from shapetrace.events.model import Coverage, Run, Trace
-from shapetrace.views.calls import count_text, total_calls
-from shapetrace.views.options import ViewOptions
-from shapetrace.views.places import short_path
+from shapetrace.views.call_text import count_text, total_calls
+from shapetrace.views.place_text import short_path
 from shapetrace.views.styled import Line, cells, cut_middle, cut_to_cells, printable
+from shapetrace.views.view_options import ViewOptions
 
 SEPARATOR = " · "
 
@@ -36,7 +36,7 @@ def program_text(run: Run, base: str | None) -> str:
 
 
 def run_facts(trace: Trace) -> list[str]:
-    """What can be said of the whole run, each in a few words."""
+    """Facts about the whole run, each in a few words."""
     run = trace.run
     facts: list[str] = []
     if run.torch:
@@ -55,7 +55,7 @@ def run_facts(trace: Trace) -> list[str]:
 
 
 def closing(trace: Trace, options: ViewOptions) -> list[Line]:
-    """What ran and was not looked at, and that nothing ran where nothing did."""
+    """Notes: code that ran and was not recorded, or that nothing was recorded."""
     lines: list[Line] = []
     if not trace.modules and not trace.ops:
         reason = "." if trace.coverage else ": no tensor operation ran while tracing."

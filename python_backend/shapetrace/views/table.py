@@ -13,12 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from shapetrace.events.call_tree import build
 from shapetrace.events.model import Trace
-from shapetrace.events.tree import build
-from shapetrace.views.calls import error_text, module_inputs, outcome, total_calls
+from shapetrace.views.call_text import error_text, module_inputs, outcome, total_calls
 from shapetrace.views.module_rows import ModuleRow, module_rows, ops_outside, total_parameters
-from shapetrace.views.options import ViewOptions
-from shapetrace.views.places import place_text
+from shapetrace.views.place_text import place_text
 from shapetrace.views.styled import (
     Line,
     Span,
@@ -30,6 +29,7 @@ from shapetrace.views.styled import (
     printable,
 )
 from shapetrace.views.summary import closing, header, human_number
+from shapetrace.views.view_options import ViewOptions
 
 _GAP = "  "
 
@@ -43,7 +43,7 @@ _LAYOUTS: tuple[tuple[frozenset[str], tuple[tuple[int, tuple[str, ...]], ...]], 
     (frozenset({"Where", "Input", "Class"}), ((16, ("Output", "Module")),)),
     (frozenset({"Where", "Input", "Class", "Calls"}), ((8, ("Output", "Module")),)),
 )
-"""What to leave out, and what to cut down to which width: the first that fits is taken."""
+"""Which columns to omit or cut, and to which width: the first layout that fits is taken."""
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ def render_table(trace: Trace, options: ViewOptions | None = None) -> StyledText
 
 
 def _texts(trace: Trace, options: ViewOptions) -> tuple[list[list[str]], list[str]]:
-    """What stands in each row, and in the row of totals."""
+    """The cells of each row, and of the row of totals."""
     tree = build(trace)
     rows = module_rows(tree)
     outside = ops_outside(tree)

@@ -16,9 +16,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from shapetrace.events.call_tree import Node, build
 from shapetrace.events.model import ModuleCall, Op, Trace
-from shapetrace.events.tree import Node, build
-from shapetrace.views.calls import (
+from shapetrace.views.call_text import (
     Operand,
     count_text,
     error_text,
@@ -29,8 +29,7 @@ from shapetrace.views.calls import (
     outcome,
 )
 from shapetrace.views.folding import Entry, Fold, Folding, frames_of
-from shapetrace.views.options import ViewOptions
-from shapetrace.views.places import function_text, place_spans
+from shapetrace.views.place_text import function_text, place_spans
 from shapetrace.views.styled import (
     Line,
     Span,
@@ -43,10 +42,11 @@ from shapetrace.views.styled import (
     printable,
 )
 from shapetrace.views.summary import closing, header
-from shapetrace.views.values import value_spans
+from shapetrace.views.value_text import value_spans
+from shapetrace.views.view_options import ViewOptions
 
 _LEAST_BODY = 40
-"""Columns that a row keeps however deep it stands; past that, lines outgrow the width."""
+"""Columns that a row keeps however deep it is nested; past that, lines get wider."""
 
 _LEAST_DETAIL = 12
 """A module's description of itself is dropped where less of it would be left."""
@@ -101,7 +101,7 @@ class _TreeWriter:
     def _write_entry(
         self, entry: Entry, module: ModuleCall | None, head: str, tail: str
     ) -> Sequence[Entry]:
-        """Write the rows of one entry, and give what stands below it."""
+        """Write the rows of one entry, and return the entries below it."""
         if isinstance(entry, Fold):
             self._write_fold(entry, head)
             return ()
@@ -163,7 +163,7 @@ class _TreeWriter:
         self._write_error(op, row_head, whole=True)
 
     def _write_values(self, call: Op | ModuleCall, row_head: str) -> None:
-        """What came out in numbers, where the recording looked at that."""
+        """Statistics of the returned values, if the recording has them."""
         spans = value_spans(call.fingerprints)
         if spans:
             self._write_row(row_head, (("Values:".ljust(_ROLE_WIDTH), "role"), *spans))

@@ -139,7 +139,7 @@ inEditors("Captured values", {}, (test) => {
     await goTo(fixture, "scores = self.up", "scores");
     await offers(fixture, "**.forward.scores", "Another Path...");
     await workbench.choose("**.forward.scores");
-    await workbench.notification("**.forward.scores is captured from the next run on.");
+    await workbench.notification("**.forward.scores will be captured from the next run on.");
     await tree.show();
     await tree.waitFor(`**.forward.scores: ${LATER}`);
     await workbench.pressInNotification("Trace Forward Pass");
@@ -279,7 +279,7 @@ inEditors("Captured values", {}, (test) => {
     await goTo(fixture, "scores = self.up", "scores");
     for (const path of ["layers.0", "layers.1", "layers.2"]) {
       await type(fixture, path);
-      await workbench.notification(`${path} is captured`);
+      await workbench.notification(`${path} will be captured`);
     }
     await workbench.closeNotifications();
     await tree.show({ keepsCallStack: false });

@@ -88,15 +88,15 @@ inEditors("Trace Forward Pass at a stop", {}, (test) => {
     await stopBeforeModel(it);
     await workbench.run(COMMAND);
     await eventuallyEqual(
-      async () => (await workbench.choices()).map((text) => text.split("One run more")[0]?.trim()),
+      async () => (await workbench.choices()).map((text) => text.split("An extra call")[0]?.trim()),
       [
         "Evaluate model(inputs).sum()",
         "Evaluate model(inputs)",
         `Evaluate Another Expression...in <module>, train.py:${LINE}`,
-        "Continue, and Record the Next Forward Passevaluates nothing",
+        "Continue, and Record the Next Forward Passdoes not evaluate anything",
       ],
     );
-    await workbench.choose("Evaluate model(inputs)One run more");
+    await workbench.choose("Evaluate model(inputs)An extra call");
     await eventuallyEqual(
       () => told(it),
       "Shapetrace: model(inputs) → f32[3,2] · requires grad, 3 calls recorded",

@@ -155,13 +155,13 @@ inEditors("After a run", {}, (test) => {
   });
 
   test(
-    "inlay hints that are switched off are told of once",
+    "inlay hints that are switched off are reported once",
     { files: FILES, settings: { "editor.inlayHints.enabled": "off" } },
     async (fixture) => {
       const { workbench, folder, server } = fixture;
       await workbench.openFile(folder.file("train.py"));
       await workbench.run("Shapetrace: Trace Forward Pass");
-      const message = await workbench.notification("inlay hints are switched off");
+      const message = await workbench.notification("inlay hints are off");
       assert.match(message, /\[Show Hints in Python\]/);
       await workbench.debug.waitUntilEnded();
       assert.equal(await workbench.code.text(), sourceOf(TRAINING));

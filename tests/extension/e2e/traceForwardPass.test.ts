@@ -169,7 +169,7 @@ inEditors("Trace Forward Pass", {}, (test) => {
       await workbench.openFile(folder.file("model.py"));
       await workbench.run(TRACE);
       const message = await workbench.notification("without a forward pass");
-      assert.match(message, /model\.py.*\[Run Something Else...\]/);
+      assert.match(message, /model\.py.*\[Run Another Program...\]/);
       await workbench.debug.waitUntilEnded();
     },
   );

@@ -225,7 +225,7 @@ inEditors("The trace tree", {}, (test) => {
       (text) => text.includes("range(2)"),
     );
     await workbench.run("Shapetrace: Trace Forward Pass");
-    await workbench.notification("layers.2 was pinned and is not in the new run");
+    await workbench.notification("layers.2 was pinned but is not in the new run");
     const shorter = LAYERS.replace("range(3)", "range(2)").replaceAll("5|6|7,", "6|7,");
     await shows(workbench, shorter.replace("«f32[2,5,4]»", "«f32[2,6,4]»"));
   });

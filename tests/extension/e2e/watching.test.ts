@@ -92,7 +92,7 @@ inEditors("Watched variables", {}, (test) => {
     const { code, trace: tree } = workbench;
     await workbench.openFile(folder.file("pipeline.py"));
     await watch(fixture, "video = sample", "video");
-    await workbench.notification("video is watched. Its history is shown from the next run on.");
+    await workbench.notification("video is watched. Its changes are shown from the next run on.");
     await watch(fixture, "resize(sample", 'video"] =');
     await workbench.notification("sample['video'] is watched.");
     await tree.show({ keepsCallStack: false });
@@ -163,7 +163,7 @@ inEditors("Watched variables", {}, (test) => {
     await workbench.debug.startNamed("pipeline");
     await workbench.debug.waitUntilStoppedIn(STOPPED);
     await watch(fixture, "video = sample", "video");
-    await workbench.notification(/Functions that assign it are followed from their next call on/);
+    await workbench.notification(/Functions that assign it are watched from their next call on/);
     await tree.show();
     await tree.waitFor("video: nothing yet");
     await workbench.debug.continue();

@@ -124,7 +124,10 @@ describe("explanations of programs that were attached to", () => {
       explainObstacle("train", { kind: "oldPython", version: "3.8.1" }),
       /needs Python 3\.11 or newer.*3\.8\.1/,
     );
-    assert.match(explainObstacle("train", { kind: "failed", reason: "X: y" }), /get into.*X: y/);
+    assert.match(
+      explainObstacle("train", { kind: "failed", reason: "X: y" }),
+      /could not be loaded.*X: y/,
+    );
     assert.match(explainOtherMachine("train", "node-7"), /node-7 is another one.*Debugging works/);
   });
 

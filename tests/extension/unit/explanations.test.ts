@@ -23,13 +23,13 @@ describe("a program that says nothing", () => {
 
   test("runs, after it was attached to, where our ports are not", () => {
     const { text } = explainSilence("train.py", { ...start, isAttached: true });
-    assert.match(text, /is not heard from there.*container/);
+    assert.match(text, /cannot reach VS Code.*container/);
   });
 
   test("runs under sudo", () => {
     assert.match(
       explainSilence("train.py", { ...start, usesSudo: true }).text,
-      /sudo drops PYTHONPATH/,
+      /sudo removes PYTHONPATH/,
     );
   });
 

@@ -21,7 +21,7 @@ MODEL = """
     tracer = Tracer("model")
 """
 
-NOT_STOPPED = "The program ended before stop() was called; this is what had been seen."
+NOT_STOPPED = "The program ended before stop() was called; this was recorded until then."
 
 
 def run(folder: Path, program: str, **extra: str) -> Outcome:
@@ -92,7 +92,7 @@ def test_under_shapetrace_run_the_tracer_says_that_it_records_nothing(tmp_path: 
     outcome = shapetrace("run", path.name, cwd=tmp_path, extra=environment)
     assert outcome.code == 0
     first, second, *rest = outcome.stdout.splitlines()
-    assert first.startswith("Tracer model records nothing: another recording is running already")
+    assert first.startswith("Tracer model records nothing: another recording is running")
     assert second == "end"
     assert any(line.startswith("Linear(in_features=3, out_features=4, bias=True)") for line in rest)
 

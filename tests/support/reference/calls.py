@@ -12,7 +12,7 @@ from shapetrace.events.model import Container, DimensionRange, Op, Tensor, Trace
 
 @dataclass(frozen=True)
 class TensorFacts:
-    """The shape and type of a tensor at the moment it was looked at."""
+    """The shape and type of a tensor at the moment when it was read."""
 
     shape: tuple[object, ...] | None
     dtype: str
@@ -40,7 +40,7 @@ class Call:
 
     @property
     def is_widened(self) -> bool:
-        """Whether a size stands for several calls that differed."""
+        """Return whether a size represents several calls that differed."""
         sizes = (size for facts in self.inputs + self.outputs for size in facts.shape or ())
         return any(isinstance(size, DimensionRange) for size in sizes)
 

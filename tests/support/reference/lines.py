@@ -33,7 +33,7 @@ class Target:
 
 @dataclass
 class LineWatch:
-    """What assignment statements were seen to leave in their targets."""
+    """The values that assignment statements left in their targets."""
 
     tensors: dict[Target, set[TensorFacts]] = field(default_factory=lambda: defaultdict(set))
     containers: dict[Target, set[tuple[TensorFacts, ...]]] = field(
@@ -45,7 +45,7 @@ class LineWatch:
     parameters: dict[Target, set[TensorFacts | tuple[TensorFacts, ...]]] = field(
         default_factory=lambda: defaultdict(set)
     )
-    """What the parameters of functions held at the beginning, by the line the function begins."""
+    """The values of parameters when a function begins, by its first line."""
     executed: set[Target] = field(default_factory=set)
     """Every target whose statement ran to its end, whatever it was given."""
 

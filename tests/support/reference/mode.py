@@ -126,7 +126,7 @@ class ReferenceMode(TorchFunctionMode):
 
     @property
     def calls(self) -> list[Call]:
-        """What was noted, without what is left out on purpose."""
+        """The recorded calls, without those that are left out on purpose."""
         return [call for call in self._notes if call is not None]
 
     @contextmanager
@@ -292,7 +292,7 @@ def is_torch(frame: FrameType) -> bool:
 
 
 def is_program(frame: FrameType) -> bool:
-    """Say whether a frame runs code of the program that is looked at."""
+    """Return whether a frame runs code of the observed program."""
     return not os.path.realpath(frame.f_code.co_filename).startswith(NOT_THE_PROGRAM)
 
 

@@ -83,7 +83,7 @@ def module_difference(expected: Counter[ModuleFacts], actual: Counter[ModuleFact
 
 
 def _covers(wide: ModuleFacts, call: ModuleFacts) -> bool:
-    """Say whether a recorded call, whose sizes may be ranges, stands for one that was seen."""
+    """Return whether a recorded call, whose sizes may be ranges, represents an observed one."""
     return (
         (wide.path, wide.class_name) == (call.path, call.class_name)
         and (len(wide.inputs), len(wide.outputs)) == (len(call.inputs), len(call.outputs))

@@ -1,4 +1,4 @@
-"""What is left in a process after something ran in it."""
+"""The remains of a run in a process."""
 
 from __future__ import annotations
 

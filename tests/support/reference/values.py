@@ -54,7 +54,7 @@ def _bits(tensor: torch.Tensor) -> torch.Tensor:
 
 @contextlib.contextmanager
 def outputs_of(model: nn.Module) -> Iterator[dict[str, list[Any]]]:
-    """What each module returns, call by call."""
+    """The return values of each module, call by call."""
     heard: dict[str, list[Any]] = {}
 
     def hook(name: str, module: nn.Module, inputs: Any, output: Any) -> None:
@@ -73,7 +73,7 @@ def outputs_of(model: nn.Module) -> Iterator[dict[str, list[Any]]]:
 
 @contextlib.contextmanager
 def inputs_of(model: nn.Module) -> Iterator[dict[str, list[tuple[Any, Any]]]]:
-    """What each module is called with, call by call."""
+    """The arguments of each module, call by call."""
     heard: dict[str, list[tuple[Any, Any]]] = {}
 
     def hook(name: str, module: nn.Module, inputs: Any, keywords: Any) -> None:

@@ -19,7 +19,7 @@ MOST_CALLS: Final = 64
 """Calls of one variant that are kept by themselves."""
 
 FEWEST_CALLS: Final = 4
-"""The same, once much is kept of other variants."""
+"""`MOST_CALLS` once much is kept of other variants."""
 
 _GOLDEN: Final = 0.6180339887498949
 _MASK: Final = (1 << 64) - 1

@@ -54,7 +54,7 @@ def samples_of(tensor: Any) -> list[Any]:
 
 
 def samples_on_device(tensor: Tensor) -> Tensor:
-    """The same, of a tensor on any device, without waiting for it or sending it anything."""
+    """Samples as a tensor on the tensor's own device, without a synchronization or a copy to it."""
     places = places_of(tensor.numel())
     if not places:
         return tensor.reshape(-1)

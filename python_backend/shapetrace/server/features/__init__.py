@@ -6,7 +6,7 @@ Modules:
 - ``inline_values``: what the focused function has reached, while stopped
 - ``hover``: details of the expression under the mouse
 - ``code_lens``: how often a function ran, above it
-- ``tree``: the trace tree
+- ``trace_tree``: the trace tree
 - ``tree_search``: filters the trace tree
 - ``pins``: labels of calls that can be pinned
 - ``captured_tree``: captured values in the trace tree

@@ -14,21 +14,21 @@ from typing import Final
 
 from shapetrace.capture.paths import component, joined
 from shapetrace.events.model import ModuleCall
-from shapetrace.server.calls import calls_of, every_call_of
-from shapetrace.server.meaning import Meaning, meaning_at, meaning_of_statement
+from shapetrace.server.capturable import Capturable, capturable_at, capturable_of_statement
+from shapetrace.server.file_records import Key
+from shapetrace.server.line_calls import calls_of, every_call_of
 from shapetrace.server.messages.captures import CapturePath, CapturePaths
 from shapetrace.server.processes import Process
-from shapetrace.server.records import Key
 from shapetrace.server.scope import module_of
+from shapetrace.server.source_structure import Structure
 from shapetrace.server.store import TraceStore
-from shapetrace.server.structure import Structure
 from shapetrace.server.view import DocumentView
 from shapetrace.views.styled import printable
 from shapetrace.views.summary import counted
 
 _FORWARD = "forward"
 _EVERYWHERE = "**"
-_WHEREVER = "wherever there is one"
+_WHEREVER = "in all modules that have one"
 _MOST_SINGLE = 50
 """Modules that are offered one by one."""
 
@@ -41,7 +41,7 @@ NOTHING: Final = CapturePaths("", ())
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ModulePlace:
     """A module by its path, as a path of values has it."""
 
     path: str
@@ -61,11 +61,11 @@ def paths_at(
 
     The view tells which modules its functions ran in, where that is known.
     """
-    meaning = meaning_at(structure, line, column)
-    if meaning is None:
+    capturable = capturable_at(structure, line, column)
+    if capturable is None:
         return NOTHING
-    places = [] if view is None else _modules(meaning, view, store, chosen)
-    return _paths_of(meaning, structure, places, _known(store) if places else {})
+    places = [] if view is None else _modules(capturable, view, store, chosen)
+    return _paths_of(capturable, structure, places, _known(store) if places else {})
 
 
 def paths_of_call(
@@ -82,23 +82,23 @@ def paths_of_call(
     around = None if op is None else process.modules.get(op.module or 0)
     if op is None or structure is None or op.line is None:
         return NOTHING
-    meaning = meaning_of_statement(structure, op.line, op.column or 0)
-    if meaning is None:
+    capturable = capturable_of_statement(structure, op.line, op.column or 0)
+    if capturable is None:
         return NOTHING
     own = None if around is None else _place(around, process)
     places = [] if own is None else _alike(own, known)
-    found = _paths_of(meaning, structure, places, known)
+    found = _paths_of(capturable, structure, places, known)
     return CapturePaths(found.name, _own_first(found.paths, own))
 
 
-def _alike(place: Place, known: Mapping[str, str]) -> list[Place]:
+def _alike(place: ModulePlace, known: Mapping[str, str]) -> list[ModulePlace]:
     """A module, and those whose paths differ from its own in nothing but numbers."""
     pattern = _pattern(place.path)
     others = (path for path in known if _pattern(path) == pattern and path != place.path)
-    return [place, *(Place(path, known[path]) for path in sorted(others))]
+    return [place, *(ModulePlace(path, known[path]) for path in sorted(others))]
 
 
-def _own_first(paths: Iterable[CapturePath], place: Place | None) -> tuple[CapturePath, ...]:
+def _own_first(paths: Iterable[CapturePath], place: ModulePlace | None) -> tuple[CapturePath, ...]:
     """Without other modules: the one that was pointed at, and then all of its kind."""
     prefix = "" if place is None else place.path
     own, shared = [], []
@@ -111,30 +111,33 @@ def _own_first(paths: Iterable[CapturePath], place: Place | None) -> tuple[Captu
 
 
 def _paths_of(
-    meaning: Meaning, structure: Structure, places: Sequence[Place], known: Mapping[str, str]
+    capturable: Capturable,
+    structure: Structure,
+    places: Sequence[ModulePlace],
+    known: Mapping[str, str],
 ) -> CapturePaths:
-    name = printable(meaning.text)
-    if meaning.attribute:
-        attribute = joined(*map(component, meaning.attribute))
+    name = printable(capturable.text)
+    if capturable.attribute:
+        attribute = joined(*map(component, capturable.attribute))
         modules = [joined(each.path, attribute) for each in places]
-        inside = [Place(path, known[path]) for path in modules if path in known]
+        inside = [ModulePlace(path, known[path]) for path in modules if path in known]
         if inside:
             return CapturePaths(name, tuple(_outputs(inside)))
         held = [path for path in modules if _has_below(path, known)]
         if held:
-            return CapturePaths(name, (CapturePath(f"{held[0]}.*", "the modules that it holds"),))
-        if not places and (meaning.is_called or _is_made_by_call(structure, meaning)):
+            return CapturePaths(name, (CapturePath(f"{held[0]}.*", "the modules in it"),))
+        if not places and (capturable.is_called or _is_made_by_call(structure, capturable)):
             return CapturePaths(name, (CapturePath(f"{_EVERYWHERE}.{attribute}", _WHEREVER),))
-        function = ("forward",) if meaning.function[0] == "__init__" else meaning.function
-        return CapturePaths(name, tuple(_values(places, (*function, *meaning.names))))
-    if not meaning.function:
+        function = ("forward",) if capturable.function[0] == "__init__" else capturable.function
+        return CapturePaths(name, tuple(_values(places, (*function, *capturable.names))))
+    if not capturable.function:
         if not places:
             return NOTHING
         return CapturePaths(name, tuple(_outputs(places)))
-    return CapturePaths(name, tuple(_values(places, (*meaning.function, *meaning.names))))
+    return CapturePaths(name, tuple(_values(places, (*capturable.function, *capturable.names))))
 
 
-def _values(places: Sequence[Place], names: Sequence[str]) -> Iterable[CapturePath]:
+def _values(places: Sequence[ModulePlace], names: Sequence[str]) -> Iterable[CapturePath]:
     """Paths of a value in some modules."""
     suffix = joined(*map(component, names))
     yield from _generalized(places, suffix)
@@ -143,20 +146,20 @@ def _values(places: Sequence[Place], names: Sequence[str]) -> Iterable[CapturePa
     yield CapturePath(f"{_EVERYWHERE}.{suffix}", _WHEREVER)
 
 
-def _outputs(places: Sequence[Place]) -> Iterable[CapturePath]:
+def _outputs(places: Sequence[ModulePlace]) -> Iterable[CapturePath]:
     """Paths of what some modules return."""
     yield from _generalized(places, "")
     for place in places[:_MOST_SINGLE]:
         yield CapturePath(place.path or _FORWARD, _what(place))
 
 
-def _what(place: Place) -> str:
-    return f"what {place.kind} returns" if place.kind else "what it returns"
+def _what(place: ModulePlace) -> str:
+    return f"return value of {place.kind}" if place.kind else "return value"
 
 
-def _generalized(places: Sequence[Place], suffix: str) -> Iterable[CapturePath]:
+def _generalized(places: Sequence[ModulePlace], suffix: str) -> Iterable[CapturePath]:
     """Paths that stand for all modules whose paths differ in nothing but numbers."""
-    groups: dict[str, list[Place]] = {}
+    groups: dict[str, list[ModulePlace]] = {}
     for place in places:
         groups.setdefault(_pattern(place.path), []).append(place)
     for pattern, group in groups.items():
@@ -169,17 +172,17 @@ def _pattern(path: str) -> str:
 
 
 def _modules(
-    meaning: Meaning, view: DocumentView, store: TraceStore, chosen: Key | None
-) -> list[Place]:
+    capturable: Capturable, view: DocumentView, store: TraceStore, chosen: Key | None
+) -> list[ModulePlace]:
     """The modules that the function ran in, or else another method of its class."""
     structure = view.structure
-    prefix = f"{meaning.owner}."
+    prefix = f"{capturable.owner}."
     own = [
         each
         for each in structure.functions
         if each.qualified_name.startswith(prefix) and "." not in each.qualified_name[len(prefix) :]
     ]
-    wanted = meaning.function[:1]
+    wanted = capturable.function[:1]
     first = [each for each in own if each.node.name in wanted]
     for functions in (first, own):
         keys: list[Key] = []
@@ -195,9 +198,9 @@ def _modules(
     return []
 
 
-def _places(keys: Iterable[Key], store: TraceStore, chosen: Key | None) -> list[Place]:
+def _places(keys: Iterable[Key], store: TraceStore, chosen: Key | None) -> list[ModulePlace]:
     """The modules of some calls, each once, in the order of the calls."""
-    found: dict[str, Place] = {}
+    found: dict[str, ModulePlace] = {}
     for key in sorted(set(keys), key=lambda key: (key != chosen, key)):
         process = store.process(key[0])
         call = None if process is None else process.modules.get(key[1])
@@ -212,14 +215,14 @@ def value_path(names: Sequence[str]) -> str:
     return joined(*(component(name) for name in names if name))
 
 
-def _place(call: ModuleCall, process: Process) -> Place:
+def _place(call: ModuleCall, process: Process) -> ModulePlace:
     path = call.path
     outermost = call
     while outermost.parent is not None and outermost.parent in process.modules:
         outermost = process.modules[outermost.parent]
     if outermost.class_name in _WRAPPERS:
         path = path.removeprefix("module").removeprefix(".")
-    return Place(value_path(path.split(".")), printable(call.class_name))
+    return ModulePlace(value_path(path.split(".")), printable(call.class_name))
 
 
 def _known(store: TraceStore) -> Mapping[str, str]:
@@ -234,8 +237,8 @@ def _has_below(path: str, known: Mapping[str, str]) -> bool:
     return any(each.startswith(f"{path}.") for each in known)
 
 
-def _is_made_by_call(structure: Structure, meaning: Meaning) -> bool:
+def _is_made_by_call(structure: Structure, capturable: Capturable) -> bool:
     """Whether a class gives an attribute what a class of modules makes, by the look of it."""
-    name = re.escape(meaning.attribute[0])
+    name = re.escape(capturable.attribute[0])
     made = re.compile(rf"\bself\.{name}\s*(?::[^=]+)?=\s*(?:\w+\.)*[A-Z]\w*\(")
-    return len(meaning.attribute) == 1 and any(map(made.search, structure.lines))
+    return len(capturable.attribute) == 1 and any(map(made.search, structure.lines))

@@ -1,4 +1,4 @@
-"""What is told of captured values, in a row and in a table.
+"""Captured values as text: rows and tooltips.
 
 ×12  f32[2,4,9,9]  -1.2 … 3.4  mean 0.1  ▁▃▇▅▂
 """
@@ -12,9 +12,9 @@ from shapetrace.transport.captures import CapturedName, CapturedValue, Statistic
 from shapetrace.views.captured import number_text
 from shapetrace.views.histograms import Histogram, bars, merged
 from shapetrace.views.shapes import cut_end, merge_text, value_text
-from shapetrace.views.stories import code, escaped, paragraphs
 from shapetrace.views.styled import printable
 from shapetrace.views.summary import SEPARATOR
+from shapetrace.views.tooltips import code, escaped, paragraphs
 
 _APART = "  "
 _LONGEST_TEXT = 60
@@ -27,17 +27,17 @@ def iteration_text(value: CapturedValue) -> str:
 
 
 def value_row(value: CapturedValue, where: str = "") -> str:
-    """What is told of one value behind its iteration."""
+    """The text of one value, after its iteration."""
     return _APART.join(filter(None, [where, *_facts([value])]))
 
 
 def name_row(values: Sequence[CapturedValue], total: int) -> str:
-    """What is told of all values of one name."""
+    """The text of all values of one name."""
     return _APART.join([f"×{total:,}", *_facts(values)])
 
 
 def value_story(name: str, value: CapturedValue, where: str) -> str:
-    """The same of one value as Markdown, with all that is known."""
+    """The tooltip of one value, as Markdown."""
     told = value.statistics
     notes = [SEPARATOR.join(filter(None, [iteration_text(value), where]))]
     if told is not None:
@@ -46,11 +46,11 @@ def value_story(name: str, value: CapturedValue, where: str) -> str:
 
 
 def name_story(about: CapturedName, values: Sequence[CapturedValue], total: int) -> str:
-    """The same of all values of one name."""
+    """The tooltip of all values of one name, as Markdown."""
     kept = f"the newest {len(values):,} of {total:,} values" if len(values) < total else ""
     unseen = any(value.statistics and _is_sampled(value.statistics) for value in values)
     notes = [
-        SEPARATOR.join(filter(None, [kept, "large ones seen in part" if unseen else ""])),
+        SEPARATOR.join(filter(None, [kept, "large ones sampled" if unseen else ""])),
         SEPARATOR.join([escaped(printable(about.model)), escaped(printable(about.path))]),
     ]
     return _story(about.name, values, notes)
@@ -121,7 +121,7 @@ def _is_sampled(told: Statistics) -> bool:
 
 
 def _kind(value: CapturedValue) -> Value:
-    """A value among several: numbers are told by their range."""
+    """One of several values: numbers are given as a range."""
     is_number = value.shape is None and value.statistics is not None
     return Other(value.kind) if is_number else _value(value)
 

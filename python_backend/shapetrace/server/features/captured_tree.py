@@ -31,9 +31,9 @@ from shapetrace.server.processes import Process
 from shapetrace.transport.captures import CapturedValue
 from shapetrace.views.captured import number_text
 from shapetrace.views.histograms import Histogram as Bars
-from shapetrace.views.stories import escaped
 from shapetrace.views.styled import printable
 from shapetrace.views.summary import counted
+from shapetrace.views.tooltips import escaped
 
 ROOT: Final = "captured"
 

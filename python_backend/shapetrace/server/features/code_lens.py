@@ -18,16 +18,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from shapetrace.server.calls import calls_of, every_call_of
 from shapetrace.server.features.pins import pin_of
-from shapetrace.server.messages.places import DocumentPosition
+from shapetrace.server.line_calls import calls_of, every_call_of
+from shapetrace.server.messages.document_places import DocumentPosition
 from shapetrace.server.pin_and_focus import PinAndFocus
+from shapetrace.server.source_structure import Function
 from shapetrace.server.store import TraceStore
-from shapetrace.server.structure import Function
 from shapetrace.server.view import DocumentView
-from shapetrace.views.owners import Told
+from shapetrace.views.code_lens_text import functions_summary
+from shapetrace.views.owners import CallInModule
 from shapetrace.views.remedies import with_remedy
-from shapetrace.views.summaries import functions_summary
 from shapetrace.views.summary import SEPARATOR
 
 PIN_COMMAND: Final = "shapetrace.pinCall"
@@ -47,7 +47,7 @@ class Lens:
     line: int
     text: str
     command: str = ""
-    """What a click runs, if anything."""
+    """The command that a click runs, if any."""
     arguments: Sequence[DocumentPosition] | None = None
 
 
@@ -67,7 +67,7 @@ def code_lenses(
             yield from _of_calls(view, store, function, now, told, scopes)
         elif function.qualified_name in unseen:
             reason = with_remedy(unseen[function.qualified_name])
-            yield Lens(now, f"not looked at: {reason}")
+            yield Lens(now, f"not recorded: {reason}")
 
 
 def _of_calls(
@@ -75,10 +75,10 @@ def _of_calls(
     store: TraceStore,
     function: Function,
     line: int,
-    told: Sequence[Told],
+    told: Sequence[CallInModule],
     scopes: PinAndFocus | None,
 ) -> Iterator[Lens]:
-    """What was called, and what can be done about it where that was several calls."""
+    """The title of the lens, and its commands if there were several calls."""
     every = every_call_of(view, store, function)
     shown = calls_of(view, store, function)
     where = [DocumentPosition(view.document.uri, line, 0)]
@@ -100,7 +100,7 @@ def _of_calls(
 
 
 def _unseen(store: TraceStore, key: str) -> dict[str, str]:
-    """By the names of functions, why they were not looked at although they ran."""
+    """By the names of functions, the reason why they ran but were not recorded."""
     found: dict[str, str] = {}
     for entry in store.coverage(key):
         compiled = _COMPILED.fullmatch(entry.where)
@@ -109,11 +109,11 @@ def _unseen(store: TraceStore, key: str) -> dict[str, str]:
     return found
 
 
-def told_of(view: DocumentView, store: TraceStore, function: Function) -> list[Told]:
+def told_of(view: DocumentView, store: TraceStore, function: Function) -> list[CallInModule]:
     """The module calls that a function ran for, where it is known to be this one."""
-    told: list[Told] = []
+    told: list[CallInModule] = []
     for (number, _), call in calls_of(view, store, function).items():
         process = store.process(number)
         if process is not None:
-            told.append(Told(call, process.count(call), process=store.label(process)))
+            told.append(CallInModule(call, process.count(call), process=store.label(process)))
     return told

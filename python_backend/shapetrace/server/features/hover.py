@@ -11,17 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from shapetrace.events.model import Container, Op, Tensor, Value, Variable
-from shapetrace.server.bindings import Binding, binding_of, first_line
-from shapetrace.server.facts import bound_variables
+from shapetrace.server.definitions import Definition, definition_of, first_line
 from shapetrace.server.features.code_lens import told_of
+from shapetrace.server.file_records import Call, Expression, Key, asks_for_truth, is_mutable
 from shapetrace.server.ranges import SourceRange, byte_column, editor_column, range_of
-from shapetrace.server.records import Call, Expression, Key, asks_for_truth, is_mutable
+from shapetrace.server.statement_values import bound_variables
 from shapetrace.server.statements import Statement
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
-from shapetrace.views.owners import Held, Told
+from shapetrace.views.owners import CallInModule, ValueInModule
 from shapetrace.views.shapes import holds_tensor, value_text
-from shapetrace.views.stories import (
+from shapetrace.views.tooltips import (
     calls_story,
     code,
     details_text,
@@ -46,13 +46,13 @@ _TRANSPARENT = (
 """Who points at one of these may mean what it is part of."""
 
 
-_NOT_REACHED = "From before: not known to be reached in this call."
+_NOT_REACHED = "From an earlier call. It is not known whether this call gets here."
 
-_NOT_ENTERED = "Nothing is known of this call yet: that was before."
+_NOT_ENTERED = "From earlier calls. This call has not run here yet."
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class Tooltip:
     """Markdown on a range of the document, in the editor's columns."""
 
     markdown: str
@@ -62,8 +62,8 @@ class Story:
 
 def hover(
     view: DocumentView, store: TraceStore, line: int, units: int, encoding: str = "utf-16"
-) -> Story | None:
-    """What is known of the expression at a position of the document."""
+) -> Tooltip | None:
+    """The tooltip of the expression at a position of the document."""
     source_line = view.source_line(line)
     if source_line is None:
         return None
@@ -80,11 +80,11 @@ def hover(
         (at + offset, editor_column(view.document.lines[at + offset], bytes_, encoding))
         for at, bytes_ in (where.start, where.end)
     )
-    return Story(markdown, start, end)
+    return Tooltip(markdown, start, end)
 
 
 def statement_story(view: DocumentView, store: TraceStore, where: SourceRange) -> str:
-    """What is known of the statement that a hint belongs to."""
+    """The tooltip of the statement that a hint belongs to."""
     statement = view.structure.at(where.line, where.column)
     if statement is None or statement.range != where:
         return ""
@@ -122,8 +122,8 @@ class _Teller:
                 return expression.range, self._story(expression, told)
         return None
 
-    def _story(self, expression: Expression, told: Sequence[Told]) -> str:
-        """All calls of an expression, those that are looked at before all others."""
+    def _story(self, expression: Expression, told: Sequence[CallInModule]) -> str:
+        """All calls of an expression, the selected ones first."""
         notes = self._notes(expression.calls)
         if expression.is_before:
             notes.append(_NOT_REACHED)
@@ -176,28 +176,28 @@ class _Teller:
         found = None if where is None else self._view.records.expression(where)
         return found if found is not None and any(found.values) else None
 
-    def _told(self, calls: Iterable[tuple[Key, Call]]) -> list[Told]:
+    def _told(self, calls: Iterable[tuple[Key, Call]]) -> list[CallInModule]:
         """The calls that say what an expression is worth, or why it has no value."""
-        told: list[Told] = []
+        told: list[CallInModule] = []
         for (number, _), call in calls:
             process = self._store.process(number)
             if process is None or not call.direct:
                 continue
             owner = call.module if isinstance(call, Op) else None
             module = None if owner is None else process.modules.get(owner)
-            told.append(Told(call, process.count(call), module, self._store.label(process)))
+            told.append(CallInModule(call, process.count(call), module, self._store.label(process)))
         # That the truth of a comparison was asked for is no news.
         news = [each for each in told if not asks_for_truth(each.call)]
         return news or told
 
     def _notes(self, keys: Iterable[Key]) -> list[str]:
-        """What was not looked at in the processes that made some calls."""
+        """Notes on code that was not recorded in the processes that made some calls."""
         processes = [
             self._store.process(number) for number in dict.fromkeys(key[0] for key in keys)
         ]
         return list(
             dict.fromkeys(
-                f"Shapes have settled: {escaped(entry.where)}"
+                f"Recording pauses: {escaped(entry.where)}"
                 for process in processes
                 for entry in (() if process is None else process.coverage)
                 if entry.reason == "settled"
@@ -209,23 +209,23 @@ class _Teller:
     ) -> tuple[SourceRange, str] | None:
         where = range_of(node)
         if not isinstance(node.ctx, ast.Load):
-            return self._bound(where, node.id, Binding(node.id, where), "")
+            return self._bound(where, node.id, Definition(node.id, where), "")
         if _is_called(node, path):
             return None
-        binding = binding_of(path)
+        definition = definition_of(path)
         for expression in around:
             inputs = list(_inputs_named(expression, node.id))
             if inputs:
-                origin = "" if binding is None else self._origin(binding)
+                origin = "" if definition is None else self._origin(definition)
                 note = _NOT_REACHED if expression.is_before else ""
                 return self._named(where, node.id, inputs, origin, note)
-        if binding is None:
+        if definition is None:
             return None
-        origin = self._origin(binding)
-        variables = bound_variables(binding, self._view.records)
+        origin = self._origin(definition)
+        variables = bound_variables(definition, self._view.records)
         if any(is_mutable(each.tensor) for _, each in variables):
             origin = f"{origin}, may have changed since"
-        return self._bound(where, node.id, binding, origin)
+        return self._bound(where, node.id, definition, origin)
 
     def _parameter(self, node: ast.arg, path: Sequence[ast.AST]) -> tuple[SourceRange, str] | None:
         functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -237,8 +237,8 @@ class _Teller:
         name = SourceRange(
             where.line, where.column, where.line, where.column + len(node.arg.encode())
         )
-        binding = Binding(node.arg, name, title, first_line(owner))
-        return self._bound(name, node.arg, binding, self._origin(binding))
+        definition = Definition(node.arg, name, title, first_line(owner))
+        return self._bound(name, node.arg, definition, self._origin(definition))
 
     def _attribute(
         self, node: ast.Attribute, around: Sequence[Expression]
@@ -284,25 +284,25 @@ class _Teller:
             return None
         processes = ((self._store.process(number), value) for number, value in had)
         held = [
-            Held(value, process=self._store.label(process))
+            ValueInModule(value, process=self._store.label(process))
             for process, value in processes
             if process is not None
         ]
         return where, paragraphs([name_story(name, values, origin, held), note])
 
     def _bound(
-        self, where: SourceRange, name: str, binding: Binding, origin: str
+        self, where: SourceRange, name: str, definition: Definition, origin: str
     ) -> tuple[SourceRange, str] | None:
-        """A name with the values that it was given, those that are looked at before all others."""
-        note = self._note_on(binding)
-        every = dict(bound_variables(binding, self._view.records.base))
-        bound = dict(bound_variables(binding, self._view.records))
+        """A name with its values, those of the selected calls first."""
+        note = self._note_on(definition)
+        every = dict(bound_variables(definition, self._view.records.base))
+        bound = dict(bound_variables(definition, self._view.records))
         if note and not bound:
             bound = every  # As the hint does, which marks them.
-        place = where if binding.function is not None else binding.target
+        place = where if definition.function is not None else definition.target
         hinted = {value_text(value) for value in self._hinted(place)}
         if hinted:
-            # In a loop only what the call that is looked at has stored.
+            # In a loop, only the stores of the selected call.
             bound = {key: each for key, each in bound.items() if value_text(each.tensor) in hinted}
         rest = {key: variable for key, variable in every.items() if key not in bound}
         values = tuple(dict.fromkeys(each.tensor for each in bound.values()))
@@ -311,12 +311,12 @@ class _Teller:
         story = name_story(name, values, origin, self._held(bound), self._held(rest))
         return where, paragraphs([story, note])
 
-    def _note_on(self, binding: Binding) -> str:
+    def _note_on(self, definition: Definition) -> str:
         """Where the assignment or the parameter says what was before, that it does."""
-        if binding.function is not None:
-            is_known = self._view.records.was_entered(binding.name, binding.declared)
+        if definition.function is not None:
+            is_known = self._view.records.was_entered(definition.name, definition.declared)
             return "" if is_known else _NOT_ENTERED
-        records, target = self._view.records, binding.target
+        records, target = self._view.records, definition.target
         held = records.held((target,))
         if held is not None and held.is_fresh:
             return ""
@@ -326,13 +326,13 @@ class _Teller:
         parts = (*assignment.parts, *assignment.named)
         is_own = any(target in part.targets for part in parts)
         if not is_own and held is None:  # of a comprehension
-            is_before = records.is_in_doubt(binding.name, target, (), is_stale=True)
+            is_before = records.is_in_doubt(definition.name, target, (), is_stale=True)
         else:
             is_before = self._view.facts(assignment).is_before
         return _NOT_REACHED if is_before else ""
 
     def _hinted(self, target: SourceRange) -> tuple[Value, ...]:
-        """The values that the hint tells of a name that is stored; empty for other names."""
+        """The values that the hint shows for an assigned name; empty for other names."""
         statement = self._view.structure.at(target.line, target.column) or self._statement
         facts = self._view.facts(statement)
         parts = zip(
@@ -340,26 +340,26 @@ class _Teller:
         )
         return next((known for part, known in parts if target in part.targets), ())
 
-    def _held(self, variables: Mapping[Key, Variable]) -> list[Held]:
-        held: list[Held] = []
+    def _held(self, variables: Mapping[Key, Variable]) -> list[ValueInModule]:
+        held: list[ValueInModule] = []
         for (number, _), variable in variables.items():
             process = self._store.process(number)
             if process is not None:
                 module = process.modules.get(variable.module or 0)
-                held.append(Held(variable.tensor, module, self._store.label(process)))
+                held.append(ValueInModule(variable.tensor, module, self._store.label(process)))
         return held
 
-    def _origin(self, binding: Binding) -> str:
-        if binding.function is None:
-            now = self._view.document_line(binding.target.line)
+    def _origin(self, definition: Definition) -> str:
+        if definition.function is None:
+            now = self._view.document_line(definition.target.line)
             return "" if now is None else f"assigned in line {now + 1}"
-        if binding.function == "<lambda>":
+        if definition.function == "<lambda>":
             return "parameter of a lambda"
-        return f"parameter of {quoted(binding.function)}"
+        return f"parameter of {quoted(definition.function)}"
 
 
 def _meant(path: Sequence[ast.AST], around: Sequence[Expression]) -> Iterator[Expression]:
-    """Which of the recorded expressions around a position somebody can mean who points there.
+    """The recorded expressions around a position that a user can mean who points there.
 
     Not the call that is made with ``math.sqrt(n)`` by who points at that, as it is something else.
     """

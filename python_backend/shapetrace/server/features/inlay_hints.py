@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shapetrace.events.model import Value
-from shapetrace.server.facts import Facts
 from shapetrace.server.features.watched_hints import watched_pieces, watched_text
 from shapetrace.server.messages.settings import HintOptions, HintPosition
 from shapetrace.server.ranges import SourceRange, editor_column, editor_length
 from shapetrace.server.scope import ScopePath
-from shapetrace.server.statements import Part, Statement
+from shapetrace.server.statement_values import StatementValues
+from shapetrace.server.statements import Statement, StatementPart
 from shapetrace.server.view import DocumentView
 from shapetrace.server.watched import WatchedLine
 from shapetrace.views.labels import Labelled, failure_text, labelled_text, tuple_text
@@ -41,22 +41,22 @@ class Hint:
     column: int
     text: str
     statement: SourceRange
-    """What it tells of, as a range of the source that ran; the first, if it tells of several."""
+    """The source range of the statement; of the first one if there are several."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What one statement has for one place."""
+    """The text of one statement at one place."""
 
     line: int
     column: int | None
     """None for the end of the line."""
     range: SourceRange
-    """What it is of."""
+    """The source range that it belongs to."""
     statement: Statement | None
     items: tuple[Labelled, ...] = ()
-    facts: Facts | None = None
-    """Given at the end of the statement, where everything is told that was not told before."""
+    facts: StatementValues | None = None
+    """Set for the piece at the end of the statement, with everything that has no other place."""
     mark: str = ""
     watched: tuple[WatchedLine, ...] = ()
     scope_path: ScopePath | None = None
@@ -97,24 +97,32 @@ def inlay_hints(
     return hints
 
 
-def _without(statement: Statement, facts: Facts, names: frozenset[str]) -> Facts:
-    """What is left to be told of a statement whose watched variables are told of."""
+def _without(
+    statement: Statement, facts: StatementValues, names: frozenset[str]
+) -> StatementValues:
+    """The values of a statement without those of watched variables, which have their own text."""
 
-    def left(parts: Sequence[Part], values: Sequence[tuple[Value, ...]]) -> list[tuple[Value, ...]]:
+    def left(
+        parts: Sequence[StatementPart], values: Sequence[tuple[Value, ...]]
+    ) -> list[tuple[Value, ...]]:
         pairs = zip(parts, values, strict=True)
         return [() if part.name in names else known for part, known in pairs]
 
     values = tuple(left(statement.parts, facts.values))
     named = tuple(left(statement.named, facts.named))
-    return Facts(values, named, facts.errors, facts.is_before)
+    return StatementValues(values, named, facts.errors, facts.is_before)
 
 
-def _pieces(statement: Statement, facts: Facts, position: HintPosition) -> Sequence[_Piece]:
-    """Where the things that are known of a statement are to be told."""
+def _pieces(
+    statement: Statement, facts: StatementValues, position: HintPosition
+) -> Sequence[_Piece]:
+    """The pieces of a statement, each with its place."""
     return facts.once(position, lambda: tuple(_make_pieces(statement, facts, position)))
 
 
-def _make_pieces(statement: Statement, facts: Facts, position: HintPosition) -> Iterator[_Piece]:
+def _make_pieces(
+    statement: Statement, facts: StatementValues, position: HintPosition
+) -> Iterator[_Piece]:
     if not facts:
         return
     mark = BEFORE if facts.is_before else ""
@@ -130,16 +138,16 @@ def _make_pieces(statement: Statement, facts: Facts, position: HintPosition) -> 
                 items = (Labelled(None, its_values),)
                 yield _Piece(line, column, statement.range, statement, items, mark=mark)
             rest.append(() if places else its_values)
-    left = Facts(tuple(values), tuple(named), facts.errors)
+    left = StatementValues(tuple(values), tuple(named), facts.errors)
     if left:
         where = statement.range
         yield _Piece(where.end_line, None, where, statement, facts=left, mark=mark)
 
 
 def _places(
-    statement: Statement, part: Part, position: HintPosition
+    statement: Statement, part: StatementPart, position: HintPosition
 ) -> Iterator[tuple[int, int | None]]:
-    """Where a part is told, if not at the end of its statement."""
+    """The place of a part, if it is not the end of its statement."""
     for target in part.targets:
         if position == "afterName":
             yield target.end_line, target.end_column
@@ -173,7 +181,7 @@ def _hints(
 
 
 def _text_once(piece: _Piece, is_one_of_several: bool, room: int) -> str:
-    """The same as below, but written only once."""
+    """The text of a piece, cached."""
     if piece.watched:
         return watched_text(piece.watched, room, piece.scope_path, BEFORE)
     room -= len(piece.mark)
@@ -184,7 +192,7 @@ def _text_once(piece: _Piece, is_one_of_several: bool, room: int) -> str:
 
 
 def _text(piece: _Piece, is_one_of_several: bool, room: int) -> str:
-    """What a statement has for the end of its line."""
+    """The text of a statement for the end of its line."""
     if piece.facts is None or piece.statement is None:
         return labelled_text(piece.items, room)
     statement, facts = piece.statement, piece.facts
@@ -202,7 +210,9 @@ def _text(piece: _Piece, is_one_of_several: bool, room: int) -> str:
     return cut_end(text, room)
 
 
-def _produced_text(statement: Statement, facts: Facts, is_one_of_several: bool, room: int) -> str:
+def _produced_text(
+    statement: Statement, facts: StatementValues, is_one_of_several: bool, room: int
+) -> str:
     if statement.is_tuple:
         return tuple_text(facts.values, room)
     items = _labelled(statement.parts, facts.values)
@@ -213,8 +223,10 @@ def _produced_text(statement: Statement, facts: Facts, is_one_of_several: bool, 
     return labelled_text(items, room)
 
 
-def _labelled(parts: Sequence[Part], values: Sequence[tuple[Value, ...]]) -> list[Labelled]:
-    """The names that something is known of, without ``_`` beside others: nobody looks at that."""
+def _labelled(
+    parts: Sequence[StatementPart], values: Sequence[tuple[Value, ...]]
+) -> list[Labelled]:
+    """The names with known values; without ``_`` if there are others."""
     pairs = zip(parts, values, strict=True)
     items = [Labelled(part.name, known) for part, known in pairs if known]
     return [item for item in items if item.name is None or item.name.strip("_")] or items

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from shapetrace.server.features.inlay_hints import BEFORE, inlay_hints
+from shapetrace.server.file_records import Expression
 from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.ranges import SourceRange, character_index
-from shapetrace.server.records import Expression
 from shapetrace.server.records_in_scope import MODULE
 from shapetrace.server.scope import ScopePath
 from shapetrace.server.view import DocumentView
@@ -31,7 +31,7 @@ _MOST_SOURCE = 32
 
 @dataclass(frozen=True, slots=True)
 class InlineText:
-    """What is shown at the end of a line of the document, counted from 0."""
+    """The text at the end of a line of the document, counted from 0."""
 
     line: int
     text: str
@@ -40,7 +40,7 @@ class InlineText:
 def inline_values(
     view: DocumentView, scope_path: ScopePath, first: int, last: int, options: HintOptions
 ) -> list[InlineText]:
-    """What is shown on some lines beside the hints, of the function that is focused."""
+    """The texts at line ends of the focused function, beside the hints."""
     wanted = {
         line: source
         for line in range(max(first, 0), min(last, len(view.document.lines) - 1) + 1)

@@ -1,14 +1,14 @@
-"""What a call that is or may be pinned is called, and which calls a line is about."""
+"""Labels of calls that can be pinned, and the calls that a line refers to."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from shapetrace.events.model import ModuleCall
-from shapetrace.server.features.tree import node_id
+from shapetrace.server.features.trace_tree import node_id
+from shapetrace.server.file_records import Key
 from shapetrace.server.messages.calls import Pin
 from shapetrace.server.processes import Process
-from shapetrace.server.records import Key
 from shapetrace.server.store import TraceStore
 from shapetrace.views.outline import module_row
 from shapetrace.views.styled import printable
@@ -38,7 +38,7 @@ def call_title(store: TraceStore, process: Process, call: ModuleCall) -> str:
 
 
 def module_call_of(store: TraceStore, key: Key) -> Key | None:
-    """What is pinned with a node: the module call that it is, or that its op ran in."""
+    """The module call to pin for a node: its own, or that around its op."""
     process = store.process(key[0])
     if process is None:
         return None

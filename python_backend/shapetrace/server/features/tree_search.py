@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from itertools import islice
 
+from shapetrace.server.file_records import Call
 from shapetrace.server.processes import Process
-from shapetrace.server.records import Call
 from shapetrace.views.outline import searched_text
 
 _MOST_OPENED = 300
@@ -34,12 +34,12 @@ class Search:
         return self._shown
 
     def is_above(self, call: int, text: str) -> bool:
-        """Whether a call is shown only for what is in it, and is to be opened for that."""
+        """Return whether a call is shown only for what is in it, and is to be opened for that."""
         self._search(text)
         return call in self._opened
 
     def shows_all_below(self, call: int | None, text: str) -> bool:
-        """Whether a call, or what it was made in, has the text in it."""
+        """Return whether a call, or what it was made in, has the text in it."""
         if call is None:
             return False
         self._search(text)
@@ -68,7 +68,7 @@ class Search:
         self._opened = self._to_open()
 
     def _to_open(self) -> set[int]:
-        """What is above anything found, from the outside in, as far as there is room for rows."""
+        """The ancestors of the matches, from the outside in, as far as there is room for rows."""
         opened: set[int] = set()
         rows = 0
         above = self._above - self._found

@@ -1,4 +1,4 @@
-"""What hints say of watched variables: how they changed on a line.
+"""Hints of watched variables: their changes on a line.
 
 video = video.permute(1, 0, 2, 3)          video u8[73,3,720,720] → u8[3,73,720,720]
 """
@@ -9,21 +9,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from shapetrace.events.model import Value
-from shapetrace.server.files import file_key
 from shapetrace.server.ranges import SourceRange
 from shapetrace.server.scope import ScopePath
 from shapetrace.server.statements import Statement
+from shapetrace.server.uris import file_key
 from shapetrace.server.view import DocumentView
 from shapetrace.server.watched import WatchedLine
-from shapetrace.views.changes import change_text, line_text
-from shapetrace.views.stories import escaped
+from shapetrace.views.change_text import change_text, line_text
+from shapetrace.views.tooltips import escaped
 
 BETWEEN = ", "
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedPiece:
-    """What watched variables were where a statement ends."""
+    """The values of watched variables where a statement ends."""
 
     range: SourceRange
     """The statement, or the line."""
@@ -32,7 +32,7 @@ class WatchedPiece:
 
 
 def watched_pieces(view: DocumentView, first: int, last: int) -> Iterator[WatchedPiece]:
-    """What is to be told at the ends of some lines of a document, counted from 0."""
+    """The changes to show at the ends of some lines of a document, counted from 0."""
     watched = view.records.base.watched
     if not view.records.base.has_watched:
         return

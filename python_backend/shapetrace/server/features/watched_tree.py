@@ -20,11 +20,11 @@ from shapetrace.server.processes import Process
 from shapetrace.server.ranges import SourceRange
 from shapetrace.server.watched import Timeline
 from shapetrace.transport.watches import WatchedChange
-from shapetrace.views.changes import ARROW, change_text
+from shapetrace.views.change_text import ARROW, change_text
 from shapetrace.views.shapes import value_text
-from shapetrace.views.stories import escaped
 from shapetrace.views.styled import printable
 from shapetrace.views.summary import counted
+from shapetrace.views.tooltips import escaped
 
 ROOT: Final = "watched"
 

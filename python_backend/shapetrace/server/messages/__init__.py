@@ -3,9 +3,9 @@
 Modules:
 
 - ``declarations``: how a message is declared
-- ``registry``: the list of all messages
+- ``all_messages``: the list of all messages
 - ``codec``: messages to and from JSON
-- ``places``: positions in documents
+- ``document_places``: positions in documents
 - ``settings``: settings and start-up options
 - ``sessions``: debug sessions and their processes
 - ``focus``: the focused stack frame

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from shapetrace.server.messages.declarations import NonEmptyStr, Request, ServerNotification
-from shapetrace.server.messages.places import DocumentPosition, Lines
+from shapetrace.server.messages.document_places import DocumentPosition, Lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class InlineValue:
 
 @dataclass(frozen=True, slots=True)
 class InlineValues:
-    """What is shown at the ends of lines while the program is stopped."""
+    """The values at line ends while the program is stopped."""
 
     values: tuple[InlineValue, ...]
 

@@ -9,7 +9,7 @@ from shapetrace.server.messages.declarations import (
     Request,
     ServerNotification,
 )
-from shapetrace.server.messages.places import DocumentPosition
+from shapetrace.server.messages.document_places import DocumentPosition
 
 
 @dataclass(frozen=True, slots=True)

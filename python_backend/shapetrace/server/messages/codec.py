@@ -47,7 +47,7 @@ def camel_case(name: str) -> str:
 
 
 def _problems(error: Exception, path: str) -> Iterator[str]:
-    """Each thing that is wrong, with the key where it stands."""
+    """Each problem, with the key where it is."""
     match error:
         case ClassValidationError():
             within, beside = error.group_exceptions()
@@ -67,12 +67,12 @@ def _problems(error: Exception, path: str) -> Iterator[str]:
             yield f"{path}: {error}" if path else str(error)
 
 
-def _exactly(kind: type, wish: str) -> Callable[[object, object], object]:
+def _exactly(kind: type, expected: str) -> Callable[[object, object], object]:
     """Reads what is of one type already, and of none that derives from it."""
 
     def read(given: object, _: object) -> object:
         if type(given) is not kind:
-            raise _Wrong(f"must be {wish}")
+            raise _Wrong(f"must be {expected}")
         return given
 
     return read
@@ -86,7 +86,7 @@ def _restricted(kind: Any) -> Callable[[object, object], object]:
 
     def read(given: object, _: object) -> object:
         if type(given) is not base or not restriction.allows(given):
-            raise _Wrong(f"must be {restriction.wish}")
+            raise _Wrong(f"must be {restriction.expected}")
         return given
 
     return read

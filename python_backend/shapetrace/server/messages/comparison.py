@@ -34,7 +34,7 @@ class ComparedCall:
     title: str
     """The module and the call."""
     detail: str
-    """What differs."""
+    """One difference."""
     left: int
     """The line in the left text, from 0."""
     right: int
@@ -45,7 +45,7 @@ class ComparedCall:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What differs between two traces."""
+    """The differences between two traces."""
 
     left: str
     """Trace A as text, one line for each call; calls that are alike are equal lines in both."""

@@ -1,4 +1,4 @@
-"""What messages are declared with: how one is sent, and what its fields may hold.
+"""How messages are declared: how one is sent, and which values its fields accept.
 
 OPEN_SESSION = Request("shapetrace/openSession", OpenSession, OpenedSession)
 STATUS = ServerNotification("shapetrace/status", Status)
@@ -51,10 +51,10 @@ class Empty:
 class NotEmpty:
     """Restricts a text to those with at least one character."""
 
-    wish = "a text that is not empty"
+    expected = "a text that is not empty"
 
     def allows(self, value: str) -> bool:
-        """Whether a text has any characters."""
+        """Return whether a text has any characters."""
         return value != ""
 
 
@@ -65,12 +65,12 @@ class AtLeast:
     lowest: int
 
     @property
-    def wish(self) -> str:
-        """What a message says the number must be."""
+    def expected(self) -> str:
+        """The condition on the number, for messages."""
         return f"a whole number from {self.lowest} on"
 
     def allows(self, value: int) -> bool:
-        """Whether a number is large enough."""
+        """Return whether a number is large enough."""
         return value >= self.lowest
 
 

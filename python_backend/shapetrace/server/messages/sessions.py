@@ -27,7 +27,7 @@ SessionState: TypeAlias = Literal[
     "failed",
     "gone",
 ]
-"""What a process of a session is doing."""
+"""The state of a process of a session."""
 
 ExportFormat: TypeAlias = Literal["json", "markdown", "tree", "listing"]
 """How a trace is written to a file."""
@@ -88,7 +88,7 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written. Where nothing had been recorded, there is no file."""
+    """The written file. If nothing was recorded, there is no file."""
 
     path: str
     ops: int

@@ -1,4 +1,4 @@
-"""What the extension tells the server at the start, and the settings of the user."""
+"""The start-up options from the extension, and the user's settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass

@@ -10,7 +10,7 @@ from shapetrace.server.messages.declarations import (
     Request,
     ServerNotification,
 )
-from shapetrace.server.messages.places import DocumentPosition, Place
+from shapetrace.server.messages.document_places import DocumentPosition, Place
 
 NodeKind: TypeAlias = Literal[
     "process",
@@ -26,7 +26,7 @@ NodeKind: TypeAlias = Literal[
     "watch",
     "change",
 ]
-"""What a node of the trace tree is.
+"""The kind of a node of the trace tree.
 
 A ``fold`` is several ops in a row that a library made. Below ``captures`` are the paths that were
 asked for, below a path the names of the values that it found, and below a name each value. Below

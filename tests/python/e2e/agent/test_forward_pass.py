@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from shapetrace.transport.session import AfterPass
+from shapetrace.transport.session_address import AfterPass
 from tests.support.debug_client import Ended, Script, Stop, launch
 from tests.support.session_server import BACKEND, Heard, SessionServer
 

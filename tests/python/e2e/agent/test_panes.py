@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from shapetrace.transport.session import Level
+from shapetrace.transport.session_address import Level
 from tests.python.e2e.agent.differential import same_as_without_us
 from tests.python.e2e.agent.looking import below, stopped
 from tests.support.debug_adapter import bundled_debugpy

@@ -130,7 +130,7 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path) -> None:
     arguments = ("--values", "forward", "-o", "run.h5")
     outcome = capture(tmp_path, *arguments, "train.py")
     assert (outcome.code, outcome.stdout) == (2, "")
-    assert "run.h5 is there already; --overwrite replaces it" in outcome.stderr
+    assert "run.h5 exists already; --overwrite replaces it" in outcome.stderr
     assert (tmp_path / "run.h5").read_text() == "precious"
     assert capture(tmp_path, *arguments, "--overwrite", "train.py").code == 0
     assert list(read(tmp_path / "run.h5")) == ["forward"]
@@ -142,7 +142,7 @@ def test_a_file_of_a_rank_that_is_there_is_kept(tmp_path: Path) -> None:
     arguments = ("--values", "forward", "--shards", "-o", "run.h5")
     outcome = capture(tmp_path, *arguments, "train.py")
     assert (outcome.code, outcome.stdout) == (2, "")
-    assert "run.rank0.h5 is there already; --overwrite replaces it" in outcome.stderr
+    assert "run.rank0.h5 exists already; --overwrite replaces it" in outcome.stderr
     assert (tmp_path / "run.rank0.h5").read_text() == "precious"
     assert capture(tmp_path, *arguments, "--overwrite", "train.py").code == 0
 
@@ -265,7 +265,7 @@ def test_the_model_is_the_first_that_has_the_values(
         (
             TWO_MODELS,
             (
-                "nothing was captured: no module that was called has these values\n"
+                "nothing was captured: no called module has these values\n"
                 "shapetrace: 'scores' matches nothing: the model (Generator) has no 'scores'; "
                 "nearest there: forward, up\n"
                 "shapetrace: 'scores' matches nothing: the model (Discriminator) has no 'scores'; "
@@ -330,8 +330,8 @@ def test_capturing_begins_as_soon_as_no_exception_of_the_programs_comes(
     outcome = capture(tmp_path, *arguments, "5", place)
     assert outcome.stdout == "5\n"
     assert outcome.stderr == (
-        "shapetrace: nothing was captured: whenever capturing was to begin, the program had an "
-        "exception raised, by a signal handler or from another thread\n"
+        "shapetrace: nothing was captured: each time when capturing was to begin, an exception "
+        "arrived from a signal handler or another thread\n"
     )
     assert outcome.code == 0
 

@@ -410,8 +410,8 @@ def test_multiprocessing(method: str, arguments: tuple[str, ...], tmp_path: Path
     note = NOT_IMPORTED
     if method != "fork":
         note += (
-            "shapetrace: 3 processes that the program started anew were not traced; use "
-            "shapetrace.trace in what they run, or start ranks by torchrun -m shapetrace run\n"
+            "shapetrace: 3 processes that the program spawned were not traced; use "
+            "shapetrace.trace in their code, or start ranks with torchrun -m shapetrace run\n"
         )
     same(*by_both(*arguments, cwd=tmp_path), note)
 

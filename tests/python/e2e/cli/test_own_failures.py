@@ -143,13 +143,13 @@ def test_usage(tmp_path: Path) -> None:
         return outcome.stderr.splitlines()[-1]
 
     assert last_line("train.py").endswith(
-        "there is no command 'train.py'; `python -m shapetrace run PROGRAM` runs a program"
+        "unknown command 'train.py'; `python -m shapetrace run PROGRAM` runs a program"
     )
     assert last_line("run", "--view", "tree").endswith(
         "name a program to run: a script, or -m and a module"
     )
     assert last_line("run", "--stop-after-trace", "--passes", "all", "x.py").endswith(
-        "--stop-after-trace needs a number of passes to stop after"
+        "--stop-after-trace needs a number of passes: use --passes N"
     )
 
 

@@ -188,7 +188,8 @@ def test_stopping_a_program_that_will_not_end(tmp_path: Path) -> None:
     assert outcome.code == 0
     assert outcome.stdout.startswith("swallowed\nscript.py · torch ")
     assert outcome.stderr == (
-        "shapetrace: the program did not end; it was ended without its remaining exit handlers\n"
+        "shapetrace: the program did not end by itself; it was ended without its "
+        "remaining exit handlers\n"
     )
 
 
@@ -266,7 +267,7 @@ def test_a_file_that_is_no_trace_is_not_written_over(tmp_path: Path) -> None:
     outcome = run(tmp_path, "-o", "script.py", "script.py")
     assert (outcome.code, outcome.stdout) == (2, "")
     assert outcome.stderr == (
-        "shapetrace: script.py is there already and is no trace: remove it, or name another file\n"
+        "shapetrace: script.py exists already and is not a trace: remove it, or name another file\n"
     )
     assert path.read_text() == text
     (tmp_path / "run.json").touch()
@@ -338,11 +339,11 @@ def test_processes_that_were_started_anew_are_told_of_once(tmp_path: Path) -> No
         outcome = shapetrace(*command, "script.py", cwd=tmp_path)
         assert (outcome.code, outcome.stdout) == (3, plain.stdout)
         told = (
-            f"shapetrace: 3 processes that the program started anew were not {missed}; "
-            f"use shapetrace.{way} in what they run, "
-            f"or start ranks by torchrun -m shapetrace {command[0]}"
+            f"shapetrace: 3 processes that the program spawned were not {missed}; "
+            f"use shapetrace.{way} in their code, "
+            f"or start ranks with torchrun -m shapetrace {command[0]}"
         )
-        assert [line for line in outcome.stderr.splitlines() if "anew" in line] == [told]
+        assert [line for line in outcome.stderr.splitlines() if "spawned" in line] == [told]
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:

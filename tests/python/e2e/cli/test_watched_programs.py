@@ -399,7 +399,7 @@ def test_what_is_compiled_is_stepped_around_and_that_is_said(tmp_path: Path) -> 
     """
     told = (
         "shapetrace: stepped around what torch.compile has compiled (3 calls of it); "
-        "TORCH_COMPILE_DISABLE=1 in the environment has nothing compiled"
+        "set TORCH_COMPILE_DISABLE=1 to switch compiling off"
     )
     outcome = watch(tmp_path, source, "hidden", arguments=("3",))
     assert outcome.stderr.splitlines()[-1:] == [told]

@@ -34,7 +34,6 @@ def test_a_model_that_is_called_only_where_it_is_compiled(tmp_path: Path) -> Non
     outcome = shapetrace("capture", "--values", "forward", "script.py", cwd=tmp_path)
     assert outcome.stdout == "(2, 4)\n"
     assert outcome.stderr == (
-        "shapetrace: nothing was captured: no module with parameters was called outside of what "
-        "torch.compile has compiled; TORCH_COMPILE_DISABLE=1 in the environment has nothing "
-        "compiled\n"
+        "shapetrace: nothing was captured: no module with parameters was called outside of code "
+        "compiled by torch.compile; set TORCH_COMPILE_DISABLE=1 to switch compiling off\n"
     )

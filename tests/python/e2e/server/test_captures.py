@@ -163,7 +163,7 @@ def test_a_click_goes_to_the_line(client: Client, path: Path) -> None:
 def test_paths_of_what_is_at_the_cursor(client: Client, path: Path) -> None:
     uri = client.open(path)
     column = LINES[SCORES].index("scores") + 2
-    everywhere = {"path": "**.forward.scores", "description": "wherever there is one"}
+    everywhere = {"path": "**.forward.scores", "description": "in all modules that have one"}
     expected = {"name": "scores", "paths": [everywhere]}
     # Behind the smiley, which is two characters to an editor.
     assert paths_at(client, uri, SCORES, column + 1) == expected

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from shapetrace.transport.session import VARIABLE, SessionAddress, write_address
+from shapetrace.transport.session_address import VARIABLE, SessionAddress, write_address
 
 ROOT = Path(__file__).parents[4]
 BESIDE = Path(__file__).parent / "beside"

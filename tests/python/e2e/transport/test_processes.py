@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from shapetrace.server.journal import Journal
+from shapetrace.server.message_journal import Journal
 from tests.python.e2e.transport.programs import Case, case
 
 pytestmark = pytest.mark.e2e
@@ -450,7 +450,7 @@ def test_a_server_of_another_session_tells_nothing(started: Case) -> None:
     )
     status, stdout, stderr = program.result()
     assert (status, stderr) == (0, "")
-    assert stdout == "whoever listens there does not know the session's token\n"
+    assert stdout == "the server there does not know the session's token\n"
     assert [told for told in server.told if "hello" in told] == []
 
 

@@ -9,7 +9,7 @@ import pytest
 from shapetrace.agent import in_place
 from shapetrace.agent.agent import Agent
 from shapetrace.transport.messages import Cancel, Watch, write
-from shapetrace.transport.session import SessionAddress
+from shapetrace.transport.session_address import SessionAddress
 
 
 @pytest.fixture

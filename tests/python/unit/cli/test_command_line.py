@@ -81,7 +81,10 @@ def test_all_passes() -> None:
         (["run", "--pass", "1"], "unrecognized arguments: --pass 1"),
         (["show", "--view", "none", "x"], "argument --view: invalid choice: 'none'"),
         (["diff", "a.json"], "the following arguments are required: B"),
-        (["diff", "--ignore", "colour", "a", "b"], "there is no 'colour'; choose of only, op,"),
+        (
+            ["diff", "--ignore", "colour", "a", "b"],
+            "'colour' is not a kind of difference; choose from only, op,",
+        ),
         (["diff", "--tolerance", "-1", "a", "b"], "'-1' is not a number from 0"),
         (["show"], "the following arguments are required: FILE"),
         ([], "the following arguments are required: {run,capture,show,diff}"),

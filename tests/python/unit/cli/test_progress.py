@@ -95,7 +95,7 @@ def test_a_program_that_goes_on_is_told_so_once(file: str | None, written: str) 
     assert recording.at(3, 33, 1) is None
     assert screen.new() == (
         f"shapetrace: recorded 1 forward pass (33 ops){written}; "
-        "the program goes on, Ctrl-C ends it and shows the trace\n"
+        "the program runs on, Ctrl-C ends it and shows the trace\n"
     )
 
 

@@ -54,7 +54,7 @@ def test_there_is_one_view(path: Path, capsys: pytest.CaptureFixture[str]) -> No
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err == (
-        f"shapetrace: {path} holds captured values, of which there is no view 'table'\n"
+        f"shapetrace: {path} contains captured values; there is no view 'table' of these\n"
     )
 
 

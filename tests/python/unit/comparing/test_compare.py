@@ -14,13 +14,13 @@ import shapetrace
 from shapetrace._errors import TraceFileError
 from shapetrace.cli.diff import KIND_NAMES
 from shapetrace.comparing.compare import compare
-from shapetrace.comparing.model import KINDS, Comparison
+from shapetrace.comparing.comparison import KINDS, Comparison
 from shapetrace.events import codec
-from shapetrace.events.loading import Sharing, load_calls, load_pair
 from shapetrace.events.model import Coverage, DimensionRange, ErrorInfo, Op, Tensor, Trace
-from shapetrace.views.comparisons import render_comparison
-from shapetrace.views.differing import notes_of
-from shapetrace.views.options import ViewOptions
+from shapetrace.events.trace_loading import Sharing, load_calls, load_pair
+from shapetrace.views.comparison_registry import render_comparison
+from shapetrace.views.difference_text import notes_of
+from shapetrace.views.view_options import ViewOptions
 from tests.python.unit.comparing.worlds import Call, World, random_world
 
 
@@ -153,7 +153,7 @@ def test_a_run_that_never_began_is_not_taken_for_one_that_was_cut() -> None:
     assert kinds(compare(nothing, a)) == ["only"]
     neither = compare(nothing, nothing)
     assert not neither.differ
-    assert neither.notes[0] == "neither has any calls: nothing was compared"
+    assert neither.notes[0] == "neither run has calls: nothing was compared"
 
 
 @pytest.mark.parametrize("what", ["label", "detail", "message"])
@@ -211,9 +211,7 @@ def test_values_are_only_compared_where_both_have_them() -> None:
     world.with_values = False
     comparison = compare(with_values, world.trace())
     assert not comparison.differ
-    assert comparison.notes == (
-        "values are not compared: record one of them with --fingerprint for that",
-    )
+    assert comparison.notes == ("values are not compared: record one of them with --fingerprint",)
 
 
 def test_what_was_not_looked_into_in_one_of_them_is_said() -> None:

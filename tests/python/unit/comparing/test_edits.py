@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from shapetrace.comparing.compare import compare
-from shapetrace.comparing.model import Comparison, Difference
+from shapetrace.comparing.comparison import Comparison, Difference
 from shapetrace.events.model import ModuleCall, Op
 from tests.python.unit.comparing.worlds import Call, World, random_op, random_world
 from tests.support.examples import some

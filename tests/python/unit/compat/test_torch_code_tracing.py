@@ -393,8 +393,8 @@ def test_a_mode_within_another_recording_says_that_it_records_nothing(
             torch.ones(2)
         torch.zeros(3)
     assert capsys.readouterr().out == (
-        "TracingMode records nothing: another recording is running already, and only one can; "
-        "stop that one first.\n"
+        "TracingMode records nothing: another recording is running; "
+        "stop it first, there can be only one.\n"
     )
     assert mode.traces == []
     assert [op.name for op in trace.ops] == ["torch.ones", "torch.zeros"]

@@ -177,8 +177,8 @@ def test_two_tracers_are_told_apart_and_leave_nothing(capsys: pytest.CaptureFixt
     first.start()
     second.start()
     assert capsys.readouterr().out == (
-        "Tracer second records nothing: another recording is running already, and only one can; "
-        "stop that one first.\n"
+        "Tracer second records nothing: another recording is running; "
+        "stop it first, there can be only one.\n"
     )
     assert not second.is_active
     torch.ones(2)

@@ -320,7 +320,7 @@ def test_what_json_cannot_hold_changes_nothing(tmp_path: Path, value: object) ->
     path.write_text("older")
     trace = dataclasses.replace(TRACE, extra={"value": value})
     assert save_refusal(trace, path).startswith(
-        "cannot write FILE: this trace holds a value that JSON cannot: "
+        "cannot write FILE: this trace has a value that JSON cannot express: "
     )
     assert path.read_text() == "older"
     assert os.listdir(tmp_path) == ["run.json"]

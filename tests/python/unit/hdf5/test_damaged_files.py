@@ -298,13 +298,13 @@ def test_show_says_what_a_killed_program_left_and_recovers_when_asked(
     assert (code, "iterations 0–3" in out) == (0, True)
     assert error == (
         f"shapetrace: {path} may lack its last gather; `python -m shapetrace show --recover "
-        f"{path}` finishes what a killed program began to write\n"
+        f"{path}` completes the write of a program that was killed\n"
     )
     assert (path.read_bytes(), beside.read_bytes()) == (whole, left)
 
     code, out, error = shown(path, capfd, "--recover")
     assert (code, "iterations 0–99" in out) == (0, True)
-    assert error == f"shapetrace: {path}: finished what a killed program began to write\n"
+    assert error == f"shapetrace: {path}: completed the write of a program that was killed\n"
     assert not beside.exists()
 
     code, out, error = shown(path, capfd, "--recover")
@@ -337,7 +337,7 @@ def test_a_file_that_cannot_be_read_before_it_is_recovered(
     torn[start : start + 4] = b"torn"
     path.write_bytes(torn)
     Path(journal_of(str(path))).write_bytes(journal(place, identity, (start, 4, b"TREE")))
-    assert_refused(path, capfd, f"show --recover {path}` finishes what a killed program")
+    assert_refused(path, capfd, f"show --recover {path}` completes the write of a program")
     assert shown(path, capfd, "--recover")[0] == 0
     assert path.read_bytes() == whole
 

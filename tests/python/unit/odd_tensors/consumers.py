@@ -19,7 +19,7 @@ from shapetrace.capture.results import ResultEntry, Round
 from shapetrace.compat import tensor_tracker
 from shapetrace.compat.tensortrace import trace_model
 from shapetrace.panes import children, presentation
-from shapetrace.panes.entries import Group
+from shapetrace.panes.child_entries import ChildGroup
 from shapetrace.ranks.packing import pack, unpack
 from shapetrace.recorder.values.fingerprints import Fingerprints
 from shapetrace.saving.callbacks import stack_padded_tensors, stack_tensors
@@ -142,7 +142,7 @@ def _opened(value: Any, depth: int) -> Any:
     for entry in children(value):
         yield entry
         is_storage = isinstance(entry.value, torch.UntypedStorage)
-        if depth < 3 and (isinstance(entry.value, (Group, torch.Tensor)) or is_storage):
+        if depth < 3 and (isinstance(entry.value, (ChildGroup, torch.Tensor)) or is_storage):
             yield from _opened(entry.value, depth + 1)
 
 

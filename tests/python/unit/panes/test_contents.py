@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from shapetrace.panes import Entry, children, opens
-from shapetrace.panes.entries import Group
+from shapetrace.panes import ChildEntry, children, opens
+from shapetrace.panes.child_entries import ChildGroup
 from tests.python.unit.panes.values import Forbidding, Half, Weird, Wrapping, fake
 from tests.python.unit.panes.watching import opened, unnoticed
 
@@ -183,9 +183,9 @@ def test_every_expression_gives_what_is_shown() -> None:
             eval(f"x{entry.suffix}")
 
 
-def below(value: Any, name: str) -> list[Entry]:
+def below(value: Any, name: str) -> list[ChildEntry]:
     group = next(entry.value for entry in children(value) if entry.name == name)
-    assert isinstance(group, Group)
+    assert isinstance(group, ChildGroup)
     return group.entries()
 
 

@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from transformers.modeling_outputs import CausalLMOutputWithPast
 
-from shapetrace.panes import Entry, children, may_open, own_entries
-from shapetrace.panes.entries import Group, Text
+from shapetrace.panes import ChildEntry, children, may_open, own_entries
+from shapetrace.panes.child_entries import ChildGroup, Text
 from tests.python.unit.panes.values import Batch, Pair, Plain, Slotted
 from tests.python.unit.panes.watching import opened, unnoticed
 
@@ -41,8 +41,8 @@ class Closed(dict):
     __iter__ = keys = values = __len__ = items
 
 
-def usual(value: Any) -> list[Entry]:
-    return [Entry("everything", Text(type(value).__name__), ".everything")]
+def usual(value: Any) -> list[ChildEntry]:
+    return [ChildEntry("everything", Text(type(value).__name__), ".everything")]
 
 
 def lines_of(value: Any, *paths: str) -> list[str]:
@@ -97,7 +97,7 @@ def test_all_that_the_debugger_shows_is_still_there() -> None:
         assert last.name == "raw view"
         assert children(last.value) == usual(value)
     more = children(torch.ones(2), usual)[-1].value
-    assert isinstance(more, Group)
+    assert isinstance(more, ChildGroup)
     assert children(more)[-1].name == "raw view"
 
 

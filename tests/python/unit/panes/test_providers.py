@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from shapetrace.agent.panes import show_shapes
-from shapetrace.agent.providers import Contents, HolderContents, HolderTexts, LeafTexts
+from shapetrace.agent.providers import ContentsProvider, HolderContents, HolderTexts, LeafTexts
 
 
 def test_without_a_debugger_there_is_nobody_to_tell() -> None:
@@ -19,7 +19,7 @@ def test_without_a_debugger_there_is_nobody_to_tell() -> None:
 
 @pytest.mark.parametrize("kind", [3, None, [], "a class"])
 def test_a_class_that_is_none(kind: Any) -> None:
-    for provider in (LeafTexts(), HolderTexts(), Contents(), HolderContents()):
+    for provider in (LeafTexts(), HolderTexts(), ContentsProvider(), HolderContents()):
         assert provider.can_provide(kind, "") is False
 
 
@@ -40,7 +40,7 @@ def test_a_class_that_is_none(kind: Any) -> None:
 def test_who_answers_for_a_class(kind: type, is_leaf: bool, may_hold: bool, opens: bool) -> None:
     assert LeafTexts().can_provide(kind, kind.__name__) is is_leaf
     assert HolderTexts().can_provide(kind, kind.__name__) is may_hold
-    assert Contents().can_provide(kind, kind.__name__) is opens
+    assert ContentsProvider().can_provide(kind, kind.__name__) is opens
 
 
 def test_only_the_clipboard_gets_what_the_program_would_write() -> None:
@@ -67,7 +67,7 @@ def test_only_the_clipboard_gets_what_the_program_would_write() -> None:
 def test_the_expression_of_what_is_below(parent: str, child: str) -> None:
     expressions = {
         name: make
-        for name, _, make in Contents().get_contents_debug_adapter_protocol(torch.ones(2))
+        for name, _, make in ContentsProvider().get_contents_debug_adapter_protocol(torch.ones(2))
     }
     assert expressions["shape"](parent) == child
     assert expressions["items"](parent) == parent
@@ -75,5 +75,5 @@ def test_the_expression_of_what_is_below(parent: str, child: str) -> None:
 
 
 def test_the_console_gets_them_by_name() -> None:
-    assert Contents().get_dictionary(nn.Linear(2, 3))["in_features"] == 2
-    assert Contents().resolve(nn.Linear(2, 3), "out_features") == 3
+    assert ContentsProvider().get_dictionary(nn.Linear(2, 3))["in_features"] == 2
+    assert ContentsProvider().resolve(nn.Linear(2, 3), "out_features") == 3

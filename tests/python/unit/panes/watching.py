@@ -15,8 +15,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from shapetrace.panes import Entry, children, presentation
-from shapetrace.panes.entries import Group
+from shapetrace.panes import ChildEntry, children, presentation
+from shapetrace.panes.child_entries import ChildGroup
 
 READERS = ("__repr__", "__str__", "__format__", "item", "tolist", "numpy", "cpu", "to", "__array__")
 """What reads a tensor, or waits for a device; none of it may be called at a stop."""
@@ -94,11 +94,11 @@ def opened(value: Any, *paths: str) -> list[str]:
     return _lines(children(value), set(paths), "")
 
 
-def _lines(entries: list[Entry], paths: set[str], indent: str) -> list[str]:
+def _lines(entries: list[ChildEntry], paths: set[str], indent: str) -> list[str]:
     lines: list[str] = []
     for entry in entries:
         suffix = "" if entry.suffix is None else f" → {entry.suffix}"
         lines.append(f"{indent}{entry.name}: {shown(entry.value)}{suffix}".rstrip())
-        if entry.name in paths and isinstance(entry.value, Group):
+        if entry.name in paths and isinstance(entry.value, ChildGroup):
             lines += _lines(children(entry.value), paths, indent + "  ")
     return lines

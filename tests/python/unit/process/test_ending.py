@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from shapetrace.process.ending import Ending
+from shapetrace.process.ending import ProgramEnding
 
 
 class Process:
@@ -17,7 +17,9 @@ class Process:
         self.now = 0.0
         self.done: list[str] = []
         self._can_be_interrupted = can_be_interrupted
-        self.ending = Ending(self._interrupt, lambda: self.done.append("end"), lambda: self.now)
+        self.ending = ProgramEnding(
+            self._interrupt, lambda: self.done.append("end"), lambda: self.now
+        )
 
     def _interrupt(self) -> bool:
         self.done.append("interrupt")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from shapetrace.events import columns
+from shapetrace.events import row_columns
 from shapetrace.events.rows import RowReader
 from shapetrace.events.update import Update
 from shapetrace.events.value_rows import read_value, write_value
@@ -65,7 +65,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, list[lis
 
 
 def by_name(message: dict[str, list[list[Any]]], kind: str) -> list[Row]:
-    names = columns.ROWS[kind].names
+    names = row_columns.ROWS[kind].names
     return [dict(zip(names, row, strict=True)) for row in message.get(kind, ())]
 
 
@@ -73,12 +73,12 @@ def test_every_row_has_the_columns_of_its_kind(
     written: list[dict[str, list[list[Any]]]],
 ) -> None:
     kinds = {kind for message in written for kind in message}
-    assert kinds == {*columns.ROWS, "run"}
+    assert kinds == {*row_columns.ROWS, "run"}
     for message in written:
-        assert {*message.get("run", columns.RUN)} == {*columns.RUN}
-        for kind in message.keys() & columns.ROWS.keys():
+        assert {*message.get("run", row_columns.RUN)} == {*row_columns.RUN}
+        for kind in message.keys() & row_columns.ROWS.keys():
             for row in message[kind]:
-                columns.ROWS[kind].check_closely(row)
+                row_columns.ROWS[kind].check_closely(row)
 
 
 OF_ITSELF = {

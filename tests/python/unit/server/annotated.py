@@ -14,7 +14,7 @@ from textwrap import dedent
 from typing import Any
 
 from shapetrace.server.documents import Document, Documents
-from shapetrace.server.features.hover import Story, hover
+from shapetrace.server.features.hover import Tooltip, hover
 from shapetrace.server.features.inlay_hints import Hint, inlay_hints
 from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.store import TraceStore
@@ -50,7 +50,7 @@ class Shown:
         """The document with its hints."""
         return with_hints(self.document.lines, self.hints(**options)).removeprefix(PRELUDE)
 
-    def hover(self, place: str) -> Story | None:
+    def hover(self, place: str) -> Tooltip | None:
         """What is told of the place before the ``^`` in a piece of the document."""
         before, _, behind = place.partition("^")
         text = "\n".join(self.document.lines)

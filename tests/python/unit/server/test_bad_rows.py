@@ -34,7 +34,7 @@ from shapetrace.server.view import DocumentView
 from shapetrace.transport.messages import Hello, NumberedStop, ProcessInfo, write
 from tests.python.unit.server import test_watched
 from tests.python.unit.server.annotated import Shown, with_hints
-from tests.python.unit.server.test_tree import Drawn
+from tests.python.unit.server.test_trace_tree import Drawn
 from tests.python.unit.transport import test_captures
 from tests.support.recorder import PRELUDE
 from tests.support.rows import recorded, rows_of

@@ -6,9 +6,9 @@ import pytest
 
 from shapetrace.capture.paths import parse
 from shapetrace.server.features.capture_paths import paths_at, paths_of_call
+from shapetrace.server.file_records import Key
 from shapetrace.server.messages.captures import CapturePaths
-from shapetrace.server.records import Key
-from shapetrace.server.structure import Structure
+from shapetrace.server.source_structure import Structure
 from tests.python.unit.server.annotated import Shown, show
 
 PROGRAM = """
@@ -103,7 +103,7 @@ IN_ATTENTION = [
     "blocks.1.attention.forward.{}: Attention",
     "blocks.2.attention.forward.{}: Attention",
     "head.forward.{}: Attention",
-    "**.forward.{}: wherever there is one",
+    "**.forward.{}: in all modules that have one",
 ]
 
 
@@ -130,13 +130,15 @@ def test_a_variable_is_captured_in_every_module_its_function_ran_in(
     shown: Shown, place: str, name: str
 ) -> None:
     assert listed(found(shown, place)) == [each.format(name) for each in IN_ATTENTION]
-    assert listed(found(shown, place, ran=False)) == [f"**.forward.{name}: wherever there is one"]
+    assert listed(found(shown, place, ran=False)) == [
+        f"**.forward.{name}: in all modules that have one"
+    ]
 
 
 def test_where_it_is_one_module_there_is_one_path(shown: Shown) -> None:
     assert listed(found(shown, "    for block in self.blocks:\n            x^ = block")) == [
         "forward.x: Net",
-        "**.forward.x: wherever there is one",
+        "**.forward.x: in all modules that have one",
     ]
 
 
@@ -215,16 +217,16 @@ def test_what_a_node_of_the_tree_made(shown: Shown) -> None:
 
     modules = {call.path: call.id for call in process.modules.values()}
     assert of(modules["blocks.1.attention"]) == [
-        "blocks.1.attention: what Attention returns",
+        "blocks.1.attention: return value of Attention",
         "blocks.*.attention: 3 modules",
     ]
-    assert of(modules[""]) == ["forward: what Net returns"]
+    assert of(modules[""]) == ["forward: return value of Net"]
     softmax = [op for op in process.ops.values() if op.label.startswith("softmax")]
     paths = [process.modules[op.module or 0].path for op in softmax]
     assert paths == ["blocks.0.attention", "blocks.1.attention", "blocks.2.attention", "head"]
     assert of(softmax[1].id) == [
         "blocks.1.attention.forward.weights: Attention",
         "blocks.*.attention.forward.weights: 3 modules",
-        "**.forward.weights: wherever there is one",
+        "**.forward.weights: in all modules that have one",
     ]
     assert of(12345) == []

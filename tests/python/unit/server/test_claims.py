@@ -25,8 +25,8 @@ from shapetrace.server.documents import Documents
 from shapetrace.server.features.hover import hover
 from shapetrace.server.features.inlay_hints import inlay_hints
 from shapetrace.server.messages.settings import HintOptions
+from shapetrace.server.source_structure import Structure
 from shapetrace.server.store import TraceStore
-from shapetrace.server.structure import Structure
 from shapetrace.server.view import DocumentView
 from tests.python.unit.recorder.corpus_of_traps import TRAPS
 from tests.python.unit.recorder.random_functions import programs

@@ -80,7 +80,7 @@ def test_what_was_recorded_stands_for_a_file(files: tuple[World, World, Compare]
     a, _, question = files
     same = compare_for_editor(Compare(None, question.a), a.trace())
     assert same.first is None
-    with pytest.raises(TraceFileError, match="nothing was recorded in this window yet"):
+    with pytest.raises(TraceFileError, match="nothing is recorded in this window yet"):
         compare_for_editor(Compare(None, question.a), None)
     with pytest.raises(TraceFileError, match="there is no file"):
         compare_for_editor(Compare(question.a, "/none.json"), None)

@@ -316,7 +316,7 @@ def test_that_shapes_have_settled_is_told(tmp_path: Path) -> None:
     shown.store.apply("process", Update(coverage=(entry,)))
     story = shown.hover("torch.^ones")
     assert story is not None
-    assert story.markdown.endswith("1 call  \nShapes have settled: not looked at since pass 3")
+    assert story.markdown.endswith("1 call  \nRecording pauses: not looked at since pass 3")
 
 
 def test_lenses_of_other_modules(tmp_path: Path) -> None:
@@ -409,6 +409,6 @@ def test_above_what_is_compiled_there_is_the_reason_why_nothing_is_shown(tmp_pat
     assert lenses == [
         (
             5,
-            "not looked at: torch.compile region (to see inside, run with TORCH_COMPILE_DISABLE=1)",
+            "not recorded: torch.compile region (to see inside, run with TORCH_COMPILE_DISABLE=1)",
         )
     ]

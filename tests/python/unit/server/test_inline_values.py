@@ -11,9 +11,9 @@ import pytest
 
 from shapetrace.events.stop import Stop, StoppedFunction
 from shapetrace.server.features.inline_values import inline_values
+from shapetrace.server.file_records import Call
 from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.pin_and_focus import PinAndFocus
-from shapetrace.server.records import Call
 from shapetrace.server.scope import Scope
 from shapetrace.server.view import DocumentView
 from tests.python.unit.server.annotated import Shown, plain, show

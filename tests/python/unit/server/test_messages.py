@@ -25,15 +25,15 @@ from shapetrace.server.messages import (
     calls,
     captures,
     comparison,
+    document_places,
     focus,
-    places,
     sessions,
     tree,
     watches,
 )
+from shapetrace.server.messages.all_messages import messages
 from shapetrace.server.messages.codec import MessageError, structure, unstructure
 from shapetrace.server.messages.declarations import Declaration, Request, ServerNotification
-from shapetrace.server.messages.registry import messages
 from shapetrace.server.messages.settings import Initialization, Options, read_options
 
 SAMPLES = Path(__file__).parents[3] / "contract" / "editor"
@@ -200,7 +200,7 @@ def test_what_is_left_out_has_its_default() -> None:
 
 
 def test_lists_are_written_as_lists() -> None:
-    place = places.Place("file:///a.py", (1, 2), (3, 4))
+    place = document_places.Place("file:///a.py", (1, 2), (3, 4))
     assert unstructure(tree.Placed(place)) == {
         "place": {"uri": "file:///a.py", "start": [1, 2], "end": [3, 4]}
     }

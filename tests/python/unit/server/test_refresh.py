@@ -31,7 +31,7 @@ async def until(condition: Callable[[], bool]) -> None:
 def test_the_first_wish_is_granted_at_once_and_only_once() -> None:
     async def scenario(throttle: Throttle, times: list[float]) -> None:
         for _ in range(100):
-            throttle.wish()
+            throttle.request()
         assert times == []
         await until(lambda: bool(times))
 
@@ -40,10 +40,10 @@ def test_the_first_wish_is_granted_at_once_and_only_once() -> None:
 
 def test_what_is_wished_in_the_meantime_is_granted_once_after_the_interval() -> None:
     async def scenario(throttle: Throttle, times: list[float]) -> None:
-        throttle.wish()
+        throttle.request()
         await until(lambda: len(times) == 1)
         for _ in range(100):
-            throttle.wish()
+            throttle.request()
         await until(lambda: len(times) == 2)
 
     first, second = run(scenario, 0.05)
@@ -57,9 +57,9 @@ def test_the_first_may_wait_for_what_comes_soon_after() -> None:
         loop = asyncio.get_running_loop()
         began = loop.time()
         throttle = Throttle(lambda: times.append(loop.time() - began), 0.0, 0.05)
-        throttle.wish()
+        throttle.request()
         await asyncio.sleep(0)
-        throttle.wish()
+        throttle.request()
         await until(lambda: bool(times))
 
     asyncio.run(main())
@@ -69,7 +69,7 @@ def test_the_first_may_wait_for_what_comes_soon_after() -> None:
 
 def test_a_wish_can_be_taken_back() -> None:
     async def scenario(throttle: Throttle, times: list[float]) -> None:
-        throttle.wish()
+        throttle.request()
         throttle.cancel()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -80,11 +80,11 @@ def test_a_wish_can_be_taken_back() -> None:
 
 def test_what_somebody_waits_for_does_not_wait() -> None:
     async def scenario(throttle: Throttle, times: list[float]) -> None:
-        throttle.wish()
+        throttle.request()
         await until(lambda: len(times) == 1)
-        throttle.wish()
-        throttle.wish(at_once=True)
-        throttle.wish()
+        throttle.request()
+        throttle.request(at_once=True)
+        throttle.request()
         await until(lambda: len(times) == 2)
 
     assert len(run(scenario, 3600.0)) == 2

@@ -12,10 +12,10 @@ from shapetrace.events.stop import Stop, StoppedFunction
 from shapetrace.server.features.code_lens import code_lenses
 from shapetrace.server.features.hover import hover, statement_story
 from shapetrace.server.features.inlay_hints import inlay_hints
+from shapetrace.server.file_records import Key
 from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.pin_and_focus import PinAndFocus
 from shapetrace.server.processes import Process
-from shapetrace.server.records import Key
 from shapetrace.server.scope import Scope
 from shapetrace.server.view import DocumentView
 from tests.python.unit.server.annotated import Shown, plain, show, with_hints
@@ -276,10 +276,12 @@ def test_hovers_say_that_something_was_not_reached(layers: Scoped) -> None:
     column = layers.shown.document.lines[line].index(" + b") + 1
     story = hover(layers.view(), layers.shown.store, line, column)
     assert story is not None
-    assert story.markdown.endswith("From before: not known to be reached in this call.")
+    assert story.markdown.endswith(
+        "From an earlier call. It is not known whether this call gets here."
+    )
     hints = inlay_hints(layers.view(), line - 1, line, HintOptions())
     stories = [statement_story(layers.view(), layers.shown.store, hint.statement) for hint in hints]
-    assert all("From before" in each for each in stories)
+    assert all("From an earlier call" in each for each in stories)
 
 
 def test_a_frame_outside_of_all_modules_has_a_scope(layers: Scoped) -> None:

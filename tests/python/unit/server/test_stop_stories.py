@@ -85,7 +85,7 @@ def stops(text: str, path: Path) -> list[Stopped]:
     return found
 
 
-NOT_REACHED = "From before: not known to be reached in this call."
+NOT_REACHED = "From an earlier call. It is not known whether this call gets here."
 
 BEGINNING = """
     class Block(nn.Module):

@@ -24,10 +24,10 @@ from shapetrace.events.model import (
 )
 from shapetrace.events.update import Source, Update
 from shapetrace.recorder.snapshot import take_snapshot
-from shapetrace.server.files import file_key
+from shapetrace.server.file_records import FileRecords
 from shapetrace.server.ranges import SourceRange
-from shapetrace.server.records import FileRecords
 from shapetrace.server.store import TraceStore
+from shapetrace.server.uris import file_key
 from shapetrace.views.shapes import value_text
 from tests.support.rows import recorded, updates_of
 

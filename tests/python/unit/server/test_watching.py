@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shapetrace.server.documents import Documents
-from shapetrace.server.messages.places import DocumentPosition
+from shapetrace.server.messages.document_places import DocumentPosition
 from shapetrace.server.messages.watches import WantedWatches, Watchable, WatchToCheck
 from shapetrace.server.store import TraceStore
 from shapetrace.server.watching import Watching

@@ -10,8 +10,8 @@ import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from shapetrace.server.journal import Journal
-from shapetrace.server.listener import Listener, ProcessKey
+from shapetrace.server.listener import AgentListener, ProcessKey
+from shapetrace.server.message_journal import Journal
 from shapetrace.transport.handshake import hello_message
 from shapetrace.transport.messages import Hello, ProcessInfo
 from tests.support import handshakes
@@ -97,7 +97,7 @@ class Client:
 class Served:
     """A listener with one open session, and its clients."""
 
-    def __init__(self, listener: Listener, notes: Notes, port: int, token: str) -> None:
+    def __init__(self, listener: AgentListener, notes: Notes, port: int, token: str) -> None:
         self.listener = listener
         self.notes = notes
         self.port = port
@@ -142,7 +142,7 @@ async def until(condition: Callable[[], object], shown: Callable[[], object] = s
 @contextlib.asynccontextmanager
 async def served(journal: Journal | None = None, **options: Any) -> AsyncIterator[Served]:
     notes = Notes()
-    listener = Listener(notes, journal, **options)
+    listener = AgentListener(notes, journal, **options)
     port, token = await listener.open_session(SESSION, "Python: train", "debug")
     case = Served(listener, notes, port, token)
     try:

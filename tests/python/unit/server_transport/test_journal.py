@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shapetrace.server.journal import SESSIONS_KEPT, Journal, JournalPart, SessionInfo
+from shapetrace.server.message_journal import SESSIONS_KEPT, Journal, JournalPart, SessionInfo
 from shapetrace.transport.framing import HEADER_LENGTH, encode
 from shapetrace.transport.handshake import hello_message
 from shapetrace.transport.messages import Hello, ProcessInfo

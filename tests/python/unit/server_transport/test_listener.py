@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shapetrace.server import listener as listener_module
-from shapetrace.server.journal import Journal
 from shapetrace.server.listener import MOST_WAITING, ProcessKey
+from shapetrace.server.message_journal import Journal
 from tests.python.unit.server_transport.clients import SESSION, Client, run, served, until
 from tests.support import handshakes
 
@@ -79,11 +79,11 @@ def test_a_process_that_reads_no_commands_is_not_sent_any_number_of_them() -> No
 
 
 WRONG: list[tuple[Any, str]] = [
-    (lambda client, token: client.say_hello("0" * len(token)), "not open here, or its token is"),
+    (lambda client, token: client.say_hello("0" * len(token)), "not open here, or its token"),
     (lambda client, token: client.say_hello(token, session="else"), "not open here, or its token"),
-    (lambda client, token: client.say_hello(token + "0"), "not open here, or its token is"),
+    (lambda client, token: client.say_hello(token + "0"), "not open here, or its token"),
     (lambda client, token: client.say_hello(token, proof="0" * 64), "not open here, or its token"),
-    (lambda client, token: client.say_hello(token, proof=token), "not open here, or its token is"),
+    (lambda client, token: client.say_hello(token, proof=token), "not open here, or its token"),
     (lambda client, token: client.say_hello(token, proof=None), "proof is missing"),
     (lambda client, token: client.say_hello(token, pid=-1), "pid is no number"),
     (lambda client, token: client.say_hello(token, process=None), "process should be an object"),
@@ -96,8 +96,8 @@ WRONG: list[tuple[Any, str]] = [
     (lambda client, token: client.send_payload(b""), "does not hold JSON"),
     (lambda client, token: client.writer.write(b"GET / HTTP/1.1\r\n\r\n"), "is too long"),
     (lambda client, token: client.writer.write(b"\x00\x01\x00\x01"), "65537 bytes is too long"),
-    (lambda client, token: client.writer.write(b"\x00\x00"), "no proof came in time"),
-    (lambda client, token: client.writer.write_eof(), "the connection ended before it proved"),
+    (lambda client, token: client.writer.write(b"\x00\x00"), "no proof of the token came in time"),
+    (lambda client, token: client.writer.write_eof(), "the connection ended before its proof"),
 ]
 
 
@@ -148,7 +148,10 @@ def test_somebody_who_proves_himself_very_slowly_is_refused() -> None:
                 # A byte now and then keeps a connection alive that a pause would end.
                 client.writer.write(b"{")
                 await asyncio.sleep(0.001)
-            assert await answer in (None, {"type": "refused", "reason": "no proof came in time"})
+            assert await answer in (
+                None,
+                {"type": "refused", "reason": "no proof of the token came in time"},
+            )
             assert case.notes.told == []
             await case.join()
 
@@ -242,7 +245,7 @@ def test_a_flood_of_silent_connections_keeps_no_agent_out(
 
     run(scenario)
     assert caplog.text.count("the oldest are closed") == 1
-    assert "31 connections that proved nothing were closed" in caplog.text
+    assert "31 connections without proof of the token were closed" in caplog.text
 
 
 def test_a_connection_that_is_reset_before_it_proved_itself() -> None:
@@ -534,7 +537,7 @@ def test_a_flood_of_refusals_does_not_flood_the_log(caplog: pytest.LogCaptureFix
                 await client.say_hello("wrong")
                 assert await client.receive() == {
                     "type": "refused",
-                    "reason": "this session is not open here, or its token is another one",
+                    "reason": "this session is not open here, or its token differs",
                 }
 
     run(scenario)

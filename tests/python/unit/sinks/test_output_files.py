@@ -55,7 +55,7 @@ def test_a_comparison_does_not_replace_what_it_reads(
     Path("link.json").symlink_to("b.json")
     os.link("a.json", "hard.json")
     assert refused(capsys, "diff", "-o", output, "a.json", "b.json") == (
-        f"{output} is read by this command: name another file"
+        f"{output} is an input of this command: name another file"
     )
 
 
@@ -67,7 +67,7 @@ def test_a_comparison_replaces_nothing_but_a_report(
 ) -> None:
     Path("train.py").write_text(content)
     assert refused(capsys, "diff", "-o", "train.py", "a.json", "b.json") == (
-        "train.py is there already and is no report of `shapetrace diff`: remove it, or name "
+        "train.py exists already and is not a report of `shapetrace diff`: remove it, or name "
         "another file"
     )
 
@@ -87,7 +87,7 @@ def test_a_report_replaces_a_report(folder: Path, color: str) -> None:
 
 def test_a_trace_replaces_no_report(folder: Path) -> None:
     assert main(["diff", "--format", "json", "-o", "report.json", "a.json", "b.json"]) == 1
-    with pytest.raises(TraceFileError, match="is there already and is no trace"):
+    with pytest.raises(TraceFileError, match="exists already and is not a trace"):
         FileSink("report.json").open()
 
 
@@ -96,7 +96,7 @@ def test_what_was_put_there_meanwhile_stays(folder: Path) -> None:
     sink = FileSink("run.json")
     sink.open()
     Path("run.json").write_text("results of the program")
-    with pytest.raises(TraceFileError, match="is there already and is no trace"):
+    with pytest.raises(TraceFileError, match="exists already and is not a trace"):
         sink.write(trace)
     assert Path("run.json").read_text() == "results of the program"
 
@@ -107,7 +107,7 @@ def test_an_empty_program_is_not_replaced_by_its_trace(
     Path("program.py").touch()
     for command in (["run"], ["capture", "--overwrite", "--values", "forward"]):
         assert refused(capsys, *command, "-o", "program.py", "program.py") == (
-            "program.py is read by this command: name another file"
+            "program.py is an input of this command: name another file"
         )
 
 

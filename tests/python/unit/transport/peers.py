@@ -13,7 +13,7 @@ from typing import Any
 
 from shapetrace.transport.messages import ProcessInfo
 from shapetrace.transport.sender import Sender
-from shapetrace.transport.session import SessionAddress
+from shapetrace.transport.session_address import SessionAddress
 from tests.support import handshakes
 
 PROCESS = ProcessInfo(12, 1, "3.12.1", "/usr/bin/python3", ("train.py",))

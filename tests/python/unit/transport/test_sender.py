@@ -446,7 +446,7 @@ def test_closing_waits_no_longer_than_told_for_a_server_that_reads_nothing() -> 
         peer = server.welcome(agent)
         agent.sender.offer(row(1, 15_000_000))
         assert not agent.sender.close(0.05)
-        assert agent.sender.trouble == "the time to send the rest was over"
+        assert agent.sender.trouble == "there was no time left to send the rest"
         with pytest.raises(AssertionError, match="within a frame"):
             peer.receive_all()
 

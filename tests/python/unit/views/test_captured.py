@@ -14,9 +14,9 @@ from shapetrace.events.captured import (
 )
 from shapetrace.events.model import Container, DimensionRange, Other, Tensor, Value
 from shapetrace.views.captured import histogram_text, number_text, render_captured
-from shapetrace.views.options import ViewOptions
 from shapetrace.views.styled import cells
-from shapetrace.views.terminal import to_text
+from shapetrace.views.terminal_text import to_text
+from shapetrace.views.view_options import ViewOptions
 from tests.python.unit.views.expected import assert_expected
 
 WIDTHS = (60, 80, 140)

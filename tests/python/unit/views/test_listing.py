@@ -8,9 +8,9 @@ import pytest
 
 from shapetrace.events.model import Frame, Op, Trace
 from shapetrace.views import ViewOptions, render
-from shapetrace.views.options import ReadSource
-from shapetrace.views.places import place_text
-from shapetrace.views.statements import Sources
+from shapetrace.views.place_text import place_text
+from shapetrace.views.source_excerpts import Sources
+from shapetrace.views.view_options import ReadSource
 from tests.python.unit.views import programs
 from tests.python.unit.views.builder import FOLDER, Recording, f32
 

@@ -19,7 +19,7 @@ from tests.python.unit.views import programs
 from tests.python.unit.views.builder import FOLDER, Recording, f32
 from tests.python.unit.views.expected import EXPECTED, assert_expected
 from tests.python.unit.views.test_captured import CAPTURED
-from tests.python.unit.views.test_differences import COMPARED
+from tests.python.unit.views.test_differences_text import COMPARED
 
 PROGRAMS: dict[str, Callable[[], Recording]] = {
     "attention": programs.attention,

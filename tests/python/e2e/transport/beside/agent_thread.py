@@ -12,7 +12,7 @@ from typing import Any
 
 from shapetrace.transport.handshake import this_process
 from shapetrace.transport.sender import Sender
-from shapetrace.transport.session import VARIABLE, read_address
+from shapetrace.transport.session_address import VARIABLE, read_address
 
 rows: list[dict[str, Any]] = []
 commands: list[dict[str, Any]] = []

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from shapetrace.server.journal import Journal
-from shapetrace.server.listener import Listener, ProcessKey
+from shapetrace.server.listener import AgentListener, ProcessKey
+from shapetrace.server.message_journal import Journal
 from shapetrace.transport.messages import Hello
 
 
@@ -33,7 +33,7 @@ class Handler:
 
 
 async def main(storage: str, port: str = "", token: str = "") -> None:
-    listener = Listener(Handler(), Journal(Path(storage)))
+    listener = AgentListener(Handler(), Journal(Path(storage)))
     opened = await listener.open_session(
         "5f1c36a2-0001", "Python: train", "debug", token or None, int(port) if port else None
     )
