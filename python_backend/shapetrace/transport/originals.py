@@ -3,8 +3,9 @@
 A program may replace anything: gevent puts its own into ``socket``, ``select``, ``threading`` and
 ``time``, freezegun and pyfakefs look through the names of *every* module, tests put doubles into
 standard ones. So these are C functions, taken when the agent is imported, which is before the
-program runs, and kept in a class, where no tool searches. Waiting is done by the socket itself, or by a
-lock: ``select`` is replaced by gevent, and fails on POSIX once a program has a thousand files open.
+program runs, and kept in a class, where no tool searches. Waiting is done by the socket itself, or
+by a lock: ``select`` is replaced by gevent, and fails on POSIX once a program has a thousand files
+open.
 """
 
 from __future__ import annotations
