@@ -1,8 +1,8 @@
 /**
- * `.pythons`: for each other Python that Shapetrace is tested on an environment like `.venv`.
+ * `.pythons`: for each other Python and torch that Shapetrace is tested on an environment like `.venv`.
  *
  * On Linux PyPI has torch for these with CUDA in it, whose libraries it loads wherever it runs. They
- * are the same for every Python and 2.7 GB, so they are installed once, and linked into each.
+ * are the same for every Python and 2.7 GB, so they are installed once for each torch, and linked.
  */
 import { spawn, spawnSync } from "node:child_process";
 import {
@@ -32,7 +32,6 @@ import {
 
 const FOLDER = join(ROOT, ".pythons");
 const LOCK = join(FOLDER, "setup.lock");
-const CUDA = join(FOLDER, "cuda");
 const WINDOWS = process.platform === "win32";
 
 /** What torch asks for and does without on a processor: CUDA's, and the compiler for its kernels. */
@@ -41,14 +40,24 @@ const FOR_DEVICES = /^(?:nvidia-|cuda-|triton\b)/;
 /**
  * An environment, and the interpreter that it is made with.
  *
- * @typedef {{ name: string, version: string, interpreter: string, home: string, python: string }} Environment
+ * @typedef {object} Environment
+ * @property {string} name
+ * @property {string} version of its Python
+ * @property {string} torch what pip is to install, as "torch==2.13.0"
+ * @property {string} interpreter
+ * @property {string} home its folder
+ * @property {string} python its interpreter
+ * @property {string} cuda the folder of the libraries that its torch loads
  */
+
+/** "3.12", with the torch of `.venv`, or "3.12-torch-2.4.0". */
+const NAME = /^(\d+\.\d+)(?:-torch-(\d+\.\d+\.\d+))?$/;
 
 /**
  * Installs the missing environments, and returns their interpreters.
  *
- * @param {readonly string[]} names as "3.12"
- * @returns {Promise<{ version: string, python: string }[]>}
+ * @param {readonly string[]} names as "3.12" or "3.11-torch-2.4.0"
+ * @returns {Promise<{ name: string, python: string }[]>}
  */
 export async function setUpPythons(names) {
   const environments = findInterpreters(names);
@@ -69,16 +78,23 @@ export async function setUpPythons(names) {
 function findInterpreters(names) {
   /** @type {Environment[]} */
   const found = [];
+  /** @type {string[]} */
   const missing = [];
   for (const name of names) {
-    const interpreter = candidatesFor(name).find((file) => serves(file, name));
+    const [, series, other] = NAME.exec(name) ?? [];
+    if (series === undefined) {
+      throw new Failure(`SHAPETRACE_PYTHONS: ${name} is neither "3.12" nor "3.12-torch-2.4.0"`);
+    }
+    const interpreter = candidatesFor(series).find((file) => serves(file, series));
     const version = interpreter && versionOf([interpreter]);
     if (interpreter && version) {
       const home = join(FOLDER, name);
       const python = WINDOWS ? join(home, "Scripts", "python.exe") : join(home, "bin", "python");
-      found.push({ name, version, interpreter, home, python });
-    } else {
-      missing.push(name);
+      const torch = other === undefined ? torchRequirement() : `torch==${other}`;
+      const cuda = join(FOLDER, other === undefined ? "cuda" : `cuda-torch-${other}`);
+      found.push({ name, version, torch, interpreter, home, python, cuda });
+    } else if (!missing.includes(series)) {
+      missing.push(series);
     }
   }
   if (missing.length > 0) {
@@ -94,11 +110,11 @@ function findInterpreters(names) {
 /**
  * What may be the interpreter: PATH's comes first, then pyenv's from the newest on.
  *
- * @param {string} name
+ * @param {string} series as "3.12"
  * @returns {string[]}
  */
-function candidatesFor(name) {
-  const file = WINDOWS ? `python${name}.exe` : `python${name}`;
+function candidatesFor(series) {
+  const file = WINDOWS ? `python${series}.exe` : `python${series}`;
   const folders = (process.env["PATH"] ?? "").split(delimiter).filter(Boolean);
   const versions = join(process.env["PYENV_ROOT"] ?? join(homedir(), ".pyenv"), "versions");
   const ofPyenv = existsSync(versions) ? readdirSync(versions) : [];
@@ -106,7 +122,7 @@ function candidatesFor(name) {
   return [
     ...folders.map((folder) => join(folder, file)),
     ...ofPyenv
-      .filter((version) => version.startsWith(`${name}.`))
+      .filter((version) => version.startsWith(`${series}.`))
       .sort((one, other) => byVersion(other, one))
       .map((version) => join(versions, version, ...(WINDOWS ? [] : ["bin"]), "python")),
   ].filter((candidate) => existsSync(candidate));
@@ -114,21 +130,30 @@ function candidatesFor(name) {
 
 /**
  * @param {string} interpreter
- * @param {string} name
+ * @param {string} series
  */
-function serves(interpreter, name) {
-  const source = `import ensurepip, sys, venv; sys.exit("%d.%d" % sys.version_info[:2] != "${name}")`;
+function serves(interpreter, series) {
+  const source = `import ensurepip, sys, venv; sys.exit("%d.%d" % sys.version_info[:2] != "${series}")`;
   return spawnSync(interpreter, ["-c", source]).status === 0;
 }
 
 /** @param {Environment} environment */
-function isComplete({ home, version, python }) {
-  const mark = completeMark(home);
+function isComplete(environment) {
+  const mark = completeMark(environment.home);
   return (
     existsSync(mark) &&
-    readFileSync(mark, "utf8") === packagesDigest(version) &&
-    versionOf([python]) === version
+    readFileSync(mark, "utf8") === contentOf(environment) &&
+    versionOf([environment.python]) === environment.version
   );
+}
+
+/**
+ * What an environment's mark holds.
+ *
+ * @param {Environment} environment
+ */
+function contentOf({ version, torch }) {
+  return `${packagesDigest(version)} ${torch}`;
 }
 
 /**
@@ -137,28 +162,27 @@ function isComplete({ home, version, python }) {
  * @param {readonly Environment[]} environments
  */
 async function install(environments) {
-  const [first] = environments;
-  if (first === undefined) {
+  if (environments.length === 0) {
     return; // Whoever held the lock has done it.
   }
-  const versions = environments.map(({ version }) => version).join(" and ");
-  console.log(`pythons: making .pythons for Python ${versions} (6 GB, minutes the first time)`);
+  const names = environments.map(({ name }) => name).join(" and ");
+  console.log(`pythons: making .pythons for Python ${names} (6 GB, minutes the first time)`);
   const stop = new AbortController();
   /** @type {Command} */
   const must = (program, ...options) => finished(program, options, stop.signal);
   try {
     await Promise.all(environments.map((environment) => installTorch(environment, must)));
-    const libraries = await librariesForDevices(first, must);
+    const firstOfEach = new Map(environments.map((environment) => [environment.cuda, environment]));
     await Promise.all([
-      installLibraries(first, libraries, must),
+      ...[...firstOfEach.values()].map((environment) => installLibraries(environment, must)),
       ...environments.map((environment) => installPackages(environment, must)),
     ]);
     for (const environment of environments) {
-      if (libraries.length > 0) {
+      if (existsSync(environment.cuda)) {
         await link(environment, must);
       }
       await check(environment, must);
-      writeFileSync(completeMark(environment.home), packagesDigest(environment.version));
+      writeFileSync(completeMark(environment.home), contentOf(environment));
     }
   } finally {
     stop.abort();
@@ -170,21 +194,24 @@ async function install(environments) {
  * @param {Environment} environment
  * @param {Command} must
  */
-async function installTorch({ home, interpreter, python }, must) {
+async function installTorch({ home, interpreter, python, torch }, must) {
   // Without its mark it is unknown what is in it.
   rmSync(home, { recursive: true, force: true });
   await must(interpreter, "-m", "venv", home);
-  await must(python, ...PIP_INSTALL, "--no-deps", torchRequirement());
+  await must(python, ...PIP_INSTALL, "--no-deps", torch);
 }
 
 /**
- * Every package that there is to be has its version in one of the two files.
+ * Every package that there is to be has its version in one of the two files. torch is there already.
  *
  * @param {Environment} environment
  * @param {Command} must
  */
-async function installPackages({ python }, must) {
-  await must(python, ...PIP_INSTALL, "--no-deps", "-r", REQUIREMENTS, "-r", CONSTRAINTS);
+async function installPackages({ python, home }, must) {
+  const others = join(home, REQUIREMENTS);
+  const lines = readFileSync(join(ROOT, REQUIREMENTS), "utf8").split("\n");
+  writeFileSync(others, lines.filter((line) => !line.startsWith("torch==")).join("\n"));
+  await must(python, ...PIP_INSTALL, "--no-deps", "-r", others, "-r", CONSTRAINTS);
 }
 
 /**
@@ -202,17 +229,18 @@ async function librariesForDevices({ python }, must) {
 
 /**
  * @param {Environment} environment
- * @param {readonly string[]} libraries
  * @param {Command} must
  */
-async function installLibraries({ interpreter }, libraries, must) {
-  const mark = completeMark(CUDA);
+async function installLibraries(environment, must) {
+  const { cuda, interpreter } = environment;
+  const libraries = await librariesForDevices(environment, must);
+  const mark = completeMark(cuda);
   const wanted = libraries.join("\n");
   if (libraries.length === 0 || (existsSync(mark) && readFileSync(mark, "utf8") === wanted)) {
     return;
   }
-  rmSync(CUDA, { recursive: true, force: true });
-  await must(interpreter, ...PIP_INSTALL, "--target", CUDA, ...libraries);
+  rmSync(cuda, { recursive: true, force: true });
+  await must(interpreter, ...PIP_INSTALL, "--target", cuda, ...libraries);
   writeFileSync(mark, wanted);
 }
 
@@ -222,12 +250,12 @@ async function installLibraries({ interpreter }, libraries, must) {
  * @param {Environment} environment
  * @param {Command} must
  */
-async function link({ python }, must) {
+async function link({ cuda, python }, must) {
   const source = "import sysconfig; print(sysconfig.get_path('platlib'))";
   const folder = (await must(python, "-c", source)).trim();
   const place = join(folder, "nvidia");
   if (lstatSync(place, { throwIfNoEntry: false }) === undefined) {
-    symlinkSync(relative(folder, join(CUDA, "nvidia")), place);
+    symlinkSync(relative(folder, join(cuda, "nvidia")), place);
   }
 }
 
@@ -235,15 +263,18 @@ async function link({ python }, must) {
  * @param {Environment} environment
  * @param {Command} must
  */
-async function check({ version, python }, must) {
+async function check({ name, python, torch }, must) {
   await must(python, "-c", "import torch; assert torch.ones(2).sum() == 2");
+  if (torch !== torchRequirement()) {
+    return; // What is pinned is pinned for one torch.
+  }
   const { stdout } = spawnSync(python, ["-m", "pip", "check"], { encoding: "utf8" });
   const lacking = stdout
     .split("\n")
     .filter((line) => line && !line.startsWith("No broken requirements"))
     .filter((line) => !FOR_DEVICES.test(/^torch \S+ requires (.*)$/.exec(line)?.[1] ?? ""));
   if (lacking.length > 0) {
-    throw new Failure(`Python ${version}: ${lacking.join("; ")}; pin it in ${CONSTRAINTS}`);
+    throw new Failure(`Python ${name}: ${lacking.join("; ")}; pin it in ${CONSTRAINTS}`);
   }
 }
 

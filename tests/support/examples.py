@@ -6,6 +6,12 @@ import os
 
 from hypothesis import HealthCheck, settings
 
+NEW_ONES = os.environ.get("SHAPETRACE_EXAMPLES") == "new"
+"""Whether examples are drawn that no run has drawn before, as `npm run test:all` does.
+
+Otherwise they are alike in each run: what fails is then the change's fault.
+"""
+
 ONE_IN = int(os.environ.get("SHAPETRACE_ONE_IN", "1"))
 """Of random programs, damages and interrupted instructions one in so many is tried.
 
@@ -18,10 +24,10 @@ def some(number: int) -> int:
     return max(number // ONE_IN, 1)
 
 
-def same_examples(number: int) -> settings:
-    """So many examples, which are the same in each run, however long and large they are."""
+def examples(number: int) -> settings:
+    """Return settings for so many examples, however long and large they are."""
     return settings(
-        derandomize=True,
+        derandomize=not NEW_ONES,
         database=None,
         deadline=None,
         max_examples=some(number),

@@ -49,6 +49,7 @@ def test_importing_a_package_loads_no_heavy_library(package: str) -> None:
     assert set(early) == NEEDED_AT_ONCE.get(package, set())
 
 
+@pytest.mark.slow
 def test_beginning_the_agent_loads_no_heavy_library() -> None:
     assert imported_early(BACKEND, ["shapetrace.agent.bootstrap"]) == []
 

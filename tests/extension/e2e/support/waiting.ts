@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 
-const POLL_MILLISECONDS = 50;
+const POLL_MILLISECONDS = 150;
 
 /** How long anything may take that is not known to take longer, on a machine that is busy. */
 export const PATIENCE_SECONDS = 30;

@@ -176,6 +176,7 @@ UNSURE = {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "_disa
 OTHER_PROCESSES = {"server"}
 
 
+@pytest.mark.slow
 def test_every_block_of_ours_is_left() -> None:
     files = [
         file

@@ -126,6 +126,7 @@ def test_torchscript_writes_down_nothing_else(model: Model, make: Make, tmp_path
         assert graph() == plain
 
 
+@pytest.mark.slow
 @each_callback
 @pytest.mark.parametrize("level", ["torch", "aten"])
 @pytest.mark.filterwarnings("ignore:stack_")

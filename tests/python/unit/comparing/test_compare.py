@@ -103,6 +103,7 @@ def test_casts_to_what_is_so_throughout_are_part_of_it() -> None:
     assert kinds(compare(a.trace(), lone)) == ["only"]
 
 
+@pytest.mark.slow
 def test_devices_in_arguments_follow_what_is_so_throughout() -> None:
     a = random_world(3)
     b = a.copy()

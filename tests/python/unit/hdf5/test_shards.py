@@ -63,6 +63,7 @@ def test_the_files_can_be_moved_together(path: Path, save: Save, tmp_path: Path)
         assert file["x"][:].tolist() == [[1, 1, 1]]
 
 
+@pytest.mark.slow
 def test_everything_that_a_shard_can_hold(path: Path, save: Save) -> None:
     values: dict[str, list[Any]] = {
         "ragged": [torch.ones(2, size).bfloat16() for size in (1, 2, 5)],

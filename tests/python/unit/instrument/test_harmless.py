@@ -214,6 +214,7 @@ def test_annotations_that_are_not_evaluated_stay_so() -> None:
     assert heard.of("x") == [1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

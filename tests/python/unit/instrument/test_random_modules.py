@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.python.unit.instrument.random_modules import check_module
-from tests.support.examples import same_examples
+from tests.support.examples import examples
 
 
 @pytest.mark.slow
-@same_examples(250)
+@examples(250)
 @given(seed=st.integers(0, 10**9))
 def test_a_random_module_is_heard_and_not_disturbed(seed: int) -> None:
     check_module(seed)

@@ -13,7 +13,7 @@ from shapetrace.instrument import Interest, follow
 from tests.python.unit.instrument.listening import Heard, function_of, outcome, stored, traced
 from tests.python.unit.instrument.programs import Programs
 from tests.python.unit.instrument.worlds import clean, run, world
-from tests.support.examples import same_examples
+from tests.support.examples import examples
 
 ARGUMENTS = 5
 
@@ -32,7 +32,7 @@ class Texts(Heard):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "generator", "async", "async generator"])
-@same_examples(150)
+@examples(150)
 @given(seed=st.integers(0, 10**9))
 def test_a_random_function_is_heard_and_not_disturbed(kind: str, seed: int) -> None:
     check(kind, seed)

@@ -455,6 +455,7 @@ def test_checkpoints_and_graphs(harmless: Harmless) -> None:
     assert trace.modules
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
 def test_a_graph_that_jit_traces_is_the_same() -> None:
     layer, given = nn.Linear(2, 3), torch.ones(1, 2)

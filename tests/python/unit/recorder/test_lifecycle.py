@@ -89,6 +89,7 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None
         shapetrace.trace(**options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 def test_recording_begun_inside_a_forward_and_ended_inside_another(level: str) -> None:
     recording = shapetrace.trace(level=level)

@@ -110,6 +110,7 @@ def test_child_of_multiprocessing(method: str) -> None:
     assert not faults_of(recording.trace)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_workers_of_a_loader() -> None:
     data = TensorDataset(torch.arange(8.0))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from tests.python.unit.recorder.random_functions import programs
-from tests.support.examples import same_examples
+from tests.support.examples import examples
 from tests.support.reference.claims import judge
 from tests.support.reference.programs import traced, watched
 
@@ -19,7 +19,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@same_examples(200)
+@examples(200)
 @given(program=programs())
 def test_nothing_wrong_is_claimed(program: str, path: Path) -> None:
     path.write_text(program, encoding="utf-8")

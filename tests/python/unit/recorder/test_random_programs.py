@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from tests.python.unit.recorder.random_programs import programs
-from tests.support.examples import same_examples
+from tests.support.examples import examples
 from tests.support.reference.calls import calls_of_trace, difference
 from tests.support.reference.claims import judge
 from tests.support.reference.programs import observed_by_reference, traced, watched
@@ -20,7 +20,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@same_examples(300)
+@examples(300)
 @given(program=programs())
 def test_trace_equals_reference_and_claims_nothing_wrong(program: str, path: Path) -> None:
     path.write_text(program, encoding="utf-8")

@@ -364,6 +364,7 @@ def test_a_sender_that_begins_anew_means_something_else_by_its_numbers(path: Pat
         assert tensor.shape == (size,)  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", WRONG)
 def test_a_wrong_field_of_what_is_captured_or_watched(
     wrong: str, path: Path, caplog: pytest.LogCaptureFixture

@@ -31,7 +31,7 @@ from shapetrace.server.view import DocumentView
 from tests.python.unit.recorder.corpus_of_traps import TRAPS
 from tests.python.unit.recorder.random_functions import programs
 from tests.python.unit.server.annotated import plain
-from tests.support.examples import same_examples
+from tests.support.examples import examples
 from tests.support.reference.programs import run_file, starting_names
 from tests.support.rows import updates_of
 
@@ -174,7 +174,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("claims") / "program.py"
 
 
-@same_examples(150)
+@examples(150)
 @given(program=programs())
 def test_nothing_wrong_is_said_of_random_functions(program: str, path: Path) -> None:
     path.write_text(program, encoding="utf-8")

@@ -204,6 +204,7 @@ def test_no_line_is_ever_taken_for_another(ran: list[str], data: st.DataObject) 
             assert origins == list(range(len(ran)))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(ran=LINES, now=LINES)
 def test_comparing_finds_equal_lines_in_order_only(ran: list[str], now: list[str]) -> None:

@@ -134,6 +134,7 @@ def test_a_pin_is_dropped_that_the_next_run_does_not_have(
     assert not runs.scopes.follow_pin()
 
 
+@pytest.mark.slow
 def test_a_run_that_records_nothing_changes_nothing(runs: Runs) -> None:
     runs.pin("blocks.1 call 1")
     runs.run("print()")

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shapetrace.events import codec
@@ -20,6 +20,7 @@ from tests.python.unit.views.builder import FOLDER, Recording, f32
 from tests.python.unit.views.expected import EXPECTED, assert_expected
 from tests.python.unit.views.test_captured import CAPTURED
 from tests.python.unit.views.test_differences_text import COMPARED
+from tests.support.examples import examples
 
 PROGRAMS: dict[str, Callable[[], Recording]] = {
     "attention": programs.attention,
@@ -159,9 +160,7 @@ def test_deep_nesting_needs_no_recursion(view: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("view", VIEWS)
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
+@examples(30)
 @given(trace=traces, width=st.integers(-1, 250), verbose=st.booleans())
 def test_any_trace_can_be_viewed(view: str, trace: Trace, width: int, verbose: bool) -> None:
     options = ViewOptions(width=width, verbose=verbose, read_source=lambda _: b"x = (1,\n2)\n" * 9)
