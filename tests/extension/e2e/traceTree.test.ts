@@ -63,7 +63,7 @@ inEditors("The trace tree", {}, (test) => {
     const { workbench, folder } = fixture;
     await workbench.openFile(folder.file("model.py"));
     await workbench.trace.show();
-    await eventuallyMatches("the view", () => workbench.trace.welcome(), /listed here/);
+    await eventuallyMatches("the view", () => workbench.trace.welcome(), /No trace yet/);
     await workbench.trace.pressInWelcome("Trace Forward Pass");
     await shows(workbench, LAYERS);
     await workbench.trace.waitFor("Model: f32[2,5,4] ← f32[2,8,4]");
@@ -133,7 +133,7 @@ inEditors("The trace tree", {}, (test) => {
     await trace.waitFor(/Model/);
     await trace.pressAbove("Filter Trace...");
     await workbench.answer("f32[2,6,8] relu");
-    await eventuallyMatches("the view", () => trace.welcome(), /No call has/);
+    await eventuallyMatches("the view", () => trace.welcome(), /No call matches/);
     await workbench.run("Shapetrace: Filter Trace...");
     await workbench.answer("relu");
     await eventuallyEqual(
