@@ -32,7 +32,7 @@ Modules:
 - ``tooltips``: tooltips: all that is known of an expression or name
 - ``code_lens_text``: module calls in a few words, for code lenses
 - ``histograms``: a histogram as bars of characters
-- ``captured``: files of captured values
+- ``captured``: the view of a file of captured values
 - ``change_text``: a change of a watched variable, on one line
 - ``followed``: followed calls as a tree
 - ``comparison_registry``: all views of a comparison by name

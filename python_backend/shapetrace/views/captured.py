@@ -22,6 +22,7 @@ from shapetrace.events.captured import (
     Statistics,
 )
 from shapetrace.events.model import Container
+from shapetrace.views.histograms import histogram_text
 from shapetrace.views.shapes import CUT, value_text
 from shapetrace.views.styled import (
     Line,
@@ -36,7 +37,6 @@ from shapetrace.views.styled import (
 )
 from shapetrace.views.view_options import ViewOptions
 
-_BARS = "▁▂▃▄▅▆▇█"
 _INDENTATION = "  "
 _MOST_LEAVES = 12
 """Arrays of one value that have a line each, unless everything is asked for."""
@@ -59,15 +59,6 @@ def render_captured(file: CapturedFile, options: ViewOptions | None = None) -> S
     if notes:
         lines += [(), *(cut_line(((note, "error"),), max(chosen.columns, 1)) for note in notes)]
     return StyledText(tuple(lines))
-
-
-def histogram_text(counts: Sequence[int]) -> str:
-    """``▁▂▃▅▇``: a bar for each bin; only what is empty has the least one."""
-    most = max(counts, default=0)
-    if not most:
-        return _BARS[0] * len(counts)
-    steps = len(_BARS) - 1
-    return "".join(_BARS[-(-count * steps // most)] for count in counts)
 
 
 def number_text(value: float) -> str:

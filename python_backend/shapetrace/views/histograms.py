@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from shapetrace.views.captured import histogram_text
-
+_BARS: Final = "▁▂▃▄▅▆▇█"
 _FINE: Final = 1_000
 """Parts of the largest bar that others are measured in."""
 
@@ -29,6 +28,15 @@ def bars(bins: Sequence[float], columns: int = 8) -> str:
     if largest <= 0:
         return ""
     return histogram_text([math.ceil(_FINE * count / largest) for count in counts])
+
+
+def histogram_text(counts: Sequence[int]) -> str:
+    """``▁▂▃▅▇``: a bar for each bin; only what is empty has the least one."""
+    most = max(counts, default=0)
+    if not most:
+        return _BARS[0] * len(counts)
+    steps = len(_BARS) - 1
+    return "".join(_BARS[-(-count * steps // most)] for count in counts)
 
 
 def merged(histograms: Iterable[Histogram], bins: int = 16) -> Histogram | None:

@@ -13,7 +13,7 @@ from shapetrace.events.captured import (
     Statistics,
 )
 from shapetrace.events.model import Container, DimensionRange, Other, Tensor, Value
-from shapetrace.views.captured import histogram_text, number_text, render_captured
+from shapetrace.views.captured import number_text, render_captured
 from shapetrace.views.styled import cells
 from shapetrace.views.terminal_text import to_text
 from shapetrace.views.view_options import ViewOptions
@@ -165,12 +165,6 @@ def test_a_terminal_that_has_no_bars() -> None:
     text = to_text(render_captured(RUN, ViewOptions(width=80)), encoding="ascii")
     assert "  ....-+###*-:....  -4.213" in text
     assert "\\u" not in text
-
-
-def test_histograms() -> None:
-    assert histogram_text((0, 1, 50, 99, 100)) == "▁▂▅██"
-    assert histogram_text((0, 0)) == "▁▁"
-    assert histogram_text(()) == ""
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapetrace.views.histograms import Histogram, bars, merged
+from shapetrace.views.histograms import Histogram, bars, histogram_text, merged
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,12 @@ from shapetrace.views.histograms import Histogram, bars, merged
 )
 def test_bars(bins: tuple[float, ...], text: str) -> None:
     assert bars(bins) == text
+
+
+def test_bars_of_all_bins() -> None:
+    assert histogram_text((0, 1, 50, 99, 100)) == "▁▂▅██"
+    assert histogram_text((0, 0)) == "▁▁"
+    assert histogram_text(()) == ""
 
 
 @pytest.mark.parametrize(
