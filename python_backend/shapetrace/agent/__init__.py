@@ -17,7 +17,7 @@ Modules:
 - ``panes``: registers these answers with pydevd, and removes them
 - ``requests``: the requested captures and watches of this process
 - ``captures``: captures values of the program's models for the server
-- ``capturing``: a tracer that reports values and keeps none
+- ``capturing``: captures from one model; reports values and keeps none
 - ``summaries``: shape, statistics and histogram of a captured value
 - ``watches``: watches variables for the server
 - ``feeds``: items that wait to be sent, and what the server already knows

@@ -1,4 +1,4 @@
-"""Summaries of captured values: shape and statistics.
+"""Summaries of captured values: shape, statistics and histogram.
 
 No mode, graph, generator or version counter notices it. Of a large tensor some numbers are looked
 at that lie evenly spaced in it; of one on another device fewer, as they are copied from there.
@@ -33,7 +33,7 @@ from shapetrace.views.shapes import value_text
 MOST_NUMBERS: Final = 1 << 20
 """So many are looked at for the range, the mean, and what is not finite."""
 MOST_COUNTED: Final = 1 << 15
-"""So many are counted for the picture."""
+"""So many are counted for the histogram."""
 MOST_FROM_ELSEWHERE: Final = 1 << 16
 """So many are copied from another device, which is waited for."""
 LONGEST_TEXT: Final = 100
@@ -42,7 +42,7 @@ _PLAIN: Final = frozenset({bool, int, float, complex, str, bytes, type(None)})
 
 
 class Summary(NamedTuple):
-    """Return the summary of a value."""
+    """What is told of a captured value."""
 
     kind: str
     dtype: str = ""

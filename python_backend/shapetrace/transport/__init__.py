@@ -8,7 +8,7 @@ Modules:
 - ``connection``: one connection to the server
 - ``framing``: a message as four bytes of length and JSON
 - ``proof``: proofs of knowing the token
-- ``handshake``: the exchange of these proofs
+- ``handshake``: the exchange of these proofs; ``server.listener`` refuses a wrong one
 - ``sender``: the agent's end: sends frames, receives commands
 - ``outbox``: its bounded queue
 - ``originals``: system functions that the program cannot replace under us

@@ -10,7 +10,7 @@ Modules:
 - ``tree_search``: filters the trace tree
 - ``pins``: labels of calls that can be pinned
 - ``captured_tree``: captured values in the trace tree
-- ``captured_text``: captured values as text and tables
+- ``captured_text``: captured values as rows and tooltips, and their histogram
 - ``capture_paths``: the paths that capture a value at a source position
 - ``requested_tree``: what the trees of captures and watches have in common
 - ``watched_tree``: watched variables in the trace tree

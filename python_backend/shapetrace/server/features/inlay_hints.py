@@ -4,7 +4,11 @@ def forward(self, x, mask):                x f32[2,16,64], mask bool[16,16]
     q, k = self.split(self.proj(x))        q,k f32[2,4,16,8]
     return q @ k.transpose(-2, -1)         f32[2,4,16,16]
 
-Of a variable that is watched it is said what it was before, and its shape only once.
+A statement has a hint if a tensor or an error is known of it (``server.statement_values``). The
+hint is on its last line; that of a parameter on a line of its own is there. With the setting
+``afterName`` it is behind the name instead. What no longer fits on a line is left out.
+
+A watched variable also shows what it was before, and its shape only once.
 """
 
 from __future__ import annotations
