@@ -29,7 +29,7 @@ Modules:
 - ``call_text``: one op as text: what it was called with and returned
 - ``value_text``: fingerprints as text
 - ``owners``: in which modules and processes something happened
-- ``tooltips``: tooltips: all that is known of an expression or name
+- ``tooltips``: all that is known of an expression or name, as Markdown
 - ``code_lens_text``: module calls in a few words, for code lenses
 - ``histograms``: a histogram as bars of characters
 - ``captured``: the view of a file of captured values
