@@ -168,6 +168,7 @@ class _Deciding:
         _unfinished.discard(self._group)
         if isinstance(self._group, Collector):
             _absent.setdefault(self._store, {})[self._label] = self._group.absent
+        self._store = None  # It may listen on a port that the program needs for its next group.
         return gathered
 
     def _decide_if_possible(self) -> None:

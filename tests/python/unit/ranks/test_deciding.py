@@ -7,6 +7,7 @@ import gc
 import os
 import threading
 import warnings
+import weakref
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ class Processes:
         self._monkeypatch = monkeypatch
         self._world_size = world_size
         self.store: Any = HashStore()
+        monkeypatch.setattr(module, "_begun", collections.Counter())
 
     def be(self, rank: int, **group: Any) -> None:
         found = Group(rank, self._world_size, **({"store": self.store} | group))
@@ -83,6 +85,18 @@ def test_who_took_no_part_is_known_of_its_own_process_group(
         processes.be(0)
         gathering_for_this_process("", Patience(absent=0.0)).finish()
     assert known == [set(), {1}, set()]
+
+
+def test_a_gathering_that_is_over_lets_the_store_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store that lives on keeps its port: the program could make no other group there."""
+    groups = [Group(0, 2, HashStore())]
+    store = weakref.ref(groups[0].store)
+    monkeypatch.setattr(module, "default_group", groups.pop)
+    monkeypatch.setattr(module, "_begun", collections.Counter())
+    gathering = gathering_for_this_process("", Patience(absent=0.0))
+    assert store() is not None
+    gathering.finish()
+    assert store() is None
 
 
 def test_rounds_wait_for_a_process_group_that_a_launcher_promises(
