@@ -225,6 +225,7 @@ class Agent:
     def _someone_looks(self) -> None:
         """The program has stopped and is looked at: what has changed is to be told at once."""
         self._next_changes = 0.0
+        self._start_thread()
         self._sender.wake()
 
     def _join(self, frame: FrameType) -> None:

@@ -234,6 +234,35 @@ def test_a_stop_in_a_child_that_was_forked_in_the_middle_of_a_forward(tmp_path: 
     assert told.outer == (outer.own,)
 
 
+def test_a_stop_in_a_forked_child_that_has_recorded_nothing(tmp_path: Path) -> None:
+    """It has not said hello by then. It does, as the editor waits for what it says of the stop."""
+    program = """
+    import os, torch
+    x = torch.ones(2, 3)
+    def prepare(x):
+        return x  # @forked
+    if os.fork() == 0:
+        prepare(x)
+        os._exit(0)
+    os.wait()
+    """
+    script = Script.write(program, tmp_path)
+    question = "__import__('sys').modules['shapetrace.agent.stop_query'].describe_stop({})"
+    with SessionServer() as server:
+        how = server.launch(how=Launch(more={"subProcess": True}))
+        with launch(script, how) as session, session.subprocesses("forked") as children:
+            session.go()
+            (child,) = stopped(children, 1)
+            answer = child.evaluate(question.format(child.stop().top.number))
+            told = server.processes(2)[1].stop_of(answer)
+            child.clear_breakpoints()
+            child.resume()
+            assert session.end().exit_code == 0
+    assert told is not None
+    assert (told.own.function, told.call, told.own.reached) == ("prepare", None, frozenset())
+    assert [each.name for each in told.own.locals.variables] == ["x"]
+
+
 def stopped(sessions: list[DebugSession], number: int) -> list[DebugSession]:
     """So many of these sessions, once they have stopped."""
     deadline = time.monotonic() + PATIENCE
