@@ -20,7 +20,7 @@ class Territory:
     def __init__(self, packages: Iterable[str] = (), but: Iterable[str] = ()) -> None:
         """``packages`` are installed and count all the same; what is in ``but`` does not."""
         self._packages: Final = tuple(packages)
-        self._excluded: Final = (OWN_DIRECTORY, *map(os.path.abspath, but))
+        self._excluded: Final = tuple(map(os.path.abspath, (OWN_DIRECTORY, *but)))
 
     def has(self, module: str, file: str) -> bool:
         """Whether a module is the user's, or of a package that was named."""

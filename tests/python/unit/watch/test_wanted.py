@@ -6,9 +6,11 @@ import ast
 import os
 import sys
 from pathlib import Path
+from subprocess import run
 
 import pytest
 
+import shapetrace
 from shapetrace._errors import NameSyntaxError
 from shapetrace.watch.territory import Territory
 from shapetrace.watch.wanted import wanted_from
@@ -87,7 +89,22 @@ def test_whose_code_it_is(tmp_path: Path) -> None:
     assert not territory.has("x", "<string>")
     assert not territory.has("x", "<frozen importlib._bootstrap>")
     assert not territory.has("pydevd", str(tmp_path / "debugger" / "pydevd.py"))
-    assert not territory.has("shapetrace.watch", __import__("shapetrace").__file__ or "")
+    assert not territory.has("shapetrace.watch", shapetrace.__file__)
+
+
+def test_our_own_code_on_a_path_with_a_detour() -> None:
+    """As programs write it that put a folder beside their own on ``sys.path``."""
+    backend = Path(shapetrace.__file__).parents[1]
+    program = f"""
+import sys
+sys.path.insert(0, {str(backend / ".." / backend.name)!r})
+import shapetrace
+from shapetrace.watch.territory import Territory
+assert ".." in shapetrace.__file__
+print(Territory().has("shapetrace", shapetrace.__file__))
+"""
+    done = run([sys.executable, "-c", program], check=True, capture_output=True)
+    assert done.stdout == b"False\n"
 
 
 def json_file(name: str) -> str:
