@@ -14,7 +14,7 @@ import time
 from _pydevd_bundle.pydevd_extension_api import DebuggerEventHandler
 
 OLDEST = (3, 11)
-PROTOCOL = 3
+PROTOCOL = 4
 SECONDS = 2.0
 LONGEST_ANSWER = 4096
 

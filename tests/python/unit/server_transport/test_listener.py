@@ -88,7 +88,7 @@ WRONG: list[tuple[Any, str]] = [
     (lambda client, token: client.say_hello(token, pid=-1), "pid is no number"),
     (lambda client, token: client.say_hello(token, process=None), "process should be an object"),
     (lambda client, token: client.say_hello(token, type="rows"), "the second frame is no hello"),
-    (lambda client, token: client.say_connect(protocol=4), "speaks protocol 4"),
+    (lambda client, token: client.say_connect(protocol=3), "speaks protocol 3"),
     (lambda client, token: client.say_connect(nonce="short"), "nonce is not 64"),
     (lambda client, token: client.send({"type": "rows"}), "the first frame does not ask to"),
     (lambda client, token: client.send_payload(b"[]"), "does not hold an object with a type"),

@@ -331,7 +331,7 @@ STRANGERS: dict[str, Callable[[dict[str, Any], int], dict[str, Any]]] = {
     "no proof": lambda first, port: {**handshakes.challenge(first, TOKEN, port), "proof": None},
     "another version": lambda first, port: {
         **handshakes.challenge(first, TOKEN, port),
-        "protocol": 4,
+        "protocol": 3,
     },
 }
 
