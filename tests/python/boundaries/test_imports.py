@@ -98,6 +98,10 @@ def test_importing_shapetrace_loads_no_heavy_library() -> None:
             ["inspecting.later: must not import shapetrace.inspecting.guards"],
         ),
         ("agent/start", "from shapetrace.views import tree", ["must not import shapetrace.views"]),
+        ("agent/start", "import shapetrace.saving", ["must not import shapetrace.saving"]),
+        ("agent/start", "import shapetrace.ranks", ["must not import shapetrace.ranks"]),
+        ("capture/path", "import shapetrace.hdf5", ["must not import shapetrace.hdf5"]),
+        ("saving/tracer", "import shapetrace.hdf5", ["must not import shapetrace.hdf5"]),
         ("server/app", "import shapetrace.agent", ["server.app: must not import shapetrace.agent"]),
         ("server/app", "import torch", ["server.app: must not import torch"]),
         (

@@ -25,13 +25,12 @@ NOT_YET = ("capture", "inspecting", "instrument", "recorder", "variables", "watc
 
 NOT_YET_MODULES = (
     *("agent/captures.py", "agent/capturing.py", "agent/feeds.py", "agent/summaries.py"),
-    *("agent/here.py", "agent/stop_query.py", "agent/watches.py"),
+    *("agent/stop_query.py", "agent/watches.py"),
     *("server/captured.py", "server/capturing.py", "server/watched.py", "server/watching.py"),
-    *("server/focus.py", "server/held.py", "server/scope.py", "server/scoped.py"),
-    *("server/scopes.py", "server/navigation.py", "server/features/captured_tree.py"),
+    *("server/navigation.py", "server/scope.py", "server/features/captured_tree.py"),
     *("server/features/watched_tree.py", "transport/captures.py", "transport/history.py"),
     "transport/watches.py",
-    *("debug/focus.ts", "model/evaluation.ts", "model/standing.ts", "model/stopQuery.ts"),
+    *("debug/focus.ts", "model/evaluation.ts", "model/stopQuery.ts"),
 )
 """Modules that are still to be gone through, likewise."""
 
