@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, contextmanager
 
 from torch import nn
 
-from shapetrace.variables.listening import Followed
-from shapetrace.variables.names import parse_name
+from shapetrace.variables.followed_names import parse_name
 from shapetrace.variables.outlets import Printing
 from shapetrace.variables.tracking import Request, track
+from shapetrace.variables.variable_listener import Followed
 from tests.bench.contenders import PLAIN, PLAIN_AGAIN, Contender, Forward
 from tests.bench.results import Bar, Comparison, Line, Result
 from tests.bench.speed import steady_turns

@@ -17,11 +17,11 @@ from shapetrace._errors import ShapetraceError
 from shapetrace._exception_table import catching_everywhere
 from shapetrace.agent.hiding import unseen
 from shapetrace.agent.hook_hiding import hide_hooks
+from shapetrace.capture.capture_session import CaptureSession
 from shapetrace.capture.copies import shown
 from shapetrace.capture.iterations import Iteration
 from shapetrace.capture.problems import CaptureIssue
 from shapetrace.capture.receivers import Receiver
-from shapetrace.capture.session import CaptureSession
 from shapetrace.capture.structure import unwrapped
 from shapetrace.transport.captures import Mode
 

@@ -10,16 +10,16 @@ from types import FunctionType
 from typing import Final
 
 from shapetrace.agent.hiding import hide_code, unseen
-from shapetrace.instrument import Call, activations, hooks, modules
+from shapetrace.instrument import Call, hooked_calls, hooks, module_rewriting
 
 _HOLDERS: Final = [
     *(
         each
-        for module in (hooks, activations)
+        for module in (hooks, hooked_calls)
         for each in vars(module).values()
         if getattr(each, "__module__", "") == module.__name__
     ),
-    *(modules.GlobalSite, Call),
+    *(module_rewriting.GlobalSite, Call),
 ]
 """The classes in whose methods hooks run, and those that hooks make."""
 

@@ -15,7 +15,7 @@ from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import is_kind
 from shapetrace._exception_table import leaving_surely
 from shapetrace.inspecting.memory import may_be_read
-from shapetrace.inspecting.readable import Reason, unreadable_of
+from shapetrace.inspecting.readability import Reason, unreadable_of
 from shapetrace.inspecting.stable_reads import steady_of
 from shapetrace.inspecting.statistics import Statistics as _Found
 from shapetrace.inspecting.statistics import (

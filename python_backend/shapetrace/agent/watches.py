@@ -39,10 +39,10 @@ from shapetrace.transport.watches import (
 
 if TYPE_CHECKING:
     from shapetrace.instrument.interface import Listener
-    from shapetrace.watch.following import Watching
     from shapetrace.watch.loading import Loading
-    from shapetrace.watch.missing import Place
+    from shapetrace.watch.unseen_names import Place
     from shapetrace.watch.wanted import Wanted
+    from shapetrace.watch.watched_functions import Watching
 
 MOST_WAITING: Final = 20_000
 """Changes that wait to be told, of all names; the oldest are lost then, and counted."""
@@ -120,9 +120,9 @@ class Watches:
 
     def _begin_watching(self) -> Watching:
         if self._watching is None:
-            from shapetrace.watch.following import Watching
             from shapetrace.watch.loading import Loading
             from shapetrace.watch.territory import Territory
+            from shapetrace.watch.watched_functions import Watching
 
             territory = Territory(but=debugger_folders())
             self._watching = Watching((), territory, self._listener, apart=True)
@@ -287,7 +287,7 @@ class _Outlet:
 def hide() -> None:
     """Keep the debugger out of the hooks, and of what lets go of a call that is over."""
     from shapetrace.agent.hook_hiding import hide_hooks
-    from shapetrace.variables.listening import CallState
+    from shapetrace.variables.variable_listener import CallState
 
     hide_hooks()
     hide_code(CallState.__del__.__code__)

@@ -6,17 +6,17 @@ Modules:
 - ``structure``: a model as names: modules, their functions and variables
 - ``scripted``: modules that TorchScript runs: only inputs and outputs can be captured
 - ``plan``: which functions of which modules a path refers to
-- ``watching``: has the functions of a plan followed, for as long as needed
+- ``installing``: has the functions of a plan followed, for as long as needed
 - ``replacing``: replaces methods of classes that can only be followed from outside
 - ``watch_importlib_bootstrap``: our frames on the program's stack while the model runs
 - ``iterations``: which iteration of the model runs, by thread and generator
-- ``session``: one model whose values are captured, from its start to its end
+- ``capture_session``: one model whose values are captured, from its start to its end
 - ``receivers``: who gets the values
-- ``listening``: handles the begin, the assignments and the return of a followed call
-- ``changes``: whether a value differs from what was last seen
-- ``steps``: parameter changes by fused optimizers, which do not count them
+- ``listeners``: handles the begin, the assignments and the return of a followed call
+- ``value_changes``: whether a value differs from what was last seen
+- ``fused_steps``: parameter changes by fused optimizers, which do not count them
 - ``copies``: copies values unnoticed
-- ``inside``: the named parts of a value: keys, indices, fields, attributes
+- ``value_items``: the named parts of a value: keys, indices, fields, attributes
 - ``dtensors``: distributed tensors by their local shard
 - ``results``: captured values with iteration and rank, and rounds of them
 - ``problems``: what could not be captured, as values; what could not be saved

@@ -23,7 +23,7 @@ from shapetrace.capture import dtensors
 from shapetrace.inspecting.guards import Guards
 from shapetrace.inspecting.memory import ARRAY_GONE, lost_memory_of, may_be_read
 from shapetrace.inspecting.profiling import unlisted_of
-from shapetrace.inspecting.readable import Reason, transforming_of, unreadable_of
+from shapetrace.inspecting.readability import Reason, transforming_of, unreadable_of
 from shapetrace.inspecting.stable_reads import MemoryGoneError, steady_of
 from shapetrace.inspecting.unnoticed import unnoticed_of
 

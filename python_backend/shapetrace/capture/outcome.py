@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from shapetrace._dynamo import TO_SEE_IT_ALL
-from shapetrace.capture.listening import Capture
+from shapetrace.capture.listeners import Capture
 from shapetrace.capture.paths import nearest
 from shapetrace.capture.plan import Plan, Subject, Want
 from shapetrace.capture.problems import CaptureIssue

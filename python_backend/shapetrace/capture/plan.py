@@ -14,7 +14,6 @@ from torch.nn import Module
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._exception_table import catching_everywhere
 from shapetrace._pending_exceptions import raise_later
-from shapetrace.capture.changes import Seen
 from shapetrace.capture.paths import ANY, Part, States, ValuePath, joined, nearest
 from shapetrace.capture.problems import CaptureIssue
 from shapetrace.capture.scripted import is_scripted
@@ -26,6 +25,7 @@ from shapetrace.capture.structure import (
     helpers_of,
     is_torchs_own,
 )
+from shapetrace.capture.value_changes import Seen
 
 FORWARD: Final = "forward"
 _FUSED: Final = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)

@@ -119,8 +119,8 @@ def _show_captured(
     path: str, content: bytes | None, terminal: Terminal, choice: ViewChoice
 ) -> None:
     from shapetrace._errors import CaptureFileError
-    from shapetrace.hdf5.apart import summary_of
     from shapetrace.hdf5.journal import Left, journal_of
+    from shapetrace.hdf5.reader_process import summary_of
 
     if choice.view != "tree":
         raise CaptureFileError(
@@ -160,8 +160,8 @@ def _recover(path: str, terminal: Terminal) -> bool:
     """Finish what a program was killed in, if it was; the one thing here that writes."""
     from shapetrace._errors import CaptureFileError
     from shapetrace._files import advice
-    from shapetrace.hdf5.apart import join
     from shapetrace.hdf5.journal import Left, journal_of, recover
+    from shapetrace.hdf5.reader_process import join
     from shapetrace.hdf5.shards import shards_of
 
     left = _left_beside(path)

@@ -20,7 +20,7 @@ from shapetrace.process.exits import WatchedExits
 from shapetrace.process.undisturbed import undisturbed
 
 if TYPE_CHECKING:
-    from shapetrace.watch.session import Watch
+    from shapetrace.watch.program_watch import Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class WatchedRun:
 
     def __init__(self, choice: WatchChoice, terminal: Terminal, look: ViewChoice) -> None:
         from shapetrace.variables.outlets import Printing
-        from shapetrace.watch.session import Watch
+        from shapetrace.watch.program_watch import Watch
 
         self._terminal = terminal
         # The stream itself: what the program puts in its place is for what the program prints.

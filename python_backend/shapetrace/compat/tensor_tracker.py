@@ -16,8 +16,8 @@ from typing import Any
 
 from shapetrace.variables.decorators import auto_diff, var_tracker
 from shapetrace.variables.logs import h4logger, log2file, logger, to_logger
-from shapetrace.variables.looking import look_at
 from shapetrace.variables.outlets import TO_STDOUT
+from shapetrace.variables.value_snapshot import look_at
 from shapetrace.views.followed import looked_at
 
 __all__ = ["_log_change", "auto_diff", "h4logger", "log2file", "logger", "var_tracker"]

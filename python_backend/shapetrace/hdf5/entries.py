@@ -21,11 +21,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from shapetrace.hdf5.beside import Beside
 from shapetrace.hdf5.columns import Column, Compression, free_name
 from shapetrace.hdf5.decoding import decoded
 from shapetrace.hdf5.encoding import Encoded, Structure, UnstorableError
 from shapetrace.hdf5.library import member_of
+from shapetrace.hdf5.row_indices import Beside
 
 PART: Final = "shapetrace"
 """The attribute that makes a dataset or a group a part, and says of what."""

@@ -2,7 +2,8 @@
 
 Of files of single ranks that belong together, the files themselves are read: the one that shows
 them as one may be older than they are. A file that is not what ``saver`` writes is refused by an
-error of ours, whatever HDF5 or NumPy say of it. libhdf5 does not survive each: see ``apart``.
+error of ours, whatever HDF5 or NumPy say of it. libhdf5 itself crashes on some: see
+``reader_process``.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ from typing import Any
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureFileError
 from shapetrace._files import replacing
-from shapetrace.hdf5.beside import Beside, fill_value
 from shapetrace.hdf5.columns import LEAF, Column, free_name
 from shapetrace.hdf5.entries import (
     PART,
@@ -33,6 +32,7 @@ from shapetrace.hdf5.entries import (
 )
 from shapetrace.hdf5.journal import recover
 from shapetrace.hdf5.library import FORMAT, VERSION, library, opened_for_reading
+from shapetrace.hdf5.row_indices import Beside, fill_value
 
 MISSING = "shapetrace_missing_ranks"
 """The attribute that lists ranks which have no file."""

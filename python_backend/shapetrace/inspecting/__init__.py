@@ -6,7 +6,7 @@ Modules:
 - ``guards``: enters several torch contexts, and leaves them whatever is raised
 - ``profiling``: hides our own computing from torch's profiler
 - ``memory``: whether the memory of a tensor or array is still there
-- ``readable``: the table of reasons why a tensor cannot be read
+- ``readability``: the table of reasons why a tensor cannot be read
 - ``stable_reads``: reads memory that another thread may free
 - ``sampling``: reads a few bytes of an array, to notice changes
 - ``statistics``: range, mean and histogram of tensors and arrays

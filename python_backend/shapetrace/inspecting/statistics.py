@@ -1,6 +1,6 @@
 """The range, the mean and the distribution of numbers, of torch's and of NumPy's alike.
 
-Nothing here decides whether something may be read, nor keeps others from noticing: ``readable``,
+Nothing here decides whether something may be read, nor keeps others from noticing: ``readability``,
 ``stable_reads`` and ``Torch.unseen`` do. How much is read is for the caller to say.
 """
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from shapetrace.inspecting.guards import Guards, WithoutDispatchModes
 from shapetrace.inspecting.memory import lost_memory_of
-from shapetrace.inspecting.readable import has_plain_data, transforming_of
+from shapetrace.inspecting.readability import has_plain_data, transforming_of
 from shapetrace.inspecting.unnoticed import unnoticed_of
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from shapetrace.inspecting.guards import Guards, WithoutDispatchModes, WithoutFunctions
 from shapetrace.inspecting.profiling import unlisted_of
-from shapetrace.inspecting.readable import transforming_of
+from shapetrace.inspecting.readability import transforming_of
 
 
 @cache

@@ -17,8 +17,8 @@ Modules:
 - ``nodes``: builds new tree nodes
 - ``fitting``: whether code with hooks can replace the function's own
 - ``hooks``: what the inserted hooks call at run time
-- ``activations``: the listeners of a function, and the state of each call
-- ``modules``: puts hooks into a whole module before it runs
+- ``hooked_calls``: the listeners of a function, and the state of each call
+- ``module_rewriting``: puts hooks into a whole module before it runs
 """
 
 from shapetrace._errors import CannotFollowError

@@ -6,7 +6,7 @@ import dis
 import types
 from collections.abc import Iterable
 
-from shapetrace.instrument.activations import Following
+from shapetrace.instrument.hooked_calls import Following
 from shapetrace.instrument.nodes import Location
 
 

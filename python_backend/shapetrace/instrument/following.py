@@ -11,12 +11,12 @@ from shapetrace._asynchronous import surely
 from shapetrace._errors import CannotFollowError
 from shapetrace._exception_table import leaving_surely
 from shapetrace._locks import held, module_lock
-from shapetrace.instrument.activations import Following
 from shapetrace.instrument.codes import give_hooks, take_hooks
 from shapetrace.instrument.fitting import first_location, fits, wanted_by, with_objects
+from shapetrace.instrument.hooked_calls import Following
 from shapetrace.instrument.hooks import Plan
 from shapetrace.instrument.interface import Interest, Listener
-from shapetrace.instrument.modules import origin_of
+from shapetrace.instrument.module_rewriting import origin_of
 from shapetrace.instrument.rewriting import Rewriting
 from shapetrace.instrument.source import Definition, find_code, first_line, source_of
 

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 from shapetrace._asynchronous import clean
 from shapetrace._dynamo import REGIONS
 from shapetrace._exception_table import catching_everywhere, covering_jumps
-from shapetrace.instrument.activations import FEW, Activation, Activations, Following, nothing
+from shapetrace.instrument.hooked_calls import FEW, Activation, Activations, Following, nothing
 from shapetrace.instrument.interface import Call
 
 UNHEARD: Final[tuple[tuple[()]]] = ((),)

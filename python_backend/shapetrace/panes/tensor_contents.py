@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._exception_table import leaving_surely
-from shapetrace.inspecting.readable import Reason, unreadable_of
+from shapetrace.inspecting.readability import Reason, unreadable_of
 from shapetrace.inspecting.stable_reads import MemoryGoneError, steady_of
 from shapetrace.inspecting.statistics import Statistics, statistics_within
 from shapetrace.inspecting.torch_access import Torch

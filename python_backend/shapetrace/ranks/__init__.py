@@ -6,7 +6,7 @@ Modules:
 - ``groups``: the default process group and its key-value store
 - ``sending``: the sending thread of every rank but 0
 - ``collecting``: the collecting thread of rank 0
-- ``order``: which rounds belong together, and which are complete; no I/O
+- ``round_order``: which rounds belong together, and which are complete; no I/O
 - ``packing``: rounds as bytes
 - ``sizes``: estimates the memory of captured values
 - ``mail``: notes and chunks in the key-value store

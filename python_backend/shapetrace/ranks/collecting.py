@@ -2,7 +2,7 @@
 
     here/0, state/0    as of the others (`sending`); "finished" says that nothing more is taken
 
-What has come is put together by `order`. A rank is waited for while it may still send: not when it
+`round_order` puts together what has come. A rank is waited for while it may still send: not when it
 has finished or died, has not been heard of for long, or has never said anything. Should it come
 back, what it sends goes out with later rounds; nothing is lost as long as rank 0 gathers.
 """
@@ -20,8 +20,8 @@ from shapetrace.capture.results import ResultEntry, Round
 from shapetrace.process.own_threads import own_thread
 from shapetrace.ranks.liveness import Patience, Process
 from shapetrace.ranks.mail import Mail
-from shapetrace.ranks.order import RoundOrder
 from shapetrace.ranks.packing import unpack
+from shapetrace.ranks.round_order import RoundOrder
 from shapetrace.ranks.sending import PROBLEM, room_in_store
 from shapetrace.ranks.sizes import size_of
 

@@ -25,12 +25,12 @@ from shapetrace._asynchronous import (
 )
 from shapetrace._errors import CaptureError
 from shapetrace._exception_table import catching_everywhere
+from shapetrace.capture.capture_session import CaptureSession
 from shapetrace.capture.iterations import Iteration
-from shapetrace.capture.listening import RootListener
+from shapetrace.capture.listeners import RootListener
 from shapetrace.capture.problems import CaptureIssue, say
 from shapetrace.capture.receivers import interval
 from shapetrace.capture.results import Mode, ResultEntry, Round
-from shapetrace.capture.session import CaptureSession
 from shapetrace.ranks.gathering import Gathered, Gathering, gathering_for_this_process
 from shapetrace.saving.variable import Callbacks, Variable
 

@@ -36,8 +36,8 @@ Modules:
 - ``refresh``: asks the editor to request hints again
 - ``navigation``: requests of the trace tree and pins
 - ``capturable``: which capturable value a source position refers to
-- ``capturing``: requests about captured values
-- ``watching``: requests about watched variables
+- ``capture_requests``: requests about captured values
+- ``watch_requests``: requests about watched variables
 - ``comparisons``: requests that compare traces
 - ``export``: writes a recording to a file
 - ``garbage``: keeps garbage collection out of requests

@@ -15,7 +15,7 @@ from pygls.lsp.server import LanguageServer
 
 from shapetrace._errors import ShapetraceError
 from shapetrace.server import garbage
-from shapetrace.server.capturing import Capturing
+from shapetrace.server.capture_requests import Capturing
 from shapetrace.server.documents import Documents
 from shapetrace.server.export import export
 from shapetrace.server.features.code_lens import code_lenses
@@ -48,7 +48,7 @@ from shapetrace.server.stop_focus import StopFocus
 from shapetrace.server.store import TraceStore
 from shapetrace.server.sync import SyncProtocol, plain_converter
 from shapetrace.server.view import DocumentView
-from shapetrace.server.watching import Watching
+from shapetrace.server.watch_requests import Watching
 from shapetrace.transport.framing import Message
 from shapetrace.transport.messages import Cancel, Wake, write
 

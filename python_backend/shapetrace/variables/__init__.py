@@ -9,9 +9,9 @@ events (``events.followed``), which are printed or handed to a function.
 Modules:
 
 - ``decorators``: ``@auto_diff`` and ``@var_tracker``
-- ``names``: what the user asked to follow: ``video``, ``sample['video']``, ``self.cache.k``
+- ``followed_names``: requested names: ``video``, ``sample['video']``, ``self.cache.k``
 - ``tracking``: has functions followed, once for all who ask
-- ``listening``: handles the begin, the assignments and the return of a followed call
+- ``variable_listener``: handles the begin, the assignments and the return of a followed call
 - ``calls``: which followed call runs inside which, and its caller
 - ``resolving``: finds the named value in a variable
 - ``memories``: remembers a value, to tell whether it has changed
@@ -19,9 +19,9 @@ Modules:
 - ``numbers``: remembered numbers, for tolerances
 - ``differences``: how two remembered values differ
 - ``describing``: what a value looks like, as an event
-- ``statistics``: statistics, for ``stats=True``
+- ``value_statistics``: statistics, for ``stats=True``
 - ``loaded``: the torch that the program has imported
-- ``looking``: one look at a value, for module hooks
+- ``value_snapshot``: one look at a value, for module hooks
 - ``outlets``: where events go: a stream, a function, or both
 - ``rendering``: events as text
 - ``logs``: log files for each process and thread

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from shapetrace._errors import CannotFollowError
-from shapetrace.variables.listening import Followed
+from shapetrace.variables.followed_names import parse_name
 from shapetrace.variables.logs import TO_LOGGER
-from shapetrace.variables.names import parse_name
 from shapetrace.variables.outlets import TO_STDOUT, Outlet, Printing
 from shapetrace.variables.tracking import Request, track
+from shapetrace.variables.variable_listener import Followed
 
 Function = TypeVar("Function")
 

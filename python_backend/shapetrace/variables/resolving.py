@@ -15,8 +15,8 @@ from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import classes_of
 from shapetrace._exception_table import leaving_surely
 from shapetrace.inspecting.attributes import own_attributes, tuple_fields
+from shapetrace.variables.followed_names import Step
 from shapetrace.variables.loaded import Tensors, loaded_tensors
-from shapetrace.variables.names import Step
 
 MISSING: Final = object()
 """Stands for what is not there."""

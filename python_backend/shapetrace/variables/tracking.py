@@ -19,10 +19,10 @@ from shapetrace.events.followed import FollowingNote
 from shapetrace.instrument import Following, Interest, follow, own_code
 from shapetrace.instrument.scopes import variables_of
 from shapetrace.instrument.source import source_of
-from shapetrace.variables.listening import Followed, FunctionListener
+from shapetrace.variables.followed_names import never_assigned
 from shapetrace.variables.loaded import loaded_tensors
-from shapetrace.variables.names import never_assigned
 from shapetrace.variables.outlets import Outlet, Outlets, Printing
+from shapetrace.variables.variable_listener import Followed, FunctionListener
 
 _LOCK: Final = module_lock()
 

@@ -5,10 +5,10 @@ Modules:
 - ``wanted``: what is to be watched, as the user writes it
 - ``territory``: whether a file is the user's code or a library's
 - ``loading``: hooks into Python's import, between reading and running a module
-- ``following``: which functions are followed for which name
+- ``watched_functions``: which functions are followed for which name
 - ``listening``: who hears of watched variables
 - ``existing``: follows functions that already exist
-- ``missing``: explains names that brought nothing
-- ``session``: watches a whole program
+- ``unseen_names``: explains names that brought nothing
+- ``program_watch``: watches a whole program
 - ``children``: goes on in processes that ``multiprocessing`` starts
 """

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from shapetrace._errors import CannotFollowError
 from shapetrace.instrument import Following, follow, own_code
 from shapetrace.instrument.interface import Interest, Listener
-from shapetrace.instrument.modules import Choice, Choose, nested_definitions
+from shapetrace.instrument.module_rewriting import Choice, Choose, nested_definitions
 from shapetrace.instrument.source import source_of
 
 

@@ -7,10 +7,10 @@ from types import CodeType
 from typing import Any, Final
 
 from shapetrace.instrument.interface import Listener
-from shapetrace.instrument.modules import MODULE
-from shapetrace.variables.listening import Followed, FunctionListener
+from shapetrace.instrument.module_rewriting import MODULE
 from shapetrace.variables.outlets import Outlet, Outlets
-from shapetrace.watch.missing import Place
+from shapetrace.variables.variable_listener import Followed, FunctionListener
+from shapetrace.watch.unseen_names import Place
 from shapetrace.watch.wanted import Wanted
 
 MODULE_FLAVOR: Final = "module"

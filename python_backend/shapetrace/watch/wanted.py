@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from shapetrace._errors import NameSyntaxError
-from shapetrace.variables.names import FollowedName, parse_name
+from shapetrace.variables.followed_names import FollowedName, parse_name
 
 _OPENING: Final = "([{"
 _CLOSING: Final = ")]}"

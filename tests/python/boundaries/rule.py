@@ -53,7 +53,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
     "inspecting": (
         {"attributes", "guards", "profiling"},
         {"memory"},
-        {"readable", "stable_reads"},
+        {"readability", "stable_reads"},
         {"sampling", "statistics", "unnoticed"},
         {"torch_access"},
         {"containers"},

@@ -33,7 +33,7 @@ OURS_ALONE: dict[str, str] = {
     "transport.sender": "used on the agent's thread, and after the program's end",
     "cli.show": "runs no program",
     "events.trace_loading": "only commands that run no program read traces in this way",
-    "hdf5.apart": "runs in a process of its own, for commands that run no program",
+    "hdf5.reader_process": "runs in a process of its own, for commands that run no program",
     "ranks.mail": "used on threads of ours only",
     "ranks.collecting:Collector._run": "runs on a thread of ours",
     "ranks.sending:Sender._run": "runs on a thread of ours",

@@ -17,7 +17,7 @@ from torch.nn import Parameter
 from shapetrace._classes import distributed_tensor, is_kind
 from shapetrace._exception_table import leaving_surely
 from shapetrace.inspecting.profiling import unlisted_of
-from shapetrace.inspecting.readable import Reason, unreadable_of
+from shapetrace.inspecting.readability import Reason, unreadable_of
 from shapetrace.inspecting.stable_reads import MemoryGoneError, steady_of
 
 Result = TypeVar("Result")

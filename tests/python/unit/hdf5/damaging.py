@@ -16,8 +16,8 @@ from collections import Counter
 from pathlib import Path
 
 from shapetrace._errors import CaptureFileError
+from shapetrace.hdf5.file_summary import read_summary
 from shapetrace.hdf5.saver import H5PYSaverCallback
-from shapetrace.hdf5.summaries import read_summary
 
 SECONDS = 1
 MEMORY = 3 << 30

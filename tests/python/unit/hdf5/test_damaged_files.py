@@ -19,12 +19,12 @@ import torch
 
 from shapetrace._errors import CaptureFileError
 from shapetrace.cli.main import main
-from shapetrace.hdf5 import apart
-from shapetrace.hdf5.apart import summary_of
+from shapetrace.hdf5 import reader_process
+from shapetrace.hdf5.file_summary import read_summary
 from shapetrace.hdf5.journal import Left, journal_of, left_beside, recover
+from shapetrace.hdf5.reader_process import summary_of
 from shapetrace.hdf5.reading import read_names
 from shapetrace.hdf5.saver import H5PYSaverCallback
-from shapetrace.hdf5.summaries import read_summary
 from tests.python.unit.hdf5 import damaging
 from tests.support.examples import some
 
@@ -115,7 +115,7 @@ def test_a_damaged_file_with_nothing_to_recover(
 def test_a_file_that_hdf5_reads_for_ever(
     path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "_SECONDS", 1)
+    monkeypatch.setattr(reader_process, "_SECONDS", 1)
     content = bytearray(path.read_bytes())
     # How long the last text of a heap is: beyond its end.
     content[content.rindex(b"\4\0\0\0\0\0\0\0text")] = 191
@@ -139,8 +139,8 @@ def test_a_file_that_hdf5_reads_for_ever(
 def test_the_process_that_reads_ends_without_an_answer(
     path: Path, monkeypatch: pytest.MonkeyPatch, program: str, reason: str
 ) -> None:
-    monkeypatch.setattr(apart, "_PROGRAM", program)
-    monkeypatch.setattr(apart, "_QUIET_SECONDS", 1 if "sleep" in program else 60)
+    monkeypatch.setattr(reader_process, "_PROGRAM", program)
+    monkeypatch.setattr(reader_process, "_QUIET_SECONDS", 1 if "sleep" in program else 60)
     with pytest.raises(CaptureFileError) as caught:
         summary_of(str(path))
     assert str(caught.value) == f"cannot read run.h5: {reason}"

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from shapetrace.capture import changes
+from shapetrace.capture import value_changes
 from shapetrace.variables.memories import remember
 
 Pair = namedtuple("Pair", "first second")
 
-READERS: dict[str, Callable[[Any], Any]] = {"capture": changes.seen, "variables": remember}
+READERS: dict[str, Callable[[Any], Any]] = {"capture": value_changes.seen, "variables": remember}
 ran: list[str] = []
 
 

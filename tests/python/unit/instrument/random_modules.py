@@ -8,7 +8,7 @@ import textwrap
 from typing import Any
 
 from shapetrace.instrument import Interest
-from shapetrace.instrument.modules import MODULE, follow_module
+from shapetrace.instrument.module_rewriting import MODULE, follow_module
 from tests.python.unit.instrument.listening import Heard, traced
 from tests.python.unit.instrument.programs import Programs
 from tests.python.unit.instrument.worlds import clean, world

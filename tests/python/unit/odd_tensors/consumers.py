@@ -13,7 +13,7 @@ import torch
 import shapetrace
 from shapetrace import H5PYSaverCallback, ModelTracer, Variable
 from shapetrace.agent.summaries import summary_of
-from shapetrace.capture import changes
+from shapetrace.capture import value_changes
 from shapetrace.capture.copies import CannotCopyError, copied
 from shapetrace.capture.results import ResultEntry, Round
 from shapetrace.compat import tensor_tracker
@@ -27,7 +27,7 @@ from shapetrace.saving.tally import Tally
 from shapetrace.variables.describing import describe
 from shapetrace.variables.differences import differences
 from shapetrace.variables.memories import remember
-from shapetrace.variables.statistics import with_statistics
+from shapetrace.variables.value_statistics import with_statistics
 
 Then: TypeAlias = Callable[[], object]
 CONSUMERS: dict[str, Callable[[Any, Then], str]] = {}
@@ -86,12 +86,16 @@ def copying_a_container(value: Any, then: Then) -> object:
 
 @consumer
 def noticing_changes(value: Any, then: Then) -> object:
-    seen = [changes.seen(value), changes.seen([value]), changes.seen(changes.Uncounted(value))]
-    kept = changes.lasting(value)
+    seen = [
+        value_changes.seen(value),
+        value_changes.seen([value]),
+        value_changes.seen(value_changes.Uncounted(value)),
+    ]
+    kept = value_changes.lasting(value)
     then()
     found = [each.is_still(value) for each in seen]
     seen[1].is_still([value])
-    seen[2].is_still(changes.Uncounted(value))
+    seen[2].is_still(value_changes.Uncounted(value))
     return found[:1], kept is None or kept.is_still(value)
 
 

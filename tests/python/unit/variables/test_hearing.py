@@ -522,7 +522,7 @@ def test_a_mistake_of_ours_is_said_once_and_is_not_the_programs(
         raise RuntimeError("ours")
 
     with monkeypatch.context() as patches:
-        patches.setattr("shapetrace.variables.listening.differences", broken)
+        patches.setattr("shapetrace.variables.variable_listener.differences", broken)
         assert (it.module.f(1), it.module.f(2)) == (2, 3)
     assert capsys.readouterr().err == "shapetrace: something is missing of f: RuntimeError: ours\n"
     assert len(it.began) == len(it.ended) == 2

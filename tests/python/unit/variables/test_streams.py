@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from shapetrace.variables.listening import Followed
-from shapetrace.variables.names import parse_name
+from shapetrace.variables.followed_names import parse_name
 from shapetrace.variables.outlets import Printing
 from shapetrace.variables.tracking import Request, track
+from shapetrace.variables.variable_listener import Followed
 from tests.python.unit.variables.programs import Program
 from tests.support.times import with_one_time
 

@@ -20,11 +20,11 @@ import pytest
 from shapetrace.instrument.interface import Listener
 from shapetrace.watch.children import Children
 from shapetrace.watch.existing import functions_in
-from shapetrace.watch.following import Watching
 from shapetrace.watch.loading import Loading, text_of
-from shapetrace.watch.missing import Place
 from shapetrace.watch.territory import Territory
+from shapetrace.watch.unseen_names import Place
 from shapetrace.watch.wanted import Wanted, wanted_from
+from shapetrace.watch.watched_functions import Watching
 from tests.python.unit.instrument.listening import Heard
 
 began: list[tuple[object, ...]] = []

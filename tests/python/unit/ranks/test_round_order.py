@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from shapetrace.capture.results import ResultEntry, Round
-from shapetrace.ranks.order import RoundOrder
+from shapetrace.ranks.round_order import RoundOrder
 
 
 def order(world_size: int, *rounds: str) -> RoundOrder:

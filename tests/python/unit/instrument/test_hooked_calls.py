@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from shapetrace.instrument.activations import FEW, Activation, Activations
+from shapetrace.instrument.hooked_calls import FEW, Activation, Activations
 
 
 def test_a_call_that_gets_the_number_of_one_that_is_over_is_not_forgotten() -> None:

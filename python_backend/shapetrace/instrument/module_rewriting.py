@@ -19,8 +19,8 @@ from shapetrace._asynchronous import clean
 from shapetrace._dynamo import Bystander, stand_by
 from shapetrace._exception_table import catching_everywhere
 from shapetrace._syntax import parsed
-from shapetrace.instrument.activations import Following
 from shapetrace.instrument.fitting import first_location, fits, wanted_by, with_objects
+from shapetrace.instrument.hooked_calls import Following
 from shapetrace.instrument.hooks import Leaving, Plan, Site
 from shapetrace.instrument.interface import Interest, Listener
 from shapetrace.instrument.nodes import NOWHERE, Location

@@ -10,12 +10,12 @@ from shapetrace.instrument.interface import Listener
 from shapetrace.variables.calls import name_process
 from shapetrace.variables.outlets import Outlet, Printing
 from shapetrace.watch.children import Children
-from shapetrace.watch.following import Watching
 from shapetrace.watch.listening import listener_for
 from shapetrace.watch.loading import Loading
-from shapetrace.watch.missing import Place
 from shapetrace.watch.territory import Territory
+from shapetrace.watch.unseen_names import Place
 from shapetrace.watch.wanted import Wanted, wanted_from
+from shapetrace.watch.watched_functions import Watching
 
 
 class Watch:

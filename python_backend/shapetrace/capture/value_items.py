@@ -17,9 +17,9 @@ from torch._C import DisableTorchFunction
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import classes_of
 from shapetrace._exception_table import leaving_surely
-from shapetrace.capture.changes import Uncounted
 from shapetrace.capture.copies import dispatch_modes, is_there, tracing_state, unseen_among
 from shapetrace.capture.paths import States, ValuePath, component
+from shapetrace.capture.value_changes import Uncounted
 from shapetrace.inspecting.attributes import own_attributes
 
 _DEEPEST: Final = 16

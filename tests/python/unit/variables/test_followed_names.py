@@ -12,7 +12,7 @@ import torch
 
 from shapetrace import auto_diff, var_tracker
 from shapetrace._errors import CannotFollowError, NameSyntaxError
-from shapetrace.variables.names import parse_name
+from shapetrace.variables.followed_names import parse_name
 from shapetrace.variables.tracking import Request, track
 from tests.python.unit.variables.programs import Program
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from shapetrace.inspecting.readable import Reason, Unreadable, unreadable_of
+from shapetrace.inspecting.readability import Reason, Unreadable, unreadable_of
 from tests.python.unit.odd_tensors.tensors import Wrapper, freed
 
 

@@ -15,14 +15,14 @@ from torch.nn import Module
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._dynamo import regions_begun
 from shapetrace._frames import frame_of_program, let_go
-from shapetrace.capture.changes import Seen, SeenOrdinary, lasting
-from shapetrace.capture.changes import seen as remembered
 from shapetrace.capture.copies import CannotCopyError, function_modes, is_ordinary
-from shapetrace.capture.inside import entries_along, where_it_ends
 from shapetrace.capture.iterations import Iteration, Iterations
 from shapetrace.capture.plan import Subject, Want
 from shapetrace.capture.problems import CaptureIssue
 from shapetrace.capture.receivers import CallbackError, Receiver
+from shapetrace.capture.value_changes import Seen, SeenOrdinary, lasting
+from shapetrace.capture.value_changes import seen as remembered
+from shapetrace.capture.value_items import entries_along, where_it_ends
 from shapetrace.instrument import Hooks
 
 State: TypeAlias = tuple[

@@ -8,15 +8,15 @@ from typing import Any
 
 from torch.nn import Module
 
+from shapetrace.capture.installing import Watch
 from shapetrace.capture.iterations import Iteration, Iterations
-from shapetrace.capture.listening import Capture, RootListener
+from shapetrace.capture.listeners import Capture, RootListener
 from shapetrace.capture.outcome import silent_paths
 from shapetrace.capture.plan import Plan
 from shapetrace.capture.problems import CaptureIssue
 from shapetrace.capture.receivers import Receiver
 from shapetrace.capture.results import Mode
 from shapetrace.capture.structure import unwrapped, wrappers_of
-from shapetrace.capture.watching import Watch
 
 
 class CaptureSession:

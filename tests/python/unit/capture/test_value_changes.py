@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from shapetrace.capture.changes import seen
+from shapetrace.capture.value_changes import seen
 
 
 @dataclass

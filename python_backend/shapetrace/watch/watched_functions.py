@@ -14,12 +14,12 @@ from shapetrace._asynchronous import is_asynchronous
 from shapetrace._dynamo import TO_SEE_IT_ALL, regions_begun
 from shapetrace.instrument import Following
 from shapetrace.instrument.interface import Hooks, Interest, Listener
-from shapetrace.instrument.modules import MODULE, Choice, follow_module
+from shapetrace.instrument.module_rewriting import MODULE, Choice, follow_module
 from shapetrace.instrument.scopes import assigned
 from shapetrace.instrument.source import Definition
 from shapetrace.watch.existing import follow_existing, functions_in
-from shapetrace.watch.missing import Place, Sources, line_of_missing
 from shapetrace.watch.territory import Territory
+from shapetrace.watch.unseen_names import Place, Sources, line_of_missing
 from shapetrace.watch.wanted import Wanted
 
 Listen: TypeAlias = Callable[[Place, CodeType, tuple[Wanted, ...]], Listener]

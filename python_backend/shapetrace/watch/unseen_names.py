@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._syntax import parsed
-from shapetrace.instrument.modules import MODULE, definitions
+from shapetrace.instrument.module_rewriting import MODULE, definitions
 from shapetrace.instrument.scopes import assigned
 from shapetrace.watch.wanted import Wanted
 

@@ -11,8 +11,8 @@ import torch
 from shapetrace._errors import CaptureFileError
 from shapetrace.events.captured import CapturedName, Statistics
 from shapetrace.events.model import DimensionRange
+from shapetrace.hdf5.file_summary import read_summary
 from shapetrace.hdf5.saver import H5PYSaverCallback
-from shapetrace.hdf5.summaries import read_summary
 from shapetrace.views.shapes import value_text
 from tests.support.torches import needs
 

@@ -37,7 +37,7 @@ from shapetrace.capture.copies import (
     swaps_tensors,
     unseen,
 )
-from shapetrace.capture.steps import fused_steps_of
+from shapetrace.capture.fused_steps import fused_steps_of
 from shapetrace.inspecting import changes
 from shapetrace.inspecting.attributes import dataclass_fields
 from shapetrace.inspecting.changes import SeenContainer, SeenObject, SeenPlain, SeenSet, Strong

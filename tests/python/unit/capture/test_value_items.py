@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from shapetrace.capture.inside import MISSING, item, items
+from shapetrace.capture.value_items import MISSING, item, items
 
 
 class Row(list[Any]):

@@ -16,11 +16,11 @@ from typing import Any, TypeAlias
 from torch.nn import Module
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace.capture.listening import Capture, FunctionListener, ModuleListener, RootListener
+from shapetrace.capture.fused_steps import hear_of_fused_steps
+from shapetrace.capture.listeners import Capture, FunctionListener, ModuleListener, RootListener
 from shapetrace.capture.plan import FORWARD, Plan, Subject
 from shapetrace.capture.problems import CaptureIssue
 from shapetrace.capture.replacing import can_be_replaced, listen, stop_listening
-from shapetrace.capture.steps import hear_of_fused_steps
 from shapetrace.capture.structure import function_of, is_compiled, wrappers_of
 from shapetrace.capture.watch_importlib_bootstrap import CallListener, Wrapped
 from shapetrace.instrument import CannotFollowError, Interest, follow

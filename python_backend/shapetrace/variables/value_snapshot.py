@@ -11,7 +11,7 @@ from shapetrace.events.followed import NamedValue
 from shapetrace.inspecting.containers import PLAIN
 from shapetrace.variables.describing import describe, held_container
 from shapetrace.variables.loaded import loaded_tensors
-from shapetrace.variables.statistics import with_statistics
+from shapetrace.variables.value_statistics import with_statistics
 
 MOST: Final = 16
 """So many tensors and arrays of one value are told of."""

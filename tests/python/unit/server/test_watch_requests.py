@@ -10,7 +10,7 @@ from shapetrace.server.documents import Documents
 from shapetrace.server.messages.document_places import DocumentPosition
 from shapetrace.server.messages.watches import WantedWatches, Watchable, WatchToCheck
 from shapetrace.server.store import TraceStore
-from shapetrace.server.watching import Watching
+from shapetrace.server.watch_requests import Watching
 
 URI = "file:///work/data.py"
 

@@ -33,14 +33,14 @@ from shapetrace.variables import calls
 from shapetrace.variables.calls import Running, around, callers_of, label, running
 from shapetrace.variables.describing import NONE, describe
 from shapetrace.variables.differences import NO_PARTS, differences, parts_of
+from shapetrace.variables.followed_names import FollowedName
 from shapetrace.variables.loaded import Tensors, loaded_tensors
 from shapetrace.variables.memories import Memory, PlainMemory, remember
-from shapetrace.variables.names import FollowedName
 from shapetrace.variables.outlets import Outlets, complain, telling
 from shapetrace.variables.rendering import call_key, change_key, end_key, names_key
 from shapetrace.variables.resolving import MISSING, resolve
-from shapetrace.variables.statistics import with_statistics
 from shapetrace.variables.tensor_memories import TensorMemory
+from shapetrace.variables.value_statistics import with_statistics
 
 _VALUES: Final = (VALUES,)
 _NOTHING: Final = PlainMemory(None)

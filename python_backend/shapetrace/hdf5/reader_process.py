@@ -77,8 +77,8 @@ def main() -> None:
             join_shards(path)
             answer: dict[str, Any] = {"answer": None}
         else:
+            from shapetrace.hdf5.file_summary import read_summary
             from shapetrace.hdf5.library import library
-            from shapetrace.hdf5.summaries import read_summary
 
             library()
             content = BytesIO(sys.stdin.buffer.read()) if has_content == "yes" else None

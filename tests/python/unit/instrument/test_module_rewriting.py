@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from shapetrace.instrument import Interest, follow
-from shapetrace.instrument.modules import MODULE, FollowedModule, follow_module
+from shapetrace.instrument.module_rewriting import MODULE, FollowedModule, follow_module
 from tests.python.unit.instrument.listening import Heard
 
 FILE = "<module with hooks>"

@@ -8,10 +8,10 @@ from typing import BinaryIO
 
 from shapetrace.events.captured import CapturedFile, CapturedLeaf, CapturedName, CapturedPart
 from shapetrace.events.model import Container, Dimension, DimensionRange, Other, Tensor, Value
+from shapetrace.hdf5.column_statistics import BYTE_BUDGET, Looking, nothing, statistics_of
 from shapetrace.hdf5.columns import Column
 from shapetrace.hdf5.encoding import Structure
 from shapetrace.hdf5.entries import Part
-from shapetrace.hdf5.figures import BYTE_BUDGET, Looking, nothing, statistics_of
 from shapetrace.hdf5.reading import PlacedPart, opened
 
 _PLAIN = frozenset(("int", "float", "bool", "complex", "str", "bytes", "NoneType"))
