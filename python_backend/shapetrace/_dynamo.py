@@ -28,7 +28,7 @@ from shapetrace._exception_table import (
     leaving_surely,
 )
 from shapetrace._frames import OWN_DIRECTORY, is_own_file
-from shapetrace._locks import held, module_lock
+from shapetrace._locks import holding, module_lock
 from shapetrace.recorder.arrival import when_imported
 
 _SKIPPED: Final = OWN_DIRECTORY.replace(os.sep, "/")
@@ -90,7 +90,7 @@ def regions_begun() -> int:
 @leaving_surely
 def stand_by(bystander: Bystander) -> Callable[[], None]:
     """Report what Dynamo does to an observer from now on; return a function that ends this."""
-    with held(_LOCK):
+    with holding(_LOCK):
         if bystander in _bystanders:
             return functools.partial(stand_aside, bystander)
         _bystanders.append(bystander)
@@ -112,7 +112,7 @@ def stand_by(bystander: Bystander) -> Callable[[], None]:
 def stand_aside(bystander: Bystander) -> None:
     """Remove an observer, if it is there."""
     global _showing
-    with held(_LOCK):
+    with holding(_LOCK):
         if bystander in _bystanders:
             _bystanders.remove(bystander)
         if not _bystanders:
@@ -127,7 +127,7 @@ def stand_aside(bystander: Bystander) -> None:
 def show_originals(*_: object) -> None:
     """Have all observers put back what the program has, until `hide_originals`."""
     global _showing
-    with held(_LOCK):
+    with holding(_LOCK):
         _showing += 1
         if _showing == 1:
             for each in list(_bystanders):
@@ -138,7 +138,7 @@ def show_originals(*_: object) -> None:
 def hide_originals(*_: object) -> None:
     """As often as they were shown: have ours in their place again."""
     global _showing
-    with held(_LOCK):
+    with holding(_LOCK):
         if _showing == 0:
             return  # it began before there was an observer
         _showing -= 1
@@ -150,7 +150,7 @@ def hide_originals(*_: object) -> None:
 @leaving_surely
 def _follow_regions() -> None:
     """Dynamo has been imported."""
-    with held(_LOCK):
+    with holding(_LOCK):
         evaluation: Any = sys.modules.get(_EVALUATION)
         if evaluation is None or not _bystanders:
             return
@@ -332,7 +332,7 @@ def _follow_exports() -> None:
         return _strict_export
 
     exporting: Any = sys.modules.get(_EXPORTING)
-    with held(_LOCK):
+    with holding(_LOCK):
         if _bystanders and hasattr(exporting, "_strict_export"):
             _replace(exporting, "_strict_export", make)
 
@@ -349,7 +349,7 @@ def _follow_code() -> None:
         return compile_code
 
     converting: Any = sys.modules.get(_CONVERTING)
-    with held(_LOCK):
+    with holding(_LOCK):
         for name in ("_compile", "compile_frame"):  # from outside, and what torch.export calls
             if _bystanders and hasattr(converting, name):
                 _replace(converting, name, make)
@@ -367,7 +367,7 @@ def _follow_inlined_code() -> None:
         return get_code
 
     functions: Any = sys.modules.get(_FUNCTIONS)
-    with held(_LOCK):
+    with holding(_LOCK):
         for kind in list(vars(functions).values()) if _bystanders else ():
             if isinstance(kind, type) and "get_code" in vars(kind):
                 _replace(kind, "get_code", make)

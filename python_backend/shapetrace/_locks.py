@@ -22,7 +22,7 @@ def module_lock() -> Any:
     return lock
 
 
-class held:  # noqa: N801 (as ``threading.Lock``)
+class holding:  # noqa: N801 (as ``threading.Lock``)
     """A lock that is taken for a block, and let go of whatever is raised meanwhile.
 
     A lock's own ``with`` loses what comes as it is entered, in Python 3.14. Used once.

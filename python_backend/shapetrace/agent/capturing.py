@@ -28,7 +28,7 @@ from shapetrace.transport.captures import Mode
 _MODES: Final[tuple[Mode, Mode]] = ("train", "eval")
 
 
-class Listener(Protocol):
+class ModelListener(Protocol):
     """Who hears of what a model does."""
 
     def captured(
@@ -47,7 +47,7 @@ class Listener(Protocol):
 
 
 @catching_everywhere
-def trace(model: Module, paths: Sequence[str], listener: Listener) -> Callable[[], None]:
+def trace(model: Module, paths: Sequence[str], listener: ModelListener) -> Callable[[], None]:
     """Have values of a model told of from its next call on; returns how to end that."""
     session: CaptureSession | None = None
     try:
@@ -74,7 +74,7 @@ def trace(model: Module, paths: Sequence[str], listener: Listener) -> Callable[[
 class _Teller(Receiver):
     """Tells a listener of each value of one path."""
 
-    def __init__(self, model: str, path: str, mode: Mode, listener: Listener) -> None:
+    def __init__(self, model: str, path: str, mode: Mode, listener: ModelListener) -> None:
         super().__init__([path], 1, mode)
         self.path: Final = path
         self._mode: Final[Mode] = mode
@@ -96,7 +96,7 @@ class _Teller(Receiver):
 class _Notes:
     """Tells a listener what is wrong, once."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: ModelListener) -> None:
         self.missed: set[str] = set()
         """The paths that match nothing in the model."""
         self._listener = listener
@@ -110,7 +110,7 @@ class _Notes:
             self._listener.noted(issue.path or "", issue.text)
 
 
-def _receivers(model: str, paths: Sequence[str], listener: Listener) -> list[_Teller]:
+def _receivers(model: str, paths: Sequence[str], listener: ModelListener) -> list[_Teller]:
     found: list[_Teller] = []
     for path in paths:
         try:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from shapetrace._asynchronous import is_asynchronous, surely
 from shapetrace._exception_table import leaving_surely
-from shapetrace._locks import held
+from shapetrace._locks import holding
 from shapetrace.agent import debugger, stop_query
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def run(number: int, frame: int, text: str) -> None:
     """
     global _running
     running = _Running(number, threading.get_ident())
-    with held(_lock):
+    with holding(_lock):
         _outcomes.clear()
         is_wanted = number not in _unwanted
         _unwanted.clear()
@@ -90,7 +90,7 @@ def cancel(number: int) -> None:
     That may be asked by way of the language server: while the debugger waits for the end of an
     evaluation to go on, it answers no questions.
     """
-    with held(_lock):
+    with holding(_lock):
         running = _running
         if running is None or running.number != number:
             _unwanted.add(number)  # It may not have begun yet.
@@ -104,7 +104,7 @@ def _end(running: _Running) -> None:
     global _running
     while True:
         try:
-            with held(_lock):
+            with holding(_lock):
                 if _running is running:
                     _running = None
             # What is to be raised is raised in here. To take it back (with NULL) would leave 3.11

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.nn import Module
 
-from shapetrace.capture.installing import Watch
+from shapetrace.capture.installing import ListenerInstaller
 from shapetrace.capture.iterations import Iteration, Iterations
 from shapetrace.capture.listeners import Capture, RootListener
 from shapetrace.capture.outcome import silent_paths
@@ -68,7 +68,7 @@ class CaptureSession:
         """Begin to listen."""
         for miss in self._plan.misses:
             self._note(miss)
-        Watch(self._capture, model, self._plan).start(self._undo)
+        ListenerInstaller(self._capture, model, self._plan).start(self._undo)
 
     def stop(self) -> None:
         """Leave everything as it was. May be called again, where it was left halfway."""

@@ -15,7 +15,7 @@ from torch.nn import Module
 
 from shapetrace._asynchronous import is_asynchronous, surely
 from shapetrace._exception_table import leaving_surely
-from shapetrace._locks import held
+from shapetrace._locks import holding
 from shapetrace.capture.paths import ValuePath
 from shapetrace.capture.plan import Plan
 from shapetrace.capture.replacing import listen, stop_listening
@@ -98,7 +98,7 @@ class ModelFinder:
         refused = self._refused.get(id(module))
         if (refused is not None and refused() is module) or not self._is_wanted(module):
             return (None, None)
-        with held(self._lock):
+        with holding(self._lock):
             if self._is_found:
                 return (None, None)
             listener = self._listener = self._found(module)

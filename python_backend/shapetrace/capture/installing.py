@@ -28,7 +28,7 @@ from shapetrace.instrument import CannotFollowError, Interest, follow
 Undo: TypeAlias = list[Callable[[], None]]
 
 
-class Watch:
+class ListenerInstaller:
     """Begins to listen to everything that one plan means; not kept, as it holds the model."""
 
     def __init__(self, capture: Capture, model: Module, plan: Plan) -> None:

@@ -20,7 +20,7 @@ from torch.nn import Module
 
 from shapetrace._exception_table import leaving_surely
 from shapetrace._frames import frame_of_program
-from shapetrace._locks import held
+from shapetrace._locks import holding
 from shapetrace.capture.results import Mode
 
 _LATER: Final = (GeneratorType, CoroutineType, AsyncGeneratorType)
@@ -104,7 +104,7 @@ class Iterations:
         if torch._C._current_graph_task_id() != -1:
             return None  # A checkpoint that is computed again, in a backward pass.
         mode: Mode = "train" if module.training else "eval"
-        with held(self._lock):
+        with holding(self._lock):
             self.counts[mode] += 1
             number = self.counts[mode]
         iteration = Iteration(mode, number, self._due(mode, number))

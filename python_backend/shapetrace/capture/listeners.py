@@ -20,13 +20,13 @@ from shapetrace.capture.iterations import Iteration, Iterations
 from shapetrace.capture.plan import Subject, Want
 from shapetrace.capture.problems import CaptureIssue
 from shapetrace.capture.receivers import CallbackError, Receiver
-from shapetrace.capture.value_changes import Seen, SeenOrdinary, lasting
+from shapetrace.capture.value_changes import SeenInCall, SeenOrdinary, lasting
 from shapetrace.capture.value_changes import seen as remembered
 from shapetrace.capture.value_items import entries_along, where_it_ends
 from shapetrace.instrument import Hooks
 
 State: TypeAlias = tuple[
-    Iteration, dict[str, list[Want]], list[Want], dict[Any, Seen], dict[str, Want], bool
+    Iteration, dict[str, list[Want]], list[Want], dict[Any, SeenInCall], dict[str, Want], bool
 ]
 """One call of a followed function: its iteration, what is wanted of its variables and of what it
 returns, what it has been seen to hold, of which variables only the whole value is wanted, under one

@@ -34,7 +34,7 @@ _MOST_NAMES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PathPart:
     """One component of a path."""
 
     text: str
@@ -50,7 +50,7 @@ class ValuePath:
     """A path that was read, and how to follow it name by name."""
 
     text: str
-    parts: tuple[Part, ...]
+    parts: tuple[PathPart, ...]
 
     @property
     def start(self) -> States:
@@ -101,7 +101,7 @@ class ValuePath:
     def _closed(self, states: Iterable[int]) -> States:
         found = set(states)
         for state in sorted(found):
-            while state < len(self.parts) and self.parts[state] == Part(ANY, True):
+            while state < len(self.parts) and self.parts[state] == PathPart(ANY, True):
                 state += 1
                 found.add(state)
         return frozenset(found)
@@ -111,7 +111,7 @@ def parse(text: object) -> ValuePath:
     """Read a path; what is no path is refused with the place of the mistake."""
     if not isinstance(text, str):
         raise PathError(f"a path is a text such as 'layers.*.forward', not {text!r}")
-    parts: list[Part] = []
+    parts: list[PathPart] = []
     position = 0
     while True:
         token = _TOKEN.match(text, position)
@@ -121,7 +121,7 @@ def parse(text: object) -> ValuePath:
         if word[0] == ONE and len(word) > len(ANY):
             raise _error(text, position, "'**' is the longest wildcard")
         is_quoted = word[0] in "'\""
-        parts.append(Part(word[1:-1] if is_quoted else word, word[0] == ONE))
+        parts.append(PathPart(word[1:-1] if is_quoted else word, word[0] == ONE))
         position = token.end()
         if position == len(text):
             return ValuePath(text, tuple(parts))

@@ -14,18 +14,18 @@ from torch.nn import Module
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._exception_table import catching_everywhere
 from shapetrace._pending_exceptions import raise_later
-from shapetrace.capture.paths import ANY, Part, States, ValuePath, joined, nearest
+from shapetrace.capture.paths import ANY, PathPart, States, ValuePath, joined, nearest
 from shapetrace.capture.problems import CaptureIssue
 from shapetrace.capture.scripted import is_scripted
 from shapetrace.capture.structure import (
+    CaptureTarget,
     Catalogue,
-    Target,
     children_of,
     function_of,
     helpers_of,
     is_torchs_own,
 )
-from shapetrace.capture.value_changes import Seen
+from shapetrace.capture.value_changes import SeenInCall
 
 FORWARD: Final = "forward"
 _FUSED: Final = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.MultiheadAttention)
@@ -42,9 +42,9 @@ class Want:
     """Whether the value itself is meant."""
     routes: list[tuple[ValuePath, States]] = field(default_factory=list)
     """Where in it others are that are meant."""
-    last: Seen | None = None
+    last: SeenInCall | None = None
     """What was saved last."""
-    last_inside: dict[str, Seen] = field(default_factory=dict)
+    last_inside: dict[str, SeenInCall] = field(default_factory=dict)
     """What was saved last of what is in it, by name."""
 
 
@@ -60,7 +60,7 @@ class Subject:
     path: str
     """The module's."""
     name: str
-    target: Target
+    target: CaptureTarget
     locals: dict[str, list[Want]] = field(default_factory=dict)
     returns: list[Want] = field(default_factory=list)
     was_entered: bool = False
@@ -108,7 +108,7 @@ class Plan:
                 if not self.wants.setdefault(path.text, []):
                     self.misses.append(CaptureIssue("unmatched", search.miss_text(), path.text))
 
-    def subject(self, module: Module, path: str, name: str, target: Target) -> Subject:
+    def subject(self, module: Module, path: str, name: str, target: CaptureTarget) -> Subject:
         """What is wanted of a function as a module calls it."""
         key = (id(module), target.function, target.nested)
         subject = self._subjects.get(key)
@@ -205,7 +205,7 @@ class _Search:
 
     def _is_anywhere(self, part: int) -> bool:
         """Whether a part of the path may be in many places, as it comes after ``**``."""
-        return part > 0 and self._path.parts[part - 1] == Part(ANY, True)
+        return part > 0 and self._path.parts[part - 1] == PathPart(ANY, True)
 
     def module(self, module: Module, name: str, states: States, depth: int) -> None:
         """Go on at a module."""
@@ -238,7 +238,7 @@ class _Search:
         module: Module,
         owner: str,
         name: str,
-        target: Target,
+        target: CaptureTarget,
         states: States,
         spent: States,
         depth: int,
@@ -279,7 +279,7 @@ class _Search:
         self._note_miss(depth, f"function {joined(owner, name)!r}", states, [*names, *nested])
 
     def _want_return(
-        self, module: Module, owner: str, name: str, target: Target, called: str
+        self, module: Module, owner: str, name: str, target: CaptureTarget, called: str
     ) -> None:
         kind = "" if called == owner else name
         want = self._plan.want(self._path, self._number, module, called, kind)
@@ -291,7 +291,7 @@ class _Search:
 
     def _functions(
         self, module: Module, states: States, children: dict[str, Module]
-    ) -> dict[str, Target]:
+    ) -> dict[str, CaptureTarget]:
         """The functions of a module that the path can go on with, and others to choose from."""
         catalogue = self._catalogue
         methods = catalogue.methods(module)
@@ -314,7 +314,7 @@ class _Search:
         return found
 
     @staticmethod
-    def _elsewhere(name: str, methods: dict[str, Target]) -> Target | None:
+    def _elsewhere(name: str, methods: dict[str, CaptureTarget]) -> CaptureTarget | None:
         """A function within a method, or one that a method calls whom nobody calls by name."""
         for method in methods.values():
             inner = method.inside(name)

@@ -28,7 +28,7 @@ _COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class CaptureTarget:
     """A function that is meant by a name."""
 
     function: FunctionType
@@ -57,9 +57,9 @@ class Target:
         found = [] if code is None else [each.co_name for each in _codes_in(code)]
         return [name for name in dict.fromkeys(found) if not name.startswith("<")]
 
-    def inside(self, name: str) -> Target:
+    def inside(self, name: str) -> CaptureTarget:
         """One of those."""
-        return Target(self.function, self.outer, False, (*self.nested, name))
+        return CaptureTarget(self.function, self.outer, False, (*self.nested, name))
 
 
 class Catalogue:
@@ -68,23 +68,23 @@ class Catalogue:
     def __init__(self, root: Module) -> None:
         self.called = _names_called_in(root)
         """The names by which functions are called from the forward of any module."""
-        self._methods: dict[type, dict[str, Target]] = {}
-        self._helpers: dict[type, dict[str, Target]] = {}
+        self._methods: dict[type, dict[str, CaptureTarget]] = {}
+        self._helpers: dict[type, dict[str, CaptureTarget]] = {}
         self._variables: dict[CodeType, list[str]] = {}
 
-    def methods(self, module: Module) -> dict[str, Target]:
+    def methods(self, module: Module) -> dict[str, CaptureTarget]:
         """The methods of a module, but for those with two underscores."""
         return self._of_kind(module, self._methods, methods_of)
 
-    def helpers(self, module: Module) -> dict[str, Target]:
+    def helpers(self, module: Module) -> dict[str, CaptureTarget]:
         """The functions that are called by its methods, where they are called at all."""
         return self._of_kind(module, self._helpers, self._find_helpers)
 
-    def _find_helpers(self, module: Module) -> dict[str, Target]:
+    def _find_helpers(self, module: Module) -> dict[str, CaptureTarget]:
         methods = self.methods(module).items()
         return helpers_of([each for name, each in methods if name in self.called])
 
-    def variables(self, target: Target) -> list[str]:
+    def variables(self, target: CaptureTarget) -> list[str]:
         """The variables of a function, those of comprehensions in it too."""
         code = target.code
         if code is None:
@@ -96,9 +96,9 @@ class Catalogue:
     @staticmethod
     def _of_kind(
         module: Module,
-        known: dict[type, dict[str, Target]],
-        find: Callable[[Module], dict[str, Target]],
-    ) -> dict[str, Target]:
+        known: dict[type, dict[str, CaptureTarget]],
+        find: Callable[[Module], dict[str, CaptureTarget]],
+    ) -> dict[str, CaptureTarget]:
         if _has_own_functions(module) or is_scripted(module):
             return find(module)
         kind = type(module)
@@ -177,9 +177,9 @@ def is_compiled(module: Module) -> bool:
     return compiled is not None or type(module).__name__ == "OptimizedModule"
 
 
-def methods_of(module: Module) -> dict[str, Target]:
+def methods_of(module: Module) -> dict[str, CaptureTarget]:
     """What ``*`` can stand for of a module's own functions: those that are not torch's own."""
-    found: dict[str, Target] = {}
+    found: dict[str, CaptureTarget] = {}
     if is_scripted(module):
         target = scripted_forward(module)
         return {} if target is None else {"forward": target}
@@ -197,7 +197,7 @@ def methods_of(module: Module) -> dict[str, Target]:
     return found
 
 
-def function_of(module: Module, name: str) -> Target | None:
+def function_of(module: Module, name: str) -> CaptureTarget | None:
     """A method of a module by its name, also one that it inherits or that was set on it."""
     if is_scripted(module):
         return scripted_forward(module) if name == "forward" else None
@@ -217,7 +217,7 @@ def function_of(module: Module, name: str) -> Target | None:
     return _target(attribute, is_method)
 
 
-def scripted_forward(module: Module) -> Target | None:
+def scripted_forward(module: Module) -> CaptureTarget | None:
     """What stands for the forward of a scripted module: a function with its parameters.
 
     It has no source and so is not followed: the module is listened to from the outside.
@@ -236,24 +236,24 @@ def scripted_forward(module: Module) -> Target | None:
             co_flags=inspect.CO_NEWLOCALS | inspect.CO_OPTIMIZED,
         )
         function = FunctionType(code, {})
-        _scripted[module] = Target(function, function, True)
+        _scripted[module] = CaptureTarget(function, function, True)
     return _scripted[module]
 
 
-_scripted: weakref.WeakKeyDictionary[Module, Target] = weakref.WeakKeyDictionary()
+_scripted: weakref.WeakKeyDictionary[Module, CaptureTarget] = weakref.WeakKeyDictionary()
 
 
-def _target_of_partial(given: partial[Any], module: Module) -> Target | None:
+def _target_of_partial(given: partial[Any], module: Module) -> CaptureTarget | None:
     """A function set on a module together with it, as libraries do that put hooks around it."""
     is_method = bool(given.args) and given.args[0] is module
     target = _target(given, is_method) if hasattr(given, "__wrapped__") else None
     outer = _target(given.func, is_method)
     if target is None or outer is None:
         return outer
-    return Target(target.function, outer.outer, is_method)
+    return CaptureTarget(target.function, outer.outer, is_method)
 
 
-def _target(attribute: Any, is_method: bool) -> Target | None:
+def _target(attribute: Any, is_method: bool) -> CaptureTarget | None:
     try:
         function = inspect.unwrap(attribute)
     except ValueError as error:  # wrapped in itself
@@ -268,12 +268,12 @@ def _target(attribute: Any, is_method: bool) -> Target | None:
     code = outer.__code__
     if outer is not function and not code.co_argcount and not code.co_flags & inspect.CO_VARARGS:
         outer = function  # Which module it is called for cannot be seen in its parameters.
-    return Target(function, outer, is_method)
+    return CaptureTarget(function, outer, is_method)
 
 
-def helpers_of(methods: Iterable[Target]) -> dict[str, Target]:
+def helpers_of(methods: Iterable[CaptureTarget]) -> dict[str, CaptureTarget]:
     """The functions that methods call by name, also by way of each other."""
-    found: dict[str, Target] = {}
+    found: dict[str, CaptureTarget] = {}
     waiting = [target.function for target in methods]
     known = set(waiting)
     while waiting and len(known) < _MOST_FUNCTIONS:

@@ -51,10 +51,10 @@ _MOST_COMPARED: Final = 1 << 22
 """So many numbers of a tensor without versions are compared at most."""
 
 
-class Seen(changes.Seen, Protocol):
+class SeenInCall(changes.Seen, Protocol):
     """What is remembered of a value."""
 
-    def lasting(self) -> Seen | None:
+    def lasting(self) -> SeenInCall | None:
         """What of it may be remembered when the call is over, keeping nothing alive."""
 
 
@@ -67,7 +67,7 @@ class Uncounted:
         self.value = value
 
 
-def seen(value: Any) -> Seen:
+def seen(value: Any) -> SeenInCall:
     """Remember a value."""
     if (
         type(value) is torch.Tensor
@@ -81,12 +81,12 @@ def seen(value: Any) -> Seen:
     return _seen(value, 0)
 
 
-def lasting(value: Any) -> Seen | None:
+def lasting(value: Any) -> SeenInCall | None:
     """Remember a value beyond the call that it was seen in."""
     return seen(value).lasting()
 
 
-def _seen(value: Any, depth: int) -> Seen:
+def _seen(value: Any, depth: int) -> SeenInCall:
     kind = type(value)  # not isinstance, which asks the value for its class
     if issubclass(kind, torch.Tensor):
         return SeenTensor(value)
@@ -145,7 +145,7 @@ class SeenOrdinary(weakref.ref[Any]):
             return version_of(value) == self.version
         return bool(value._version == self.version)
 
-    def lasting(self) -> Seen | None:
+    def lasting(self) -> SeenInCall | None:
         """Itself."""
         return self
 
@@ -178,7 +178,7 @@ class SeenTensor:
             return False
         return version is not None or _is_equal(self._content, _content_of(value))
 
-    def lasting(self) -> Seen | None:
+    def lasting(self) -> SeenInCall | None:
         """Itself; another tensor than one of torch's own would be kept alive by it."""
         if self._reference is None and type(self._strong) is not torch.nn.Parameter:
             return None
@@ -258,7 +258,7 @@ class _SeenUncounted:
     __slots__ = ("_content", "_whole")
 
     def __init__(self, value: Uncounted, depth: int) -> None:
-        self._whole: Seen | None = _seen(value.value, depth)
+        self._whole: SeenInCall | None = _seen(value.value, depth)
         self._content = _content_of(value.value)
 
     def is_still(self, value: Any) -> bool:
@@ -268,7 +268,7 @@ class _SeenUncounted:
             return False
         return self._content is None or _is_equal(self._content, _content_of(value.value))
 
-    def lasting(self) -> Seen | None:
+    def lasting(self) -> SeenInCall | None:
         self._whole = None if self._whole is None else self._whole.lasting()
         return None if self._whole is None else self
 
@@ -278,7 +278,7 @@ class SeenAtom(SeenPlain):
 
     __slots__ = ()
 
-    def lasting(self) -> Seen:
+    def lasting(self) -> SeenInCall:
         """Itself."""
         return self
 
@@ -286,7 +286,7 @@ class SeenAtom(SeenPlain):
 class _SeenObject(SeenObject):
     __slots__ = ()
 
-    def lasting(self) -> Seen | None:
+    def lasting(self) -> SeenInCall | None:
         return None if type(self.reference) is Strong else self
 
 
@@ -304,7 +304,7 @@ class _SeenContainer(SeenContainer):
         keys, values = inside
         return self.holds(len(values), keys, values)
 
-    def lasting(self) -> Seen | None:
+    def lasting(self) -> SeenInCall | None:
         """Itself, where all of it may be remembered."""
         for index, part in enumerate(self.parts):
             lasting = part.lasting()
@@ -324,7 +324,7 @@ class _SeenSet(SeenSet):
     def is_still(self, value: Any) -> bool:
         return type(value) is self.kind and _in_set(value) == (self.length, self.content)
 
-    def lasting(self) -> Seen:
+    def lasting(self) -> SeenInCall:
         return self
 
 
@@ -355,7 +355,7 @@ class _SeenArray:
             return all(map(_is_same, known.flat, numpy.asarray(value).flat))
         return bool(numpy.array_equal(known, value, equal_nan=known.dtype.kind in "fcmM"))
 
-    def lasting(self) -> Seen:
+    def lasting(self) -> SeenInCall:
         return self
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._exception_table import leaving_surely
-from shapetrace._locks import held
+from shapetrace._locks import holding
 
 NAP_SECONDS = 0.0005
 MOST_NAPS = 20
@@ -74,7 +74,7 @@ class HelperThread:
         threads = _thread._count()
         if self._wanted.locked():
             self._wanted.release()
-        with held(self._running):
+        with holding(self._running):
             self._idents.clear()
         for _ in range(MOST_NAPS):
             if not is_running or _thread._count() < threads:

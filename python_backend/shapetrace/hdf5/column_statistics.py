@@ -30,7 +30,7 @@ def nothing() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
+class StatisticsOptions:
     """How numbers are looked at."""
 
     share: int
@@ -41,7 +41,9 @@ class Looking:
 
 
 @leaving_surely
-def statistics_of(column: Sequence[Column], leaf: Structure, looking: Looking) -> Statistics | None:
+def statistics_of(
+    column: Sequence[Column], leaf: Structure, looking: StatisticsOptions
+) -> Statistics | None:
     """Figures of a column's numbers, which several files may have parts of; None for no numbers.
 
     Numbers are read twice, first for their range.
@@ -56,7 +58,7 @@ def statistics_of(column: Sequence[Column], leaf: Structure, looking: Looking) -
         return _figures(column, leaf, looking)
 
 
-def _figures(column: Sequence[Column], leaf: Structure, looking: Looking) -> Statistics:
+def _figures(column: Sequence[Column], leaf: Structure, looking: StatisticsOptions) -> Statistics:
     import numpy
 
     stored = max(sum(each.stored_bytes for each in column), 1)

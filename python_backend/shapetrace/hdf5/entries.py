@@ -25,7 +25,7 @@ from shapetrace.hdf5.columns import Column, Compression, free_name
 from shapetrace.hdf5.decoding import decoded
 from shapetrace.hdf5.encoding import Encoded, Structure, UnstorableError
 from shapetrace.hdf5.library import member_of
-from shapetrace.hdf5.row_indices import Beside
+from shapetrace.hdf5.row_indices import IndexColumn
 
 PART: Final = "shapetrace"
 """The attribute that makes a dataset or a group a part, and says of what."""
@@ -62,7 +62,9 @@ class Part:
         self.name: str = described["name"]
         self.structure: str = described["structure"]
         self.is_flat: bool = described["flat"]
-        self.beside = {what: Beside(file, beside) for what, beside in described["beside"].items()}
+        self.beside = {
+            what: IndexColumn(file, beside) for what, beside in described["beside"].items()
+        }
         """Iterations, ranks and, where there is one, order."""
         self.tree: Structure = json.loads(self.structure)
         self.columns = [
@@ -91,7 +93,7 @@ class Part:
         beside = {}
         for what, dtype in (("iterations", layout.iteration_dtype), ("ranks", "i4")):
             beside[what] = free_name(file, f"{key}_{what}")
-            Beside.create(file, beside[what], dtype)
+            IndexColumn.create(file, beside[what], dtype)
         described = {"name": name, "structure": value.structure, "flat": flat, "beside": beside}
         file[key].attrs[PART] = json.dumps(described)
         return cls(file, key)
@@ -118,7 +120,7 @@ class Part:
         """Say which value each row is, from now on and of those up to here."""
         if "order" in self.beside:
             return
-        order = Beside.create(self._file, free_name(self._file, f"{self.key}_order"), "i8")
+        order = IndexColumn.create(self._file, free_name(self._file, f"{self.key}_order"), "i8")
         if self.rows:
             order.append([(number,) for number in range(self.rows)])
         self.beside["order"] = order

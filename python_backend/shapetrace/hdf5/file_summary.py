@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from shapetrace.events.captured import CapturedFile, CapturedLeaf, CapturedName, CapturedPart
 from shapetrace.events.model import Container, Dimension, DimensionRange, Other, Tensor, Value
-from shapetrace.hdf5.column_statistics import BYTE_BUDGET, Looking, nothing, statistics_of
+from shapetrace.hdf5.column_statistics import BYTE_BUDGET, StatisticsOptions, nothing, statistics_of
 from shapetrace.hdf5.columns import Column
 from shapetrace.hdf5.encoding import Structure
 from shapetrace.hdf5.entries import Part
@@ -35,7 +35,7 @@ def read_summary(
             column for those in groups.values() for group in those for column in _columns(group)
         ]
         sizes = sorted(sum(each.stored_bytes for each in column) for column in columns)
-        looking = Looking(_share(sizes, byte_budget), bins, on_progress)
+        looking = StatisticsOptions(_share(sizes, byte_budget), bins, on_progress)
         names = tuple(_name(name, those, looking) for name, those in groups.items())
         return CapturedFile(
             os.path.basename(path), contents.size, names, contents.missing, contents.problems
@@ -65,7 +65,7 @@ def _share(sizes: list[int], budget: int) -> int:
     return max(sizes, default=0)
 
 
-def _name(name: str, groups: list[list[Part]], looking: Looking) -> CapturedName:
+def _name(name: str, groups: list[list[Part]], looking: StatisticsOptions) -> CapturedName:
     parts = [part for group in groups for part in group]
     iterations = [part.beside["iterations"].different() for part in parts]
     ranks: set[int] = set()
@@ -82,7 +82,7 @@ def _name(name: str, groups: list[list[Part]], looking: Looking) -> CapturedName
     )
 
 
-def _part(group: list[Part], looking: Looking) -> CapturedPart:
+def _part(group: list[Part], looking: StatisticsOptions) -> CapturedPart:
     columns = iter(_columns(group))
     leaves: list[CapturedLeaf] = []
     value = _value(group[0].tree, columns, "", leaves, looking)
@@ -94,7 +94,7 @@ def _value(
     columns: Iterator[tuple[Column, ...]],
     path: str,
     leaves: list[CapturedLeaf],
-    looking: Looking,
+    looking: StatisticsOptions,
 ) -> Value:
     if "items" not in tree:
         column = next(columns)

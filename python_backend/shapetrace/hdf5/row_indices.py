@@ -9,7 +9,7 @@ from shapetrace.hdf5.columns import header_of, write_block
 from shapetrace.hdf5.library import all_of, member_of
 
 
-class Beside:
+class IndexColumn:
     """A dataset of integers that grows along with another."""
 
     dataset: Any
@@ -27,7 +27,7 @@ class Beside:
         self._take(member_of(file, name))
 
     @classmethod
-    def create(cls, file: Any, name: str, dtype: Any) -> Beside:
+    def create(cls, file: Any, name: str, dtype: Any) -> IndexColumn:
         """One with a number for each row, for now."""
         _make(file, name, dtype, 1)
         return cls(file, name)

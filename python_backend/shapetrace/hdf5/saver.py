@@ -18,7 +18,7 @@ from typing import Any
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureFileError
 from shapetrace._exception_table import leaving_surely
-from shapetrace._locks import held
+from shapetrace._locks import holding
 from shapetrace._pending_exceptions import Undropped
 from shapetrace.capture.problems import Problems
 from shapetrace.hdf5.columns import Compression
@@ -119,7 +119,7 @@ class H5PYSaverCallback:
         self, name: str, values: list[Any], iterations: list[Any], ranks: list[Any] | None = None
     ) -> None:
         """Move values to the file, with what they were captured in; empties the lists."""
-        with held(self._lock), Undropped():
+        with holding(self._lock), Undropped():
             try:
                 if len(values):
                     self._save(str(name), values, iterations, ranks)
@@ -135,14 +135,14 @@ class H5PYSaverCallback:
     @leaving_surely
     def after_gather(self) -> None:
         """All names of a gather have been handed over: from now on they are in the file."""
-        with held(self._lock), Undropped():
+        with holding(self._lock), Undropped():
             self._is_told_of_gathers = True
             self._commit()
 
     @leaving_surely
     def close(self) -> None:
         """Finish the file; values that come later are put into it as well."""
-        with held(self._lock), Undropped():
+        with holding(self._lock), Undropped():
             self._commit()
             self._storage.close()
 

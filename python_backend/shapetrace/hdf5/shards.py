@@ -32,7 +32,7 @@ from shapetrace.hdf5.entries import (
 )
 from shapetrace.hdf5.journal import recover
 from shapetrace.hdf5.library import FORMAT, VERSION, library, opened_for_reading
-from shapetrace.hdf5.row_indices import Beside, fill_value
+from shapetrace.hdf5.row_indices import IndexColumn, fill_value
 
 MISSING = "shapetrace_missing_ranks"
 """The attribute that lists ranks which have no file."""
@@ -250,7 +250,7 @@ def _source(h5py: Any, dataset: Any) -> Any:
     return h5py.VirtualSource(os.path.basename(file), name, dataset.shape)
 
 
-def _stacked(numbers: list[Beside]) -> Any:
+def _stacked(numbers: list[IndexColumn]) -> Any:
     """Iterations or ranks of all shards, of which some may have several in a row."""
     import numpy
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from shapetrace.inspecting.stable_reads import read_memory
 
 
-class Layout(NamedTuple):
+class SampleLayout(NamedTuple):
     """Which bytes are read of arrays that lie in memory in the same way."""
 
     blocks: tuple[tuple[int, Any], ...]
@@ -27,7 +27,7 @@ class Layout(NamedTuple):
     """How many bytes after the first item's beginning the last byte read is at most."""
 
 
-def read(address: int, layout: Layout) -> bytes:
+def read(address: int, layout: SampleLayout) -> bytes:
     """Read an array whose first item is at an address."""
     blocks = layout.blocks
     if len(blocks) == 1:
@@ -37,7 +37,7 @@ def read(address: int, layout: Layout) -> bytes:
     return b"".join([kind.from_address(address + at).raw for at, kind in blocks])
 
 
-def read_steadily(address: int, layout: Layout) -> bytes | None:
+def read_steadily(address: int, layout: SampleLayout) -> bytes | None:
     """Read as ``read`` does where another thread may free the memory; None if it has."""
     parts = [(address + at, ctypes.sizeof(kind)) for at, kind in layout.blocks]
     content = ctypes.create_string_buffer(sum(size for _, size in parts))
@@ -65,10 +65,10 @@ _BLOCK: Final = 64
 @lru_cache(maxsize=1024)
 def layout_of(
     shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, extent: Extent
-) -> Layout:
+) -> SampleLayout:
     """Which bytes to read, given strides in bytes."""
     if 0 in shape:
-        return Layout((), True, 0)
+        return SampleLayout((), True, 0)
     rows, length = _rows(shape, strides, itemsize)
     count = prod(size for size, _ in rows)
     if count == 1:
@@ -79,7 +79,7 @@ def layout_of(
     else:
         blocks, is_whole = _of_rows(rows, count, length, extent), False
     reach = max(at + size for at, size in blocks)
-    return Layout(tuple((at, ctypes.c_char * size) for at, size in blocks), is_whole, reach)
+    return SampleLayout(tuple((at, ctypes.c_char * size) for at, size in blocks), is_whole, reach)
 
 
 def _rows(

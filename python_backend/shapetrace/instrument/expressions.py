@@ -7,7 +7,7 @@ import sys
 from typing import Final
 
 from shapetrace.instrument import scopes
-from shapetrace.instrument.hooks import Plan, Site
+from shapetrace.instrument.hooks import HookPlan, HookSite
 from shapetrace.instrument.nodes import HookNodes, beginning, line_of, location, variable
 
 _HAVE_FRAMES: Final = sys.version_info < (3, 12)
@@ -18,7 +18,7 @@ class Expressions(ast.NodeTransformer):
     """Rewrites the expressions of one function's statements."""
 
     def __init__(
-        self, plan: Plan, hooks: HookNodes, wanted: frozenset[str], plain: frozenset[str]
+        self, plan: HookPlan, hooks: HookNodes, wanted: frozenset[str], plain: frozenset[str]
     ) -> None:
         self._plan: Final = plan
         self._hooks: Final = hooks
@@ -65,7 +65,7 @@ class Expressions(ast.NodeTransformer):
         if name not in self._wanted:
             return node
         self._count += 1
-        site = Site(self._plan, ((name, node.target.lineno, True),), self._depth)
+        site = HookSite(self._plan, ((name, node.target.lineno, True),), self._depth)
         return self._hooks.through(site.look, node, [], beginning(node), location(node))
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
@@ -86,7 +86,7 @@ class Expressions(ast.NodeTransformer):
         self._comprehension(node)
         if self._count == count:
             return node
-        site, where = Site(self._plan, depth=depth), location(node)
+        site, where = HookSite(self._plan, depth=depth), location(node)
         return self._hooks.through(site.generate, node, [], where, where)
 
     def _comprehension(self, node: scopes.Comprehension) -> ast.AST:
@@ -114,7 +114,7 @@ class Expressions(ast.NodeTransformer):
                     continue
                 self._count += 1
                 names = [variable(name, where) for name, _, _ in marks]
-                site = Site(self._plan, marks, self._depth, binds=False)
+                site = HookSite(self._plan, marks, self._depth, binds=False)
                 look = site.look_inside if is_plain else site.look
                 generator.ifs.insert(0, self._hooks.condition(look, names, where))
         for part in ("key", "value", "elt"):

@@ -10,11 +10,11 @@ from typing import Any, Final
 from shapetrace._asynchronous import surely
 from shapetrace._errors import CannotFollowError
 from shapetrace._exception_table import leaving_surely
-from shapetrace._locks import held, module_lock
+from shapetrace._locks import holding, module_lock
 from shapetrace.instrument.codes import give_hooks, take_hooks
 from shapetrace.instrument.fitting import first_location, fits, wanted_by, with_objects
 from shapetrace.instrument.hooked_calls import Following
-from shapetrace.instrument.hooks import Plan
+from shapetrace.instrument.hooks import HookPlan
 from shapetrace.instrument.interface import Interest, Listener
 from shapetrace.instrument.module_rewriting import origin_of
 from shapetrace.instrument.rewriting import Rewriting
@@ -33,7 +33,7 @@ def follow(function: Callable[..., Any], interest: Interest, listener: Listener)
         raise CannotFollowError(f"{function!r} is not a function that was defined in Python")
     following: Following | None = None
     try:
-        with held(_LOCK):
+        with holding(_LOCK):
             followed = _FOLLOWED.get(function) or _Followed(function)
             following = Following(interest, listener, followed.remove)
             followed.add(following)
@@ -72,7 +72,7 @@ class _Followed:
     @leaving_surely
     def remove(self, following: Following) -> None:
         """May be called again, where it was left halfway."""
-        with held(_LOCK):
+        with holding(_LOCK):
             rest = [each for each in self._followings if each is not following]
             if len(rest) < len(self._followings):
                 self._apply(rest)
@@ -134,7 +134,7 @@ def _rewrite(
     )
     if own is None:
         return {}
-    plan = Plan(function, definition.lineno, followings)
+    plan = HookPlan(function, definition.lineno, followings)
     returns = any(following.interest.returns for following in followings)
     rewriting = Rewriting(definition, plan, wanted_by(followings), returns)
     rewriting.rewrite(first_location(own), own.co_varnames)

@@ -78,7 +78,7 @@ def nothing(*values: object) -> None:
     """Do nothing."""
 
 
-class Activation(list[Any]):
+class HookedCall(list[Any]):
     """One call that somebody listens to.
 
     It lies on the stack of the call's frame, and only there: when it goes, the call is over. It is
@@ -95,7 +95,7 @@ class Activation(list[Any]):
     said."""
 
 
-class Activations(dict[int, weakref.ref[Activation]]):
+class HookedCalls(dict[int, weakref.ref[HookedCall]]):
     """The calls that somebody listens to, by the id of their frame.
 
     Those that are over are forgotten only now and then, as most calls get the place in memory that
@@ -110,12 +110,12 @@ class Activations(dict[int, weakref.ref[Activation]]):
         self._generators: dict[int, weakref.ref[Any]] = {}
         """Those whose frames are known here, by the id of the frame."""
 
-    def of(self, frame: types.FrameType) -> Activation | None:
+    def of(self, frame: types.FrameType) -> HookedCall | None:
         """The call that runs in a frame, if anybody listens to it."""
         reference = self.get(id(frame))
         return None if reference is None else reference()
 
-    def hold_until_gone(self, key: int, activation: Activation, generator: Any) -> None:
+    def hold_until_gone(self, key: int, activation: HookedCall, generator: Any) -> None:
         """Let what runs in a generator's frame belong to a call, until the generator is gone."""
         self[key] = weakref.ref(activation)
         # Called without any code of ours: an exception that comes there would be lost.

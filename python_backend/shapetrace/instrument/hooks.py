@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 from shapetrace._asynchronous import clean
 from shapetrace._dynamo import REGIONS
 from shapetrace._exception_table import catching_everywhere, covering_jumps
-from shapetrace.instrument.hooked_calls import FEW, Activation, Activations, Following, nothing
+from shapetrace.instrument.hooked_calls import FEW, Following, HookedCall, HookedCalls, nothing
 from shapetrace.instrument.interface import Call
 
 UNHEARD: Final[tuple[tuple[()]]] = ((),)
@@ -30,17 +30,17 @@ Mark: TypeAlias = tuple[str, int, bool]
 """What a hook's argument is: a name, a line, and whether it was assigned there."""
 
 
-class Plan:
+class HookPlan:
     """All that the hooks of one code object share."""
 
     def __init__(self, function: types.FunctionType, line: int, followings: list[Following]):
         self.function: Final = function
         self.line: Final = line
         self.followings: Final = followings
-        self.activations: Final = Activations()
+        self.activations: Final = HookedCalls()
         self.gate: Final = Gate(self)
         self.bound: Final = Bound(self)
-        self.sites: Final[list[Site]] = []
+        self.sites: Final[list[HookSite]] = []
         self.leads_with_rest = False
         """Whether its first parameter is `*args`: what is first is the first of these."""
         with_arguments = [each.entered_with is not None for each in followings]
@@ -68,9 +68,9 @@ class Gate(frozenset[int]):
     """
 
     __slots__ = ("__dict__",)
-    plan: Plan
+    plan: HookPlan
 
-    def __new__(cls, plan: Plan) -> Gate:
+    def __new__(cls, plan: HookPlan) -> Gate:
         """A gate for the hooks of a plan."""
         self = super().__new__(cls, (0,))
         self.plan = plan
@@ -186,7 +186,7 @@ class Bound(Gate):
             raise
 
 
-class Site:
+class HookSite:
     """One place of the code, and the hooks it may have."""
 
     __slots__ = (
@@ -204,7 +204,7 @@ class Site:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: HookPlan,
         marks: tuple[Mark, ...] = (),
         depth: int = 1,
         line: int = 0,
@@ -232,7 +232,7 @@ class Site:
     def __reduce__(self) -> tuple[Any, ...]:
         return (_Silence, ())
 
-    def __deepcopy__(self, memo: object) -> Site:
+    def __deepcopy__(self, memo: object) -> HookSite:
         return self
 
     @property
@@ -284,7 +284,7 @@ class Site:
                     listening += ((following, state),)
             if not listening:
                 return UNHEARD
-            activation = Activation()
+            activation = HookedCall()
             activation.listening = listening
             activation.bound = self.tracks
             activation.pending = None
@@ -433,7 +433,7 @@ class Site:
                 following.fail(error)
 
 
-def _return(activation: Activation, value: object, line: int) -> None:
+def _return(activation: HookedCall, value: object, line: int) -> None:
     for following, state in activation.listening:
         try:
             following.returned(state, value, line)

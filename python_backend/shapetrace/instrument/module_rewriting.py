@@ -21,7 +21,7 @@ from shapetrace._exception_table import catching_everywhere
 from shapetrace._syntax import parsed
 from shapetrace.instrument.fitting import first_location, fits, wanted_by, with_objects
 from shapetrace.instrument.hooked_calls import Following
-from shapetrace.instrument.hooks import Leaving, Plan, Site
+from shapetrace.instrument.hooks import HookPlan, HookSite, Leaving
 from shapetrace.instrument.interface import Interest, Listener
 from shapetrace.instrument.nodes import NOWHERE, Location
 from shapetrace.instrument.rewriting import Rewriting
@@ -222,12 +222,12 @@ class _Attempt:
         names = wanted_by(followings)
         returns = any(each.interest.returns for each in followings)
         if isinstance(definition, ast.Module):
-            plan = Plan(stand_in, 1, followings)
+            plan = HookPlan(stand_in, 1, followings)
             of_module = ModuleRewriting(definition, plan, names, returns)
             of_module.rewrite_module(first_location(own))
             self._objects.update(of_module.objects)
         else:
-            plan = Plan(stand_in, definition.lineno, followings)
+            plan = HookPlan(stand_in, definition.lineno, followings)
             rewriting = Rewriting(definition, plan, names, returns)
             rewriting.rewrite(first_location(own), own.co_varnames)
             self._objects.update(rewriting.objects)
@@ -258,7 +258,7 @@ class ModuleRewriting(Rewriting):
     """Rewrites the statements of a module, the variables of which anybody may delete."""
 
     def __init__(
-        self, module: ast.Module, plan: Plan, names: frozenset[str] | None, returns: bool
+        self, module: ast.Module, plan: HookPlan, names: frozenset[str] | None, returns: bool
     ) -> None:
         self._tree: Final = module
         futures = [each for each in module.body if _is_future(each)]
@@ -278,7 +278,7 @@ class ModuleRewriting(Rewriting):
             body.append(self._hooks.operation(Leaving(self._plan), NOWHERE))
         # Not around once more, to where it begins.
         body.append(ast.Break(**NOWHERE))
-        hooked = self._hooks.body(Site(self._plan).enter, [""], body, first)
+        hooked = self._hooks.body(HookSite(self._plan).enter, [""], body, first)
         self._tree.body = [*self._head, hooked]
 
     def _look(
@@ -303,7 +303,7 @@ class ModuleRewriting(Rewriting):
         return []
 
 
-class GlobalSite(Site):
+class GlobalSite(HookSite):
     """A place in a module's own code: what the variables hold is asked of its namespace."""
 
     __slots__ = ()

@@ -7,7 +7,7 @@ from typing import Final
 
 from shapetrace.instrument import scopes
 from shapetrace.instrument.expressions import Expressions
-from shapetrace.instrument.hooks import Finishing, Forgetting, Leaving, Mark, Plan, Site
+from shapetrace.instrument.hooks import Finishing, Forgetting, HookPlan, HookSite, Leaving, Mark
 from shapetrace.instrument.nodes import (
     NOWHERE,
     HookNodes,
@@ -28,7 +28,7 @@ class Rewriting:
     """Rewrites one function: its own statements, not those of functions in it."""
 
     def __init__(
-        self, definition: Definition, plan: Plan, names: frozenset[str] | None, returns: bool
+        self, definition: Definition, plan: HookPlan, names: frozenset[str] | None, returns: bool
     ) -> None:
         self._definition: Final = definition
         self._plan: Final = plan
@@ -76,7 +76,7 @@ class Rewriting:
             if self._returns:
                 body.append(self._hooks.operation(Leaving(self._plan), NOWHERE))
             body.append(ast.Return(None, **NOWHERE))
-        site = Site(self._plan, marks)
+        site = HookSite(self._plan, marks)
         values = [leading]
         if self._plan.tells_arguments:
             values += [each.arg for each in arguments]
@@ -181,12 +181,12 @@ class Rewriting:
         hooks = []
         if certain:
             values = [variable(mark[0], where) for mark in certain]
-            site = Site(self._plan, certain)
+            site = HookSite(self._plan, certain)
             look = site.look_after_raise if raised else site.look
             hooks.append(self._hooks.statement(look, values, where))
         for mark in marks:
             if mark not in certain:
-                site = Site(self._plan, (mark,))
+                site = HookSite(self._plan, (mark,))
                 look = site.look_after_raise if raised else site.look
                 condition = self._hooks.is_bound(mark[0], where)
                 values = [variable(mark[0], where)]
@@ -240,7 +240,7 @@ class Rewriting:
                 for name, _, _ in marks
             ]
             postponed = self._within if self._finals else None
-            site = Site(self._plan, marks, line=node.lineno, postponed=postponed)
+            site = HookSite(self._plan, marks, line=node.lineno, postponed=postponed)
             node.value = self._hooks.through(site.return_, node.value, values, before, after)
         return [node]
 
@@ -344,7 +344,7 @@ class Rewriting:
                 marks, _ = self._marks(stored, False, case.pattern.lineno, sure)
                 if marks:
                     values = [variable(mark[0], where) for mark in marks]
-                    heard = self._hooks.condition(Site(self._plan, marks).look, values, where)
+                    heard = self._hooks.condition(HookSite(self._plan, marks).look, values, where)
                     case.guard = ast.BoolOp(ast.And(), [heard, case.guard], **where)
                 inside = sure | (self._steady & {name for name, _ in stored})
                 before, inside = self._look(

@@ -25,7 +25,7 @@ _FUTURE: Final = sum(
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FunctionSource:
     """A function's definition within all that decides what it compiles to."""
 
     module: ast.Module
@@ -38,7 +38,7 @@ class Source:
         return compiled(self.module, self.filename, self.flags)
 
 
-def source_of(function: types.FunctionType, code: types.CodeType) -> Source:
+def source_of(function: types.FunctionType, code: types.CodeType) -> FunctionSource:
     """The definition that a function's code was compiled from. It may be changed."""
     name = function.__qualname__
     if code.co_name == "<lambda>":
@@ -59,7 +59,9 @@ def source_of(function: types.FunctionType, code: types.CodeType) -> Source:
     flags = code.co_flags & _FUTURE
     for segment in segments:
         for scopes in _ways_to(segment, code):
-            source = Source(_pruned(scopes, _imports(text)), _definition(scopes), filename, flags)
+            source = FunctionSource(
+                _pruned(scopes, _imports(text)), _definition(scopes), filename, flags
+            )
             try:
                 found = find_code(source.compiled(), lambda each: bool(each == code))
             except (SyntaxError, ValueError) as error:

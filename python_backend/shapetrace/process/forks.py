@@ -12,7 +12,7 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Final
 
-from shapetrace._locks import held
+from shapetrace._locks import holding
 
 MOST_SECONDS: Final = 5.0
 """The longest time that a fork waits: the section may wait for the forking thread."""
@@ -22,9 +22,9 @@ _forking: int | None = None
 """The thread that has waited, and forks now."""
 
 
-def undivided() -> held:
+def undivided() -> holding:
     """Entered to do something during which forks have to wait."""
-    return held(_at_work)
+    return holding(_at_work)
 
 
 def watch_forks(in_child: Callable[[bool], object]) -> None:

@@ -15,10 +15,10 @@ import time
 from typing import Any
 
 from shapetrace._exception_table import leaving_surely
-from shapetrace._locks import held
+from shapetrace._locks import holding
 from shapetrace.capture.results import ResultEntry, Round
 from shapetrace.process.own_threads import own_thread
-from shapetrace.ranks.liveness import Patience, Process
+from shapetrace.ranks.liveness import Patience, RankProcess
 from shapetrace.ranks.mail import Mail
 from shapetrace.ranks.packing import unpack
 from shapetrace.ranks.round_order import RoundOrder
@@ -34,7 +34,7 @@ class Peer:
 
     def __init__(self, rank: int, now: float) -> None:
         self.rank = rank
-        self.process: Process | None = None
+        self.process: RankProcess | None = None
         self.beat = -1
         self.heard = self.lived = now
         self.sent = 0
@@ -78,7 +78,7 @@ class Collector:
         self._peers = [Peer(rank, self._begun) for rank in range(1, world_size)]
         self._closing_since: float | None = None
         self._over = False
-        self._here = Process.this()
+        self._here = RankProcess.this()
         self._thread = own_thread(self._run, "shapetrace-gathering")
         self._thread.start()
 
@@ -90,7 +90,7 @@ class Collector:
     @leaving_surely
     def hand_in(self, round: Round) -> list[dict[str, ResultEntry]]:
         """Add it to what has come from the others; what is complete by now."""
-        with held(self._news):
+        with holding(self._news):
             if self._closing_since is not None:
                 self._say("rounds were handed in after the end of the gathering", "after")
                 return []
@@ -105,7 +105,7 @@ class Collector:
     @leaving_surely
     def finish(self) -> list[dict[str, ResultEntry]]:
         """Wait for those that may still send; everything that has not gone out."""
-        with held(self._news):
+        with holding(self._news):
             if self._closing_since is None:
                 self._closing_since = time.monotonic()
             self._news.notify_all()
@@ -123,7 +123,7 @@ class Collector:
     @leaving_surely
     def let_go(self) -> None:
         """End without waiting: the gathering is referred to no more."""
-        with held(self._news):
+        with holding(self._news):
             self._closing_since = float("-inf")
             self._news.notify_all()
 
@@ -172,7 +172,7 @@ class Collector:
         took = False
         for peer in self._peers:
             if peer.process is None and (here := mail.read(f"here/{peer.rank}")) is not None:
-                peer.process = Process.from_json(here)
+                peer.process = RankProcess.from_json(here)
                 peer.heard = time.monotonic()
         present = [peer for peer in self._peers if peer.process is not None and not peer.is_over]
         # Asked before its last words are read, so that none come in between.

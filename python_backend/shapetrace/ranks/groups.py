@@ -10,7 +10,7 @@ from shapetrace._asynchronous import is_asynchronous
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RankGroup:
     """The process group, and the store that it was made with."""
 
     rank: int
@@ -20,7 +20,7 @@ class Group:
     trouble: str = ""
 
 
-def default_group() -> Group | None:
+def default_group() -> RankGroup | None:
     """The default process group, if there is one by now. Imports nothing."""
     distributed: Any = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
@@ -28,7 +28,7 @@ def default_group() -> Group | None:
     rank, world_size = distributed.get_rank(), distributed.get_world_size()
     try:
         if distributed.get_backend() == "fake":
-            return Group(rank, world_size, None)  # One process that plays many.
+            return RankGroup(rank, world_size, None)  # One process that plays many.
         store = distributed.distributed_c10d._get_default_store()
     except Exception as error:
         if is_asynchronous(error):
@@ -42,5 +42,5 @@ def default_group() -> Group | None:
             f"the process group has no key-value store{reason}: each process keeps what it "
             f"captures. Give init_process_group() an init_method or a store."
         )
-        return Group(rank, world_size, None, trouble)
-    return Group(rank, world_size, store)
+        return RankGroup(rank, world_size, None, trouble)
+    return RankGroup(rank, world_size, store)

@@ -37,7 +37,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class RankProcess:
     """Which process of which machine. The place is empty where processes cannot be looked up."""
 
     place: str
@@ -45,7 +45,7 @@ class Process:
     started: str
 
     @classmethod
-    def this(cls) -> Process:
+    def this(cls) -> RankProcess:
         """The one that asks."""
         place = ""
         if sys.platform == "linux":
@@ -62,11 +62,11 @@ class Process:
         return json.dumps(asdict(self))
 
     @classmethod
-    def from_json(cls, text: bytes) -> Process:
+    def from_json(cls, text: bytes) -> RankProcess:
         """From another process's text."""
         return cls(**json.loads(text))
 
-    def is_known_to_have_ended(self, here: Process) -> bool:
+    def is_known_to_have_ended(self, here: RankProcess) -> bool:
         """Whether it ran beside this process, and does so no more."""
         if not self.place or self.place != here.place:
             return False

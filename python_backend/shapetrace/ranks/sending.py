@@ -19,10 +19,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from shapetrace._exception_table import leaving_surely
-from shapetrace._locks import held
+from shapetrace._locks import holding
 from shapetrace.capture.results import ResultEntry, Round
 from shapetrace.process.own_threads import own_thread
-from shapetrace.ranks.liveness import Patience, Process, Standing
+from shapetrace.ranks.liveness import Patience, RankProcess, Standing
 from shapetrace.ranks.mail import CHUNK, Mail
 from shapetrace.ranks.packing import pack
 
@@ -94,7 +94,7 @@ class Sender:
         self._taken = 0
         self._in_store: deque[int] = deque()
         """Sizes of the chunks that were sent and not taken."""
-        self._main: Process | None = None
+        self._main: RankProcess | None = None
         self._main_beat: object = None
         self._main_heard = self._begun = self._alive = time.monotonic()
         self._standing = Standing()
@@ -103,7 +103,7 @@ class Sender:
         self._lost = False
         """What is handed in will not be taken."""
         self._over = False
-        self._here = Process.this()
+        self._here = RankProcess.this()
         self._thread = own_thread(self._run, "shapetrace-gathering")
         self._thread.start()
 
@@ -116,7 +116,7 @@ class Sender:
         if self._over or self._closing or self._lost:
             return []
         pieces, problems = pack(round)
-        with held(self._news):
+        with holding(self._news):
             for text, key in problems:
                 if key not in self._told:
                     self._told.add(key)
@@ -129,7 +129,7 @@ class Sender:
     @leaving_surely
     def finish(self) -> list[dict[str, ResultEntry]]:
         """Put what is left into the store, without waiting for rank 0."""
-        with held(self._news):
+        with holding(self._news):
             self._closing = True
             self._news.notify_all()
             while not self._over and time.monotonic() - self._alive < self._patience.stuck:
@@ -143,7 +143,7 @@ class Sender:
     @leaving_surely
     def let_go(self) -> None:
         """End without waiting: the gathering is referred to no more."""
-        with held(self._news):
+        with holding(self._news):
             self._closing = True
             self._news.notify_all()
 
@@ -240,7 +240,7 @@ class Sender:
     def _look_at_main(self, mail: Mail) -> None:
         now = time.monotonic()
         if self._main is None and (here := mail.read("here/0")) is not None:
-            self._main = Process.from_json(here)
+            self._main = RankProcess.from_json(here)
         if self._main is None:
             if self._outbox_bytes > KEPT_FOR_NOBODY:
                 with self._news:

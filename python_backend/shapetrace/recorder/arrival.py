@@ -19,7 +19,7 @@ from typing import Any
 
 from shapetrace._asynchronous import clean, is_asynchronous, surely
 from shapetrace._exception_table import catching_everywhere, leaving_surely
-from shapetrace._locks import held
+from shapetrace._locks import holding
 
 
 def when_torch_is_imported(callback: Callable[[], object]) -> Callable[[], None]:
@@ -100,7 +100,7 @@ class _Arrival:
         """The import system is done with it, or gave up."""
         if sys.modules.get(self._name) is None:
             return
-        with held(self._lock):
+        with holding(self._lock):
             callback = self._callback
             if callback is None or self._caller not in (None, get_ident()):
                 return
@@ -119,7 +119,7 @@ class _Arrival:
     @leaving_surely
     def cancel(self) -> None:
         """Wait no longer."""
-        with held(self._lock):
+        with holding(self._lock):
             self._callback = None
         self._leave()
 

@@ -17,7 +17,7 @@ from torch.nn import Module
 
 from shapetrace._asynchronous import is_asynchronous, surely
 from shapetrace._exception_table import leaving_surely
-from shapetrace._locks import held
+from shapetrace._locks import holding
 from shapetrace.events.model import Trace
 from shapetrace.recorder import patches
 from shapetrace.recorder.assignments import Assignments
@@ -145,7 +145,7 @@ class Recorder(WatchedThreads):
 
     @leaving_surely
     def _begin(self) -> bool:
-        with held(self._lock):
+        with holding(self._lock):
             if self.active:
                 return False
             patches.install(self)
@@ -159,7 +159,7 @@ class Recorder(WatchedThreads):
 
     @leaving_surely
     def _stop(self) -> None:
-        with held(self._lock):
+        with holding(self._lock):
             self.active = False
             patches.remove(self)
         own = self.states.get(get_ident())

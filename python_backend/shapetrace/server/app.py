@@ -15,7 +15,7 @@ from pygls.lsp.server import LanguageServer
 
 from shapetrace._errors import ShapetraceError
 from shapetrace.server import garbage
-from shapetrace.server.capture_requests import Capturing
+from shapetrace.server.capture_requests import CaptureRequests
 from shapetrace.server.documents import Documents
 from shapetrace.server.export import export
 from shapetrace.server.features.code_lens import code_lenses
@@ -48,7 +48,7 @@ from shapetrace.server.stop_focus import StopFocus
 from shapetrace.server.store import TraceStore
 from shapetrace.server.sync import SyncProtocol, plain_converter
 from shapetrace.server.view import DocumentView
-from shapetrace.server.watch_requests import Watching
+from shapetrace.server.watch_requests import WatchRequests
 from shapetrace.transport.framing import Message
 from shapetrace.transport.messages import Cancel, Wake, write
 
@@ -99,10 +99,10 @@ class App:
         self._lenses = Throttle(self._refresh_lenses, LENS_INTERVAL)
         self._tasks: set[asyncio.Task[None]] = set()
         self.scopes = PinAndFocus(self.store)
-        self.capturing = Capturing(
+        self.capturing = CaptureRequests(
             self.store, documents, self.scopes, self.view, self._request_tree
         )
-        self.watching = Watching(self.store, documents, self._command_all, self._request_tree)
+        self.watching = WatchRequests(self.store, documents, self._command_all, self._request_tree)
         self.navigation = Navigation(
             self.store,
             documents,

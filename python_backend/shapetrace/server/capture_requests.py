@@ -27,7 +27,7 @@ from shapetrace.server.uris import file_key
 from shapetrace.server.view import DocumentView, structure_of
 
 
-class Capturing:
+class CaptureRequests:
     """Answers these requests, and knows what the tree shows of captured values."""
 
     def __init__(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from shapetrace.server.capture_requests import Capturing
+from shapetrace.server.capture_requests import CaptureRequests
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.capture_paths import NOTHING
 from shapetrace.server.features.captured_tree import CapturedTree
@@ -56,7 +56,7 @@ class Navigation:
         documents: Documents,
         scopes: PinAndFocus,
         view: Callable[[str], DocumentView | None],
-        capturing: Capturing,
+        capturing: CaptureRequests,
         watched: WatchedTree,
         tell: Notify,
         refresh: Callable[[], None],

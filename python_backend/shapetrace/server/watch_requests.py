@@ -29,7 +29,7 @@ NOTHING: Final = Watchable("", "")
 _WORD: Final = re.compile(r"[^\W\d]\w*")
 
 
-class Watching:
+class WatchRequests:
     """Answers these requests, and knows what the tree shows of watched variables."""
 
     def __init__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from shapetrace._exception_table import leaving_surely
-from shapetrace._locks import held
+from shapetrace._locks import holding
 from shapetrace.transport.originals import System
 
 MOST_BYTES = 32 * 1024 * 1024
@@ -36,7 +36,7 @@ class Outbox:
     @leaving_surely
     def put(self, frame: bytes, important: bool = False) -> bool:
         """Add a frame; False if there is no room. Important ones may use the reserve."""
-        with held(self._lock):
+        with holding(self._lock):
             if not self._fits(len(frame), important):
                 self.dropped += 1
                 return False
@@ -47,13 +47,13 @@ class Outbox:
     @leaving_surely
     def drop(self) -> None:
         """Count a frame that was not even made."""
-        with held(self._lock):
+        with holding(self._lock):
             self.dropped += 1
 
     @leaving_surely
     def take(self, about: int) -> bytes:
         """The oldest frames, together about so many bytes at most, but one at least; or nothing."""
-        with held(self._lock):
+        with holding(self._lock):
             taken: list[bytes] = []
             size = 0
             while self._frames and (not taken or size + len(self._frames[0]) <= about):
@@ -66,7 +66,7 @@ class Outbox:
     @leaving_surely
     def clear(self) -> None:
         """Forget all frames; that does not count as dropping them."""
-        with held(self._lock):
+        with holding(self._lock):
             self._frames.clear()
             self._bytes = 0
 

@@ -37,7 +37,7 @@ from shapetrace.inspecting.changes import (
 )
 from shapetrace.inspecting.containers import MOST_ITEMS, PLAIN, Held
 from shapetrace.inspecting.memory import is_held, owns_memory
-from shapetrace.inspecting.sampling import UNCOUNTED, Layout, layout_of, read
+from shapetrace.inspecting.sampling import UNCOUNTED, SampleLayout, layout_of, read
 from shapetrace.inspecting.torch_access import array_type
 from shapetrace.panes.texts import key_text, plain_text
 from shapetrace.variables.describing import (
@@ -53,7 +53,7 @@ from shapetrace.variables.numbers import Numbers, numbers_of_array
 from shapetrace.variables.tensor_memories import TensorMemory
 
 
-class Looking:
+class Inspection:
     """How values are looked at."""
 
     __slots__ = ("left", "tensors", "wants_numbers")
@@ -112,7 +112,7 @@ class ArrayMemory:
         )
 
 
-def _sample_of(array: Any, arrays: Any) -> tuple[Layout | None, bytes]:
+def _sample_of(array: Any, arrays: Any) -> tuple[SampleLayout | None, bytes]:
     """Some bytes of an array, and of its mask if it has one, or its first objects in words."""
     layout, content = _unmasked_sample_of(array, arrays)
     if type(array) is not arrays:
@@ -124,7 +124,7 @@ def _sample_of(array: Any, arrays: Any) -> tuple[Layout | None, bytes]:
     return layout, content
 
 
-def _unmasked_sample_of(array: Any, arrays: Any) -> tuple[Layout | None, bytes]:
+def _unmasked_sample_of(array: Any, arrays: Any) -> tuple[SampleLayout | None, bytes]:
     try:
         dtype = arrays.dtype.__get__(array)
         if dtype.hasobject:
@@ -142,11 +142,11 @@ def _unmasked_sample_of(array: Any, arrays: Any) -> tuple[Layout | None, bytes]:
         return None, b""
 
 
-_ALL: Final = Layout((), True, 0)
-_SOME: Final = Layout((), False, 0)
+_ALL: Final = SampleLayout((), True, 0)
+_SOME: Final = SampleLayout((), False, 0)
 
 
-def _items_of(array: Any, arrays: Any) -> tuple[Layout, bytes]:
+def _items_of(array: Any, arrays: Any) -> tuple[SampleLayout, bytes]:
     """The first objects of an array: plain values as they are, others by their class."""
     first = list(islice(arrays.flat.__get__(array), MOST_ITEMS))
     texts = [plain_text(item) if type(item) in PLAIN else name_of(type(item)) for item in first]
@@ -175,7 +175,7 @@ class ContainerMemory(SeenContainer):
 
     parts: list[Memory]
 
-    def __init__(self, value: Any, held: Held, depth: int, look: Looking) -> None:
+    def __init__(self, value: Any, held: Held, depth: int, look: Inspection) -> None:
         values = held.values[: max(look.left, 0)]
         look.left -= len(values)
         self.reference: Any = weakly(value)
@@ -246,12 +246,12 @@ def remember(value: Any, wants_numbers: bool = False) -> Memory:
     tensors = loaded_tensors()
     if tensors is not None and tensors.function_modes():
         with tensors.as_is():
-            return _remember(value, 0, Looking(tensors, wants_numbers))
-    return _remember(value, 0, Looking(tensors, wants_numbers))
+            return _remember(value, 0, Inspection(tensors, wants_numbers))
+    return _remember(value, 0, Inspection(tensors, wants_numbers))
 
 
 @leaving_surely
-def _remember(value: Any, depth: int, look: Looking) -> Memory:
+def _remember(value: Any, depth: int, look: Inspection) -> Memory:
     kind = type(value)
     if kind in PLAIN and kind is not bytearray:
         return PlainMemory(value)

@@ -19,7 +19,7 @@ from shapetrace.inspecting.changes import Strong
 from shapetrace.inspecting.sampling import (
     COUNTED,
     UNCOUNTED,
-    Layout,
+    SampleLayout,
     layout_of,
     read,
     read_steadily,
@@ -31,17 +31,17 @@ from shapetrace.variables.numbers import Numbers, numbers_of_tensor
 _MOST_KNOWN: Final = 4096
 
 
-class Look(NamedTuple):
+class TensorKind(NamedTuple):
     """What is known of all tensors that look alike."""
 
     described: FollowedValue
-    layout: Layout | None
+    layout: SampleLayout | None
     """Which bytes are read; None where they are not on the CPU."""
     itemsize: int
     is_complex: bool
 
 
-_looks: Final[dict[object, Look]] = {}
+_looks: Final[dict[object, TensorKind]] = {}
 
 
 @leaving_surely
@@ -67,7 +67,7 @@ def _describe(tensor: Any, tensors: Tensors) -> FollowedValue:
         return FollowedValue(followed.TENSOR, Other(type(tensor).__name__))
 
 
-def look_at(tensor: Any, tensors: Tensors, version: int | None = 0) -> Look | None:
+def look_at(tensor: Any, tensors: Tensors, version: int | None = 0) -> TensorKind | None:
     """What a plain tensor looks like; None where it cannot say, or is a transform's own."""
     try:
         key = (
@@ -93,7 +93,7 @@ def look_at(tensor: Any, tensors: Tensors, version: int | None = 0) -> Look | No
             extent = UNCOUNTED if version is None else COUNTED
             layout = layout_of(tensor.shape, strides, size, extent)
         size = tensor.element_size()
-        look = Look(_describe(tensor, tensors), layout, size, tensor.is_complex())
+        look = TensorKind(_describe(tensor, tensors), layout, size, tensor.is_complex())
         if len(_looks) >= _MOST_KNOWN:
             _looks.clear()
         _looks[key] = look
@@ -129,7 +129,7 @@ class TensorMemory:
         """Where its storage is, which ``tensor.data = other`` changes; None where unknown."""
         self.offset = 0
         """At which number of its storage it begins."""
-        self.layout: Layout | None = None
+        self.layout: SampleLayout | None = None
         self.content = b""
         look = look_at(tensor, tensors, version) if kind in tensors.plain else None
         if look is None:
@@ -141,7 +141,7 @@ class TensorMemory:
         """Whether version and address tell that nothing has happened."""
         self.numbers: Numbers | None = numbers_of_tensor(tensor, tensors) if wants_numbers else None
 
-    def _read(self, tensor: Any, look: Look) -> None:
+    def _read(self, tensor: Any, look: TensorKind) -> None:
         """Read some of its bytes, where they are surely there.
 
         The storage is held meanwhile, as another thread may give the tensor another one. What is

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from shapetrace._errors import CannotFollowError
 from shapetrace._exception_table import leaving_surely
-from shapetrace._locks import held, module_lock
+from shapetrace._locks import holding, module_lock
 from shapetrace.events.followed import FollowingNote
 from shapetrace.instrument import Following, Interest, follow, own_code
 from shapetrace.instrument.scopes import variables_of
@@ -22,7 +22,7 @@ from shapetrace.instrument.source import source_of
 from shapetrace.variables.followed_names import never_assigned
 from shapetrace.variables.loaded import loaded_tensors
 from shapetrace.variables.outlets import Outlet, Outlets, Printing
-from shapetrace.variables.variable_listener import Followed, FunctionListener
+from shapetrace.variables.variable_listener import Followed, VariableListener
 
 _LOCK: Final = module_lock()
 
@@ -48,7 +48,7 @@ class Tracking:
     @leaving_surely
     def stop(self) -> None:
         """No longer follow; the last one gives the function its own code back."""
-        with held(_LOCK):
+        with holding(_LOCK):
             subject, self._subject = self._subject, None
             function = self._function()
             if subject is not None and function is not None:
@@ -67,7 +67,7 @@ def track(function: Callable[..., Any], request: Request) -> Tracking:
     if not isinstance(function, types.FunctionType):
         raise CannotFollowError(f"{function!r} is not a function that was defined in Python")
     loaded_tensors()
-    with held(_LOCK):
+    with holding(_LOCK):
         subject = _subjects.get(function)
         if subject is None:
             subject = _Subject(function)
@@ -167,7 +167,7 @@ def _follow(function: types.FunctionType, code: types.CodeType, request: Request
             outlets.tell(
                 FollowingNote(text, function.__qualname__, code.co_filename, definition.lineno)
             )
-    listener = FunctionListener(
+    listener = VariableListener(
         code,
         function.__qualname__,
         definition.lineno,

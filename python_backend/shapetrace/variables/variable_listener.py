@@ -76,7 +76,7 @@ class CallState:
     __slots__ = ("began", "is_over", "key", "listener", "memories", "running", "thread")
 
     def __init__(
-        self, listener: FunctionListener, key: int, running: Running, thread: str | None
+        self, listener: VariableListener, key: int, running: Running, thread: str | None
     ) -> None:
         self.listener = listener
         self.running = running
@@ -111,7 +111,7 @@ class CallState:
             del running[key]
 
 
-class FunctionListener:
+class VariableListener:
     """Listens to one function."""
 
     def __init__(

@@ -9,7 +9,7 @@ from typing import Any, Final
 from shapetrace.instrument.interface import Listener
 from shapetrace.instrument.module_rewriting import MODULE
 from shapetrace.variables.outlets import Outlet, Outlets
-from shapetrace.variables.variable_listener import Followed, FunctionListener
+from shapetrace.variables.variable_listener import Followed, VariableListener
 from shapetrace.watch.unseen_names import Place
 from shapetrace.watch.wanted import Wanted
 
@@ -31,6 +31,6 @@ def listener_for(
     followed = tuple(Followed(name) for name in names.values())
     flavor = MODULE_FLAVOR if place.function == MODULE else None
     outlets = Outlets((outlet,))
-    return FunctionListener(
+    return VariableListener(
         code, place.function, place.line, followed, outlets, False, flavor, unseen
     )

@@ -17,7 +17,7 @@ from torch._C import DisableTorchFunction
 
 import shapetrace
 from shapetrace._exception_table import leaving_surely
-from shapetrace._locks import held, module_lock
+from shapetrace._locks import holding, module_lock
 from shapetrace._pending_exceptions import Undropped
 from shapetrace.capture.copies import unseen
 from tests.support.interrupting import Interrupter, handled_by, raising, signals
@@ -70,19 +70,19 @@ def _generated() -> Iterator[int]:
 
 @leaving_surely
 def locked() -> int:
-    with held(LOCKS[0]):
+    with holding(LOCKS[0]):
         return 1
 
 
 @leaving_surely
 def locked_twice() -> None:
-    with held(LOCKS[1]), held(LOCKS[1]), held(LOCKS[0]):
+    with holding(LOCKS[1]), holding(LOCKS[1]), holding(LOCKS[0]):
         pass
 
 
 @leaving_surely
 def undropped() -> None:
-    with held(LOCKS[0]), Undropped():
+    with holding(LOCKS[0]), Undropped():
         pass
 
 
@@ -145,7 +145,7 @@ def test_a_lock_that_was_not_taken_is_not_let_go_of() -> None:
 
     @leaving_surely
     def take() -> None:
-        with held(Others()):
+        with holding(Others()):
             pass
 
     with pytest.raises(Late):
@@ -156,7 +156,7 @@ def test_a_lock_that_was_not_taken_is_not_let_go_of() -> None:
 def test_what_a_block_raises_goes_on() -> None:
     @leaving_surely
     def fail() -> None:
-        with held(LOCKS[0]), DisableTorchFunction():
+        with holding(LOCKS[0]), DisableTorchFunction():
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -168,7 +168,7 @@ def test_what_a_block_raises_goes_on() -> None:
 STATES = {
     *("DisableTorchFunction", "_DisableTorchDispatch", "_AutoDispatchBelowAutograd", "as_is"),
     *("_below_autograd", "_without_dispatch", "_without_autocast", "_inference_mode", "_unlisted"),
-    *("held", "undivided", "errstate"),
+    *("holding", "undivided", "errstate"),
 }
 """Contexts that nothing of the program's may be left in."""
 UNSURE = {"no_grad", "enable_grad", "set_grad_enabled", "inference_mode", "_disable_current_modes"}
@@ -190,12 +190,13 @@ def test_every_block_of_ours_is_left() -> None:
 
 
 @pytest.mark.parametrize(
-    "context", ["torch._C.DisableTorchFunction()", "held(_LOCK)", "self._lock", "torch.no_grad()"]
+    "context",
+    ["torch._C.DisableTorchFunction()", "holding(_LOCK)", "self._lock", "torch.no_grad()"],
 )
 def test_one_that_is_not_is_found(context: str) -> None:
     source = f"def planted(self):\n    with something(), {context}:\n        pass"
     assert unsure_in(ast.parse(source)) == ["planted"]
-    is_sure = context.endswith("DisableTorchFunction()") or context.startswith("held")
+    is_sure = context.endswith("DisableTorchFunction()") or context.startswith("holding")
     assert unsure_in(ast.parse(f"@leaving_surely\n{source}")) == ([] if is_sure else ["planted"])
 
 
@@ -226,7 +227,7 @@ def test_a_lock_that_another_thread_has_as_the_program_forks() -> None:
     taken, let_go = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with held(lock):
+        with holding(lock):
             taken.set()
             let_go.wait()
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from shapetrace.instrument.hooked_calls import FEW, Activation, Activations
+from shapetrace.instrument.hooked_calls import FEW, HookedCall, HookedCalls
 
 
 def test_a_call_that_gets_the_number_of_one_that_is_over_is_not_forgotten() -> None:
-    activations: Any = Activations()
-    call = Activation()
+    activations: Any = HookedCalls()
+    call = HookedCall()
     running = weakref.ref(call)
 
     def over() -> None:

@@ -17,8 +17,8 @@ from shapetrace.capture.results import ResultEntry, Round
 from shapetrace.ranks import gathering as module
 from shapetrace.ranks.collecting import Collector
 from shapetrace.ranks.gathering import gathering_for_this_process
-from shapetrace.ranks.groups import Group
-from shapetrace.ranks.liveness import Patience, Process, Standing
+from shapetrace.ranks.groups import RankGroup
+from shapetrace.ranks.liveness import Patience, RankProcess, Standing
 
 PATIENCE = Patience(beat=0.02, look=0.01)
 
@@ -37,7 +37,7 @@ class Processes:
         monkeypatch.setattr(module, "_begun", collections.Counter())
 
     def be(self, rank: int, **group: Any) -> None:
-        found = Group(rank, self._world_size, **({"store": self.store} | group))
+        found = RankGroup(rank, self._world_size, **({"store": self.store} | group))
         self._monkeypatch.setattr(module, "default_group", lambda: found)
         self._monkeypatch.setattr(module, "_begun", collections.Counter())
 
@@ -206,9 +206,9 @@ def test_a_thread_that_stands_still_is_seen() -> None:
 
 
 def test_processes_elsewhere_are_not_taken_for_those_here() -> None:
-    here = Process.this()
-    assert Process.from_json(here.to_json().encode()) == here
+    here = RankProcess.this()
+    assert RankProcess.from_json(here.to_json().encode()) == here
     assert not here.is_known_to_have_ended(here)
-    assert Process(here.place, here.pid, "long ago").is_known_to_have_ended(here)
-    assert not Process("elsewhere", here.pid, "long ago").is_known_to_have_ended(here)
-    assert not Process("", 1 << 30, "").is_known_to_have_ended(Process("", 1, ""))
+    assert RankProcess(here.place, here.pid, "long ago").is_known_to_have_ended(here)
+    assert not RankProcess("elsewhere", here.pid, "long ago").is_known_to_have_ended(here)
+    assert not RankProcess("", 1 << 30, "").is_known_to_have_ended(RankProcess("", 1, ""))

@@ -17,7 +17,7 @@ from shapetrace.capture.results import ResultEntry, Round
 from shapetrace.ranks import collecting, sending
 from shapetrace.ranks.collecting import Collector
 from shapetrace.ranks.gathering import Alone, gathering_for_this_process
-from shapetrace.ranks.liveness import Patience, Process
+from shapetrace.ranks.liveness import Patience, RankProcess
 from shapetrace.ranks.mail import CHUNK
 from shapetrace.ranks.sending import Sender
 
@@ -237,7 +237,7 @@ def test_rank_0_that_takes_no_part_is_told_of(store: Any) -> None:
 def test_a_process_that_dies_is_missed_at_once(store: Any) -> None:
     main = collector(store, absent=WITHIN)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        identity = Process(Process.this().place, process.pid, _started(process.pid))
+        identity = RankProcess(RankProcess.this().place, process.pid, _started(process.pid))
         store.set("p/state/1", STATE)
         store.set("p/here/1", identity.to_json())
         assert main.hand_in(a_round(1, 0)) == []
@@ -254,14 +254,17 @@ def _started(pid: int) -> str:
 
 def test_a_process_elsewhere_is_missed_when_it_falls_silent(store: Any) -> None:
     store.set("p/state/1", STATE)
-    store.set("p/here/1", Process("another machine", 1, "1").to_json())
+    store.set("p/here/1", RankProcess("another machine", 1, "1").to_json())
     main = collector(store, silent=0.05)
     assert values([*main.hand_in(a_round(1, 0)), *main.finish()]) == [["0:1"]]
     assert main.problems == ["rank 1 has not been heard of for 0 s, before its first round"]
 
 
 def test_rank_0_that_died_makes_nobody_wait(store: Any) -> None:
-    store.set("p/here/0", Process(Process.this().place, Process.this().pid, "long ago").to_json())
+    store.set(
+        "p/here/0",
+        RankProcess(RankProcess.this().place, RankProcess.this().pid, "long ago").to_json(),
+    )
     other = sender(store)
     other.hand_in(a_round(1, 1))
     other.finish()

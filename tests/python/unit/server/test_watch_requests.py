@@ -10,16 +10,16 @@ from shapetrace.server.documents import Documents
 from shapetrace.server.messages.document_places import DocumentPosition
 from shapetrace.server.messages.watches import WantedWatches, Watchable, WatchToCheck
 from shapetrace.server.store import TraceStore
-from shapetrace.server.watch_requests import Watching
+from shapetrace.server.watch_requests import WatchRequests
 
 URI = "file:///work/data.py"
 
 
-def made(text: str = "") -> tuple[Watching, list[dict[str, Any]]]:
+def made(text: str = "") -> tuple[WatchRequests, list[dict[str, Any]]]:
     documents = Documents()
     documents.open(URI, text, 1)
     commands: list[dict[str, Any]] = []
-    return Watching(TraceStore(), documents, commands.append, lambda: None), commands
+    return WatchRequests(TraceStore(), documents, commands.append, lambda: None), commands
 
 
 def at(line: str, fragment: str, offset: int = 0) -> str:
