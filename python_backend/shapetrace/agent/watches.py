@@ -206,7 +206,7 @@ class Watches:
     @leaving_surely
     def watch(self, names: tuple[str, ...]) -> None:
         """Do as the server says, which has been told by the user."""
-        # A fork in the middle of it would leave locks in the child that nobody lets go.
+        # A fork in the middle of it would leave locks in the child that are never released.
         with undivided():
             self.set(names)
 

@@ -1,4 +1,4 @@
-"""One model whose values are captured for as long as is wanted."""
+"""One model whose values are captured, from ``start`` to ``stop``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from shapetrace.capture.structure import unwrapped, wrappers_of
 
 
 class CaptureSession:
-    """Hands what has changed to its receivers, from ``start`` to ``stop``.
+    """Passes changed values to its receivers, from ``start`` to ``stop``.
 
     Args:
         model: it is held weakly.
@@ -52,16 +52,16 @@ class CaptureSession:
         plan = self._plan = Plan(root, [receiver.paths for receiver in receivers])
         self._root = weakref.ref(root, plan.forgetting)
         self._undo: list[Callable[[], None]] = []
-        """How to listen no more, last first."""
+        """Undoes each step of ``start``, last first."""
 
     @property
     def is_forked(self) -> bool:
-        """Whether this is a child of the process that captures; it does not."""
+        """Whether this is a forked child of the capturing process; it captures nothing."""
         return self._iterations.is_forked
 
     @property
     def deferred(self) -> BaseException | None:
-        """What a callback has raised where it could not be raised."""
+        """An exception of a callback that could not be raised where it occurred."""
         return self._capture.deferred
 
     def start(self, model: Module) -> None:
@@ -71,7 +71,7 @@ class CaptureSession:
         ListenerInstaller(self._capture, model, self._plan).start(self._undo)
 
     def stop(self) -> None:
-        """Leave everything as it was. May be called again, where it was left halfway."""
+        """Restore everything that ``start`` replaced. Can be repeated after an interruption."""
         while self._undo:
             self._undo[-1]()
             del self._undo[-1]
@@ -81,13 +81,13 @@ class CaptureSession:
         return RootListener(self._capture)
 
     def tell_of_silence(self) -> None:
-        """Note which paths have brought nothing, and why."""
+        """Note which paths captured nothing, and why."""
         ran = {mode: count - self._began_at[mode] for mode, count in self._counts.items()}
         for issue in silent_paths(self._plan, self._capture, ran):
             self._note(issue)
 
     def _due(self, mode: Mode, number: int) -> frozenset[int]:
-        """Which receivers are handed what is captured in an iteration."""
+        """The receivers that get the values captured in an iteration."""
         due = frozenset(
             index
             for index, receiver in enumerate(self._receivers)

@@ -1,7 +1,7 @@
-"""Copies of values that nothing of the program's notices, and that hold nothing of the program's.
+"""Copies values unnoticed; the copies keep nothing of the program's alive.
 
 Tensors are detached and on the CPU; tuples, lists, dictionaries, sets and dataclasses are made anew
-around copies. Modules and all other objects are told of by a short text, ``<Linear>``.
+around copies. Modules and all other objects are replaced by a short text, ``<Linear>``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from shapetrace.inspecting.stable_reads import MemoryGoneError, steady_of
 from shapetrace.inspecting.unnoticed import unnoticed_of
 
 _PLAIN: Final = frozenset({torch.Tensor, torch.nn.Parameter})
-"""Classes of tensors that torch itself computes with, and no code in Python."""
+"""Tensor classes whose operators run in torch's kernels, without Python code."""
 
 ATOMS: Final = (
     *(int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice),
@@ -42,17 +42,17 @@ _DEEPEST: Final = 32
 
 
 class CannotCopyError(Exception):
-    """A tensor or an array whose value is not to be had here, for the reason that it says."""
+    """A tensor or an array cannot be copied here; the message says why."""
 
 
 class CopiedOnTheWay:
-    """Copies from other devices, that have been asked for and may not have arrived."""
+    """Asynchronous copies from other devices that may not have arrived yet."""
 
     def __init__(self) -> None:
         self._streams: set[torch.cuda.Stream] = set()
 
     def copy(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A copy in memory that the device can write to while the program goes on."""
+        """Start a copy into pinned memory, which the device fills while the program goes on."""
         pinned = tensor.device.type == "cuda" and tensor.layout is torch.strided
         if not pinned:
             return tensor.to("cpu", copy=True)
@@ -61,7 +61,7 @@ class CopiedOnTheWay:
         return copy.copy_(tensor, non_blocking=True)
 
     def arrive(self) -> bool:
-        """Wait for all that is on the way; whether there was anything."""
+        """Wait for all pending copies; return whether there were any."""
         waited = bool(self._streams)
         while self._streams:
             self._streams.pop().synchronize()
@@ -72,13 +72,13 @@ ON_THE_WAY: Final = CopiedOnTheWay()
 
 
 def is_plain(value: object) -> bool:
-    """Whether a value is a tensor without code of its own in Python."""
+    """Return whether a value is a tensor whose class has no Python code of its own."""
     return type(value) in _PLAIN
 
 
 def is_ordinary(value: Any) -> bool:
-    """Whether a value is a tensor in the CPU's memory that no mode or transform has a say in."""
-    # Nearly all values are: each guard or call more costs as much as a good part of a copy.
+    """Return whether a value is a dense CPU tensor that no mode or transform intercepts."""
+    # Nearly all values are ordinary, and each extra check costs a good part of a copy.
     try:
         return (
             type(value) in _PLAIN
@@ -122,7 +122,7 @@ def _cloned(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def as_bits(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor as integers that have its bits, of which torch understands more than of some types.
+    """View a tensor as integers of its bits, which torch supports better than some dtypes.
 
     Raises ``RuntimeError`` where there are none of its size.
     """
@@ -130,11 +130,11 @@ def as_bits(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _copied_as_bits(tensor: torch.Tensor, error: RuntimeError) -> torch.Tensor:
-    """A copy of a tensor that torch has refused to copy as what it is."""
+    """Copy a tensor by its bits, after torch has refused to copy it in its own dtype."""
     if is_asynchronous(error):
         raise error
     try:
-        # What torch makes of the bits of a quantized tensor ends the process.
+        # Viewing the bits of a quantized tensor crashes the process.
         if not tensor.is_quantized:
             return as_bits(tensor).clone().view(tensor.dtype)
     except RuntimeError as another:
@@ -183,7 +183,7 @@ def _copied(value: Any, memo: dict[int, Any], depth: int) -> Any:
         row.extend(_copied(inner, memo, depth + 1) for inner in list(value))
         return row
     if isinstance(value, tuple):
-        memo[id(value)] = text_of(value)  # Where it is in itself, by way of a list.
+        memo[id(value)] = text_of(value)  # A value that contains itself, by way of a list.
         parts = [_copied(inner, memo, depth + 1) for inner in tuple.__iter__(value)]
         return _as_tuple(type(value), parts)
     if isinstance(value, (set, frozenset)):
@@ -201,7 +201,7 @@ def _copied(value: Any, memo: dict[int, Any], depth: int) -> Any:
 
 
 def _as_tuple(kind: type, parts: list[Any]) -> tuple[Any, ...]:
-    """A tuple of the same class, where that is a named one; those of torch's too."""
+    """A tuple of the same class for named tuples, torch's own included."""
     if kind is not tuple and isinstance(getattr(kind, "_fields", None), tuple):
         try:
             return tuple.__new__(kind, parts)
@@ -212,7 +212,7 @@ def _as_tuple(kind: type, parts: list[Any]) -> tuple[Any, ...]:
 
 
 def text_of(value: Any) -> str:
-    """A few words for what is not copied; none of its own code runs."""
+    """Describe an object that is not copied; none of its code runs."""
     if issubclass(type(value), type):  # not isinstance, which asks the value for its class
         return f"<class {qualified_name_of(value)}>"
     if type(value) in _FUNCTIONS:
@@ -221,7 +221,7 @@ def text_of(value: Any) -> str:
 
 
 def _copied_tensor(tensor: torch.Tensor) -> torch.Tensor:
-    """What is in a tensor, detached and on the CPU, as a tensor of its own."""
+    """A detached copy of a tensor, on the CPU."""
     if is_ordinary(tensor):
         return copied_ordinary(tensor)
     refuse_unreadable(tensor)
@@ -230,7 +230,7 @@ def _copied_tensor(tensor: torch.Tensor) -> torch.Tensor:
             return _to_cpu(tensor)
     with without_modes():
         refuse_freed(tensor)
-        # Of a distributed tensor the part that is here: all of it would be a collective.
+        # The local shard of a distributed tensor: gathering all of it would be a collective call.
         return _to_cpu(dtensors.plain(tensor.detach()))
 
 
@@ -242,7 +242,7 @@ _unlisted: Final = unlisted_of(torch)
 @leaving_surely
 def refuse_freed(tensor: torch.Tensor) -> None:
     """Raise ``CannotCopyError`` where the memory of a tensor, or of one that it holds, is gone."""
-    # Its own class would answer with code of the program's.
+    # The tensor's own class would run code of the program's.
     with DisableTorchFunction():
         lost = lost_memory(tensor)
     if lost:
@@ -257,13 +257,13 @@ _is_inferring: Final = torch.is_inference_mode_enabled
 _below_autograd: Any = torch._C._AutoDispatchBelowAutograd
 _internals: Any = torch._C
 tracing_state: Any = _internals._get_tracing_state
-"""What torch.jit.trace writes down, sizes that somebody asks for among it; None otherwise."""
+"""Returns the state of torch.jit.trace, which records even queries of sizes; None outside it."""
 _transforming: Final = transforming_of(torch)
 
 
 @leaving_surely
 def refuse_unreadable(tensor: torch.Tensor) -> None:
-    """Raise ``CannotCopyError`` where a tensor has no data, or only while something is traced."""
+    """Raise ``CannotCopyError`` for a tensor without data, or one that exists only in a trace."""
     with DisableTorchFunction():
         found = _unreadable(tensor)
     if found is not None:
@@ -279,7 +279,7 @@ _unreadable: Final = unreadable_of(
 
 
 def shown(value: Any, look: Callable[[Any], Any]) -> Any:
-    """What a function makes of a value as it is, detached; raises ``CannotCopyError``."""
+    """The result of a function on the detached value; raises ``CannotCopyError``."""
     is_tensor = isinstance(value, torch.Tensor)
     if is_tensor:
         refuse_unreadable(value)
@@ -293,7 +293,7 @@ def shown(value: Any, look: Callable[[Any], Any]) -> Any:
 
 
 def refuse_lost_memory(value: Any) -> None:
-    """Raise ``CannotCopyError`` for an array that would end the process of who reads it."""
+    """Raise ``CannotCopyError`` for an array that cannot be read without a crash."""
     numpy = sys.modules.get("numpy")
     is_array = numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic))
     if is_array and not is_there(value, numpy):
@@ -302,12 +302,12 @@ def refuse_lost_memory(value: Any) -> None:
 
 def array_copied(value: Any, numpy: Any) -> Any:
     """A copy of an array or of a scalar of NumPy's, as an array."""
-    # What `array` makes of a record shows the memory that the record is in, with `copy` as well.
+    # `array` returns a view of a record's memory, even with `copy`.
     return numpy.array(value, copy=True) if value.ndim else numpy.array(value).copy()
 
 
 def is_there(value: Any, numpy: Any) -> bool:
-    """Whether an array or a scalar of NumPy's can be read."""
+    """Return whether an array or a scalar of NumPy's can be read."""
     return may_be_read(value, numpy.ndarray)
 
 
@@ -327,14 +327,14 @@ without_modes: Final = _unnoticed.without_modes
 
 
 def unseen_among(values: Iterable[Any]) -> Guards:
-    """As ``unseen``, to compute with all that is in these; classes of their own are asked."""
-    # Without the modes in Python, others than plain tensors do not know what to do.
+    """Like ``unseen``, for everything in these values; tensor subclasses run their own code."""
+    # Tensor subclasses cannot compute with the Python dispatch modes turned off.
     is_plain = all(map(_has_only_plain, values))
     return unseen() if is_plain else _unnoticed.unseen_but_by_classes()
 
 
 def _has_only_plain(value: Any, depth: int = 0) -> bool:
-    """Whether surely no tensor of a class of its own is in a value."""
+    """Return whether a value surely contains no tensor subclass."""
     kind = type(value)
     if kind in _PLAIN or isinstance(value, ATOMS):
         return True

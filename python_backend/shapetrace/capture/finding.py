@@ -1,6 +1,6 @@
 """Finding the model of a program that names none: the outermost module that is called.
 
-Of those that own parameters, the first is taken in which any of the paths means something.
+The model is the first one that owns parameters and that any of the paths matches.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from shapetrace.capture.replacing import listen, stop_listening
 from shapetrace.capture.structure import unwrapped
 
 _MOST_REFUSED = 1000
-"""Modules that are known not to be the one."""
+"""How many refused modules are remembered."""
 
 
 class _Here(threading.local):
-    """What is of one thread."""
+    """State of one thread."""
 
     outermost: int | None = None
-    """The frame of ours that makes the outermost call, as a number."""
+    """Id of our frame that makes the outermost call."""
 
 
 class ModelFinder:
-    """Waits for the model, and calls back when it is called for the first time.
+    """Waits for the model, and calls a function at the model's first call.
 
-    What is called back gives a listener to that call, which is under way already. Where it raises,
-    as an exception of the program's has come, it is called back for the next one.
+    The function returns a listener to that call, which has already begun. If an exception of the
+    program's interrupts it, it is called again for the next call.
     """
 
     def __init__(self, paths: Sequence[ValuePath], found: Callable[[Module], Any]) -> None:
@@ -46,7 +46,7 @@ class ModelFinder:
         self._found = found
         self._here = _Here()
         self._refused: dict[int, weakref.ref[Module]] = {}
-        """By number, which another module may have once one is gone."""
+        """By id, which another module may get once one is gone."""
         self.was_interrupted = False
         """Whether an exception of the program's has come while a module was looked at or taken."""
         self._listener: Any = None
@@ -54,7 +54,7 @@ class ModelFinder:
         self._lock = threading.RLock()
 
     def start(self) -> None:
-        """Begin to wait; again, where that was interrupted."""
+        """Begin to wait; can be repeated after an interruption."""
         stop_listening(Module, "__call__", self)
         listen(Module, "__call__", self, outermost=True)
 

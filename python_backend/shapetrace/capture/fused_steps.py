@@ -1,4 +1,4 @@
-"""Steps of fused optimizers, which change parameters without counting that as other changes are."""
+"""Counts steps of fused optimizers, which change parameters without a new version."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from shapetrace._dynamo import Bystander, stand_aside, stand_by
 from shapetrace._exception_table import catching_everywhere, leaving_surely
 
 _steps: Final[dict[int, int]] = {}
-"""How often a parameter was changed so, by its number; who asks has the parameter."""
+"""How many fused steps changed a parameter, by its id; callers keep the parameter alive."""
 _hooks: Final[list[object]] = []
 
 
 def fused_steps_of(tensor: object) -> int:
-    """How many fused steps have changed a tensor while somebody heard of them."""
+    """How many fused steps have changed a tensor while they were counted."""
     return _steps.get(id(tensor), 0)
 
 
 def hear_of_fused_steps(undo: list[Callable[[], None]]) -> None:
-    """Count them from now on; how to stop that is added to a list."""
+    """Count fused steps from now on; the function that ends it is appended to a list."""
     hook = _Hook()
     undo.append(hook.stop)
     hook.begin()
 
 
 class _Hook(Bystander):
-    """A hook of all optimizers, but where Dynamo guards on how many there are."""
+    """A hook of all optimizers, removed where Dynamo guards on their number."""
 
     def __init__(self) -> None:
         self._regions: set[int] = set()
         self._handle: Any = None
 
     def begin(self) -> None:
-        """Hear of steps from now on."""
+        """Register the hook."""
         _hooks.append(self)
         self._handle = register_optimizer_step_post_hook(_stepped)
         stand_by(self)
 
     def stop(self) -> None:
-        """Hear of no more steps."""
+        """Remove the hook."""
         stand_aside(self)
         if self._handle is not None:
             self._handle.remove()
@@ -53,7 +53,7 @@ class _Hook(Bystander):
             _steps.clear()
 
     def enter(self, thread: int) -> None:
-        """Something compiled runs, which may be a step."""
+        """A compiled function begins, which may be a step."""
         self._regions.add(thread)
         self._handle.remove()
 

@@ -1,8 +1,7 @@
-"""Having a model's functions listened to, for as long as it is asked for.
+"""Installs listeners on a model's functions, and removes them.
 
-Functions are followed by rewriting them (``instrument``). Where that cannot be, and around what
-torch.compile has made, modules and methods are listened to from the outside: what they are called
-with, and what they return.
+Functions are followed by rewriting them (``instrument``). Where that is impossible, and around
+compiled code, modules and methods are followed from the outside: by arguments and results.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ Undo: TypeAlias = list[Callable[[], None]]
 
 
 class ListenerInstaller:
-    """Begins to listen to everything that one plan means; not kept, as it holds the model."""
+    """Installs the listeners of one plan; short-lived, as it holds the model."""
 
     def __init__(self, capture: Capture, model: Module, plan: Plan) -> None:
         self._capture = capture
@@ -38,7 +37,7 @@ class ListenerInstaller:
         self._plan = plan
 
     def start(self, undo: Undo) -> None:
-        """Begin to listen; how to leave everything as it was is added to a list, step by step."""
+        """Install the listeners; the function that undoes each step is appended to a list."""
         hear_of_fused_steps(undo)
         inside, outside = self._apart()
         for (function, nested), subjects in _by_function(inside).items():
@@ -46,13 +45,13 @@ class ListenerInstaller:
         if not any(is_compiled(module) for module in self._chain):
             self._count_direct_calls(undo, inside)
         self._listen_from_outside(undo, outside)
-        # Last, so that a call of the model is begun before anything in it is heard.
+        # Last, so that the iteration begins before any function in it is reported.
         for kind in {type(module) for module in self._chain}:
             root = RootListener(self._capture)
             self._listen(undo, kind, "__call__", root, outermost=True)
 
     def _apart(self) -> tuple[list[Subject], list[Subject]]:
-        """What can be followed, and what is compiled or lies in what is compiled."""
+        """Split subjects into those that can be followed and those in compiled code."""
         compiled: dict[str, Module] = {}
         around = any(is_compiled(module) for module in self._chain)
         for name, module in self._root.named_modules():
@@ -91,7 +90,7 @@ class ListenerInstaller:
         subjects: list[Subject],
         outside: list[Subject],
     ) -> None:
-        """Follow a function for the sake of its variables, what it returns, or both."""
+        """Follow a function for its variables, its result, or both."""
         names = frozenset(
             name
             for subject in subjects
@@ -126,7 +125,7 @@ class ListenerInstaller:
         outside: list[Subject],
         reason: str,
     ) -> None:
-        """Listen from the outside to what cannot be followed."""
+        """Follow from the outside what cannot be rewritten."""
         shown = _listed([subject.full_name for subject in subjects])
         known = _parameters(function)
         lost = sorted(names - set(known))
@@ -153,7 +152,7 @@ class ListenerInstaller:
                 self._listen(undo, kind, name, listener)
 
     def _count_direct_calls(self, undo: Undo, inside: Iterable[Subject]) -> None:
-        """Hear of ``model.forward(x)`` where nobody else does."""
+        """Count ``model.forward(x)`` as an iteration where no other listener does."""
         target = function_of(self._root, FORWARD)
         if target is None or not target.is_method:
             return
@@ -165,7 +164,7 @@ class ListenerInstaller:
         try:
             following = follow(target.outer, Interest(frozenset(), True), listener)
         except CannotFollowError:
-            return  # Then it counts only where the module itself is called.
+            return  # Then only calls of the module itself count.
         undo.append(following.stop)
 
     def _listen_from_outside(self, undo: Undo, outside: list[Subject]) -> None:
@@ -182,7 +181,7 @@ class ListenerInstaller:
     ) -> None:
         if self._capture.unseen is not None:
             listener = Wrapped(listener, self._capture.unseen)
-        # First: an exception of the program's may come as soon as it is listened to.
+        # First: an exception of the program's may interrupt the lines below.
         undo.append(partial(stop_listening, kind, name, listener))
         listen(kind, name, listener, outermost=outermost)
 
@@ -190,7 +189,7 @@ class ListenerInstaller:
 def _by_function(
     subjects: Iterable[Subject],
 ) -> dict[tuple[FunctionType, tuple[str, ...]], list[Subject]]:
-    """The functions to be followed; a decorated one is followed inside and outside."""
+    """The functions to follow; of a decorated one, the wrapped function and the wrapper."""
     found: dict[tuple[FunctionType, tuple[str, ...]], list[Subject]] = {}
     for subject in subjects:
         target = subject.target

@@ -1,7 +1,7 @@
 """Which iteration of the model runs, and on which thread.
 
-An iteration is one outermost call of the model, counted from 1, in training and in evaluation
-apart.
+An iteration is one outermost call of the model. Training and evaluation are counted separately,
+from 1.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ class Iteration:
         self.mode = mode
         self.number = number
         self.due = due
-        """Which of the tracer's variables are captured in it."""
+        """The receivers that are due in this iteration."""
         self.error: BaseException | None = None
-        """What a callback has raised, to be raised again where the program can be told."""
+        """An exception of a callback, raised again when the outermost call ends."""
         self.owner: int | None = None
-        """The frame of ours by which its end is heard, as a number."""
+        """Id of our frame that reports its end."""
         self.is_special = False
-        """Whether one of the next two is there."""
+        """Whether ``replica`` or ``started_in`` is set."""
         self.replica: dict[int, int] | None = None
-        """The modules of a replica that is being called, and those that they stand for."""
+        """Modules of the replica that runs, with the modules they were copied from."""
         self.started_in: int | None = None
-        """The frame of a forward that was called directly, as a number."""
+        """Id of the frame of a ``forward`` that was called directly."""
 
 
 class _Local(threading.local):
-    """What is of one thread."""
+    """State of one thread."""
 
     iteration: Iteration | None = None
 
@@ -69,8 +69,8 @@ class Iterations:
         if _here.counts_none:
             self.local.iteration = _none()
         self.is_forked = False
-        """Whether this is a child of the process that captures; it does not."""
-        # The program's to keep, and let go of.
+        """Whether this is a forked child of the capturing process; it captures nothing."""
+        # Weak: the program owns the modules.
         self._roots = tuple(weakref.ref(root) for root in roots)
         self._outermost = self._roots[0]
         self._due = due
@@ -78,7 +78,7 @@ class Iterations:
         self._lock = threading.Lock()
         self._running: list[Iteration] = []
         self._later: list[tuple[weakref.ref[Any], Iteration]] = []
-        """Generators and coroutines that a call has returned: they run after it."""
+        """Generators and coroutines returned by a call, which run after it."""
         _all.add(self)
 
     @property
@@ -90,7 +90,7 @@ class Iterations:
     def begin(
         self, module: Module, caller: FrameType | None = None, *, owner: int | None = None
     ) -> Iteration | None:
-        """A module was called; None where that is no new iteration."""
+        """Begin an iteration at the call of a module; None if it begins none."""
         if self.local.iteration is not None and self._current_here(caller) is not None:
             return None
         if self.is_forked:
@@ -116,7 +116,7 @@ class Iterations:
         return iteration
 
     def begin_in(self, frame: FrameType, module: Module) -> Iteration | None:
-        """As ``begin``, for a forward that was called directly and runs in this frame."""
+        """Like ``begin``, for a ``forward`` that was called directly and runs in this frame."""
         if self._later and self._of_a_generator(frame) is not None:
             return None
         iteration = self.begin(module, frame.f_back)
@@ -126,7 +126,7 @@ class Iterations:
         return iteration
 
     def end(self, iteration: Iteration, result: object = None, *, failed: bool = False) -> None:
-        """A call is over; raises what a callback has raised, if it has not failed anyway."""
+        """End an iteration; raise the exception of a callback, unless the call failed."""
         self._let_go(iteration)
         if not isinstance(result, torch.Tensor) and isinstance(result, _LATER):
             self._later = [pair for pair in self._later if pair[0]() is not None]
@@ -145,7 +145,7 @@ class Iterations:
             self._running.remove(iteration)
 
     def current(self) -> Iteration | None:
-        """The iteration that the code belongs to that runs on this thread."""
+        """The iteration that this thread's running code belongs to."""
         if self.is_forked:
             return None
         iteration = self._current_here()
@@ -161,7 +161,7 @@ class Iterations:
     def _current_here(self, frame: FrameType | None = None) -> Iteration | None:
         iteration = self.local.iteration
         if iteration is not None and iteration.started_in is not None:
-            # An error that has ended a forward is not told to us.
+            # An exception that ends a ``forward`` is not reported here.
             frame = frame or frame_of_program(sys._getframe(1))
             while frame is not None and id(frame) != iteration.started_in:
                 frame = frame.f_back
@@ -186,7 +186,7 @@ class Iterations:
 
 @contextmanager
 def none_counted() -> Iterator[None]:
-    """What this thread calls meanwhile is no iteration of any model, nor a part of one."""
+    """Calls of models on this thread count as no iteration within the block."""
     before = [(each, each.local.iteration) for each in _all]
     outer, _here.counts_none = _here.counts_none, True
     for each, _ in before:
@@ -202,7 +202,7 @@ def none_counted() -> Iterator[None]:
 
 
 class _Here(threading.local):
-    """What else is of one thread."""
+    """State of one thread for all models."""
 
     counts_none = False
 
@@ -211,7 +211,7 @@ _here: Final = _Here()
 
 
 def _none() -> Iteration:
-    """In place of an iteration where none is counted: nothing is captured in it."""
+    """Stands for the iteration where none is counted; nothing is captured."""
     return Iteration("eval", 0, frozenset())
 
 

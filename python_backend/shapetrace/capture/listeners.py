@@ -1,4 +1,4 @@
-"""What is done when a followed function begins, changes a variable and returns."""
+"""Captures values when a followed function begins, assigns a variable and returns."""
 
 from __future__ import annotations
 
@@ -51,47 +51,47 @@ class Capture:
         self.iterations = iterations
         self.note = note
         self.lost: set[Subject] = set()
-        """Functions of which not all can be captured, which has been said."""
+        """Functions that were already reported as partly lost."""
         self.outside: set[Subject] = set()
         """Functions that were called while the model was not."""
         self.refused: set[str] = set()
-        """Names of what could not be copied, which has been said."""
+        """Names of values that were already reported as impossible to copy."""
         self.dead_ends: dict[str, tuple[str, str, list[str]]] = {}
-        """For what was looked for in a value and was not there: where, what, and what was."""
+        """For paths that ended inside a value: where, the missing part, and the parts there are."""
         self.deferred: BaseException | None = None
         self._regions_before = regions_begun()
 
     @property
     def regions(self) -> int:
-        """How often the program has called what torch.compile made, where nothing is captured."""
+        """How often the program entered a compiled region, where nothing is captured."""
         return regions_begun() - self._regions_before
 
     def defer(self, error: BaseException) -> None:
-        """Keep what a callback has raised until it can be raised again."""
+        """Keep a callback's exception until it can be raised."""
         if self.deferred is None:
             self.deferred = error
 
     def mistake(self, error: BaseException) -> None:
-        """A mistake of ours, which is not to become the program's."""
+        """Report an error of our own, without raising it into the program."""
         if is_asynchronous(error):
             raise error
         text = f"a value may be missing: {type(error).__name__}: {error}"
         self.note(CaptureIssue("lost", text))
 
     def not_saved(self, error: BaseException, name: str, iteration: Iteration) -> None:
-        """Something went wrong while a value was saved."""
+        """Report that a value could not be saved."""
         if isinstance(error, CannotCopyError):
             self.refused.add(name)
             self.note(CaptureIssue("lost", f"{name} is not captured: {error}"))
         elif isinstance(error, CallbackError):
-            # Its author is told when the call of the model is over.
+            # The callback's author sees it when the call of the model ends.
             if iteration.error is None:
                 iteration.error = error.error
         else:
             self.mistake(error)
 
     def look_inside(self, want: Want, value: Any, state: State) -> None:
-        """Save what has changed of what is in a value and is wanted."""
+        """Save the wanted parts of a value that have changed."""
         iteration, seen = state[0], state[3]
         for path, states in want.routes:
             met = False
@@ -120,9 +120,9 @@ class Capture:
 
 
 class FunctionListener:
-    """Listens to one function, for all modules that it is wanted of.
+    """Listens to one function, for all modules whose values are wanted.
 
-    What goes by for every call, and for every statement of one, is written out at length.
+    Code that runs for each call or each statement is inlined for speed.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class FunctionListener:
         """The model, where this is its forward: calling that directly is an iteration too."""
         self._due: frozenset[int] | None = None
         self._ready: dict[int, _Ready] = {}
-        """What is wanted of the function as each module calls it, in iterations that are due."""
+        """Wanted values of each module that calls the function, in iterations that are due."""
 
     def hooks(self) -> Hooks:
         """What is called while the function runs."""
@@ -159,7 +159,7 @@ class FunctionListener:
         return hooks.each(self._capture.unseen)
 
     def entered_by(self, first: Any) -> State | None:
-        """A call begins, with this first argument."""
+        """A call begins; ``first`` is its first argument."""
         try:
             iteration = self._iterations.local.iteration
             if iteration is None or iteration.is_special or not self._is_method:
@@ -208,7 +208,7 @@ class FunctionListener:
         return (iteration, wanted, returns, {}, simple, owns is not None)
 
     def _prepare(self, due: frozenset[int]) -> None:
-        """Choose what is wanted in iterations in which these variables are captured."""
+        """The values wanted in iterations in which these receivers are due."""
         chosen: dict[int, _Ready] = {}
         for number, subject in self._subjects.items():
             wanted: dict[str, list[Want]] = {}
@@ -286,7 +286,7 @@ class FunctionListener:
                 self._capture.not_saved(error, want.name, iteration)
 
     def _save_ordinary(self, want: Want, value: Tensor, iteration: Iteration) -> SeenOrdinary:
-        """Save an ordinary tensor, and remember it."""
+        """Save an ordinary tensor and note its version."""
         want.last = now = SeenOrdinary(value)
         now.version = value._version
         try:
@@ -321,14 +321,14 @@ class FunctionListener:
 
 
 class ModuleListener(FunctionListener):
-    """Listens to a module from the outside: what it is called with, and what it returns."""
+    """Listens to a module from the outside: its arguments and its result."""
 
     def __init__(self, capture: Capture, subjects: Iterable[Subject]) -> None:
         super().__init__(capture, subjects, is_method=True)
         self._wrapped: dict[int, tuple[weakref.ref[Module], weakref.ref[Module]]] = {}
 
     def stands_for(self, wrapper: Module, module: Module) -> None:
-        """Take calls of what a module is wrapped in for calls of it."""
+        """Treat calls of a module's wrapper as calls of the module."""
         self._wrapped[id(wrapper)] = (weakref.ref(wrapper), weakref.ref(module))
 
     def begins(self, arguments: tuple[Any, ...], keywords: dict[str, Any], frame: int) -> Any:
@@ -364,14 +364,14 @@ class ModuleListener(FunctionListener):
 def _arguments(
     function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> dict[str, Any]:
-    """The parameters of a call by name, as the function would find them."""
+    """The arguments of a call by parameter name."""
     bound = inspect.signature(function).bind(*arguments, **keywords)
     bound.apply_defaults()
     return dict(bound.arguments)
 
 
 def _owner(frame: FrameType | None) -> object:
-    """The module whose code has called the function that runs in this frame."""
+    """The module whose code called the function of this frame."""
     frame = None if frame is None else frame.f_back
     while frame is not None:
         first = first_argument(frame)
@@ -401,7 +401,7 @@ class RootListener:
     def begins(
         self, arguments: tuple[Any, ...], keywords: dict[str, Any], frame: int
     ) -> Iteration | None:
-        """One of the modules that wrap each other is called, or another of its class."""
+        """A wrapper, the model, or another module of the same class is called."""
         try:
             return self._capture.iterations.begin(arguments[0], owner=frame)
         except Exception as error:
@@ -409,11 +409,11 @@ class RootListener:
             return None
 
     def ends(self, state: Iteration, result: Any) -> None:
-        """The call has returned; raises what a callback has raised."""
+        """The call has returned; raises a callback's exception."""
         self._capture.iterations.end(state, result)
 
     def fails(self, frame: int) -> None:
-        """The call has raised, or something has while its beginning or end was heard."""
+        """The call has raised, or a listener has at its beginning or end."""
         iterations = self._capture.iterations
         iteration = iterations.local.iteration
         if iteration is None or iteration.owner != frame:

@@ -1,4 +1,4 @@
-"""Why a path has brought nothing, at the end of a tracer's run."""
+"""Explains, at the end of a tracer's run, why a path captured nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shapetrace.capture.results import Mode
 
 
 def silent_paths(plan: Plan, capture: Capture, ran: Mapping[Mode, int]) -> Iterator[CaptureIssue]:
-    """One for each path that matches something and of which there is no value."""
+    """One issue for each path that matches the model but captured no value."""
     captured = {name for receiver in capture.receivers for name in receiver.captured}
     silent = {
         text: wants
@@ -36,7 +36,7 @@ def silent_paths(plan: Plan, capture: Capture, ran: Mapping[Mode, int]) -> Itera
         concerned = [subjects[want] for want in wants if want in subjects]
         is_known = any(subject in capture.lost for subject in concerned)
         if is_known or any(_is_captured(want, refused) for want in wants):
-            continue  # Why was said before.
+            continue  # The reason was reported before.
         reason = _reason(text, wants, concerned, plan, capture, ran)
         yield CaptureIssue("silent", f"brought nothing: {reason}", text)
 
@@ -86,6 +86,6 @@ def _reason(
 
 
 def _is_in_fused(subject: Subject, fused: set[str]) -> bool:
-    """Whether a module is one of those that torch can compute in one step, or lies in one."""
+    """Return whether a module has a fused path in torch, or lies in one that has."""
     names = subject.path.split(".")
     return "" in fused or any(".".join(names[: end + 1]) in fused for end in range(len(names)))

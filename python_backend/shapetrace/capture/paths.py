@@ -25,7 +25,7 @@ ONE: Final = "*"
 ANY: Final = "**"
 
 States = frozenset[int]
-"""How much of a path has been matched: all the places in it where the rest may begin."""
+"""Match state: all positions in the path where the rest may begin."""
 
 NOWHERE: Final[States] = frozenset()
 
@@ -41,34 +41,34 @@ class PathPart:
     is_wild: bool = False
 
     def matches(self, name: str) -> bool:
-        """Whether a name can be this component; of ``**`` any can."""
+        """Return whether a name matches this component; any name matches ``**``."""
         return self.is_wild or self.text == name
 
 
 @dataclass(frozen=True, slots=True)
 class ValuePath:
-    """A path that was read, and how to follow it name by name."""
+    """A parsed path, matched name by name."""
 
     text: str
     parts: tuple[PathPart, ...]
 
     @property
     def start(self) -> States:
-        """Nothing has been matched yet."""
+        """The state before the first name."""
         return self._closed({0})
 
     @property
     def is_wild(self) -> bool:
-        """Whether more than one value can be meant."""
+        """Whether the path can match more than one value."""
         return any(part.is_wild for part in self.parts)
 
     def after(
         self, states: States, name: str, *, by_name: bool = False, spent: States = NOWHERE
     ) -> States:
-        """What can follow a name; nothing where the name cannot be there.
+        """The state after a name; empty if the name does not match.
 
-        With ``by_name``, wildcards do not stand for it. A ``**`` that is spent stands for it only
-        at the end of the path, and for nothing more.
+        With ``by_name``, wildcards do not match. A spent ``**`` matches only at the end of the
+        path, and only one name.
         """
         found = set()
         for state in states:
@@ -86,15 +86,15 @@ class ValuePath:
         return self._closed(found) if found else NOWHERE
 
     def is_complete(self, states: States) -> bool:
-        """Whether nothing needs to follow."""
+        """Return whether the whole path has matched."""
         return len(self.parts) in states
 
     def goes_on(self, states: States) -> bool:
-        """Whether something may follow."""
+        """Return whether more names can match."""
         return any(state < len(self.parts) for state in states)
 
     def named_next(self, states: States) -> list[str]:
-        """The names that can follow, without wildcards."""
+        """The names that can match next, without wildcards."""
         following = (self.parts[state] for state in sorted(states) if state < len(self.parts))
         return [part.text for part in following if not part.is_wild]
 
@@ -108,7 +108,7 @@ class ValuePath:
 
 
 def parse(text: object) -> ValuePath:
-    """Read a path; what is no path is refused with the place of the mistake."""
+    """Parse a path; raises an error with the position of the mistake."""
     if not isinstance(text, str):
         raise PathError(f"a path is a text such as 'layers.*.forward', not {text!r}")
     parts: list[PathPart] = []
@@ -148,7 +148,7 @@ def _error(text: str, position: int, reason: str) -> PathError:
 
 
 def component(name: str) -> str:
-    """A name as it is written in a path."""
+    """A name in the syntax of a path, quoted if necessary."""
     token = _TOKEN.fullmatch(name)
     if token is not None and name[0] not in "*'\"":
         return name
@@ -156,12 +156,12 @@ def component(name: str) -> str:
 
 
 def joined(*names: str) -> str:
-    """Names, of which some may be empty, as a path."""
+    """Join names to a path; empty ones are left out."""
     return ".".join(name for name in names if name)
 
 
 def nearest(name: str, names: Iterable[str]) -> list[str]:
-    """Those of some names that look most like a name, the most alike first."""
+    """The names most similar to a name, the most similar first."""
 
     def likeness(other: str) -> float:
         folded, wanted = other.lower(), name.lower()

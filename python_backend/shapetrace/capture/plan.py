@@ -1,4 +1,4 @@
-"""What paths mean in a model: which functions of which modules are listened to, and for what."""
+"""Resolves paths in a model: which functions of which modules to follow, and for which values."""
 
 from __future__ import annotations
 
@@ -33,30 +33,30 @@ _FUSED: Final = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.Multihead
 
 @dataclass(slots=True, eq=False)
 class Want:
-    """A value that is looked for, under one name."""
+    """A value to capture, under one name."""
 
     name: str
     receiver: int
-    """Which of the session's receivers gets it."""
+    """Index of the session's receiver that gets it."""
     whole: bool = False
-    """Whether the value itself is meant."""
+    """Whether the value itself is captured."""
     routes: list[tuple[ValuePath, States]] = field(default_factory=list)
-    """Where in it others are that are meant."""
+    """Paths of parts of it that are captured."""
     last: SeenInCall | None = None
     """What was saved last."""
     last_inside: dict[str, SeenInCall] = field(default_factory=dict)
-    """What was saved last of what is in it, by name."""
+    """The last saved parts of it, by name."""
 
 
 @dataclass(slots=True, eq=False)
 class Subject:
-    """A function as one module calls it; the module is the program's to keep."""
+    """A function as called by one module, which is held weakly."""
 
     reference: weakref.ref[Module]
     number: int
-    """The module's, which another one may have once it is gone."""
+    """Id of the module, which another one may get once it is gone."""
     is_scripted: bool
-    """Whether TorchScript runs it."""
+    """Whether it is compiled by TorchScript."""
     path: str
     """The module's."""
     name: str
@@ -64,11 +64,11 @@ class Subject:
     locals: dict[str, list[Want]] = field(default_factory=dict)
     returns: list[Want] = field(default_factory=list)
     was_entered: bool = False
-    """Whether it was called in an iteration that is captured."""
+    """Whether it was called in a captured iteration."""
 
     @property
     def module(self) -> Module | None:
-        """The module, as long as it is there."""
+        """The module; None once it is gone."""
         return self.reference()
 
     @property
@@ -78,28 +78,28 @@ class Subject:
 
     @property
     def wants(self) -> Iterator[Want]:
-        """All that is wanted of it."""
+        """All values to capture from it."""
         yield from self.returns
         for wants in self.locals.values():
             yield from wants
 
 
 class Plan:
-    """What all paths mean together."""
+    """What all paths of a session resolve to."""
 
     def __init__(self, root: Module, receivers: Iterable[Iterable[ValuePath]]) -> None:
         self.subjects: list[Subject] = []
         self.wants: dict[str, list[Want]] = {}
-        """What each path means, by its text."""
+        """The values of each path, by its text."""
         self.misses: list[CaptureIssue] = []
-        """One for each path that matches nothing, with the nearest names."""
+        """An issue for each path that matches nothing, with the nearest names."""
         self.fused: set[str] = set()
-        """Paths of modules that torch can compute in one step, as far as they were looked at."""
+        """Paths of visited modules that have a fused path in torch."""
         self._subjects: dict[tuple[int, FunctionType, tuple[str, ...]], Subject] = {}
         self._wants: dict[tuple[int, str], Want] = {}
         self._listed: set[tuple[str, int]] = set()
         self._first_names: dict[tuple[int, str, str, int], str] = {}
-        # Not kept: a function may have the model in a closure of its.
+        # Not kept: a function's closure may hold the model.
         catalogue = Catalogue(root)
         for number, paths in enumerate(receivers):
             for path in paths:
@@ -109,7 +109,7 @@ class Plan:
                     self.misses.append(CaptureIssue("unmatched", search.miss_text(), path.text))
 
     def subject(self, module: Module, path: str, name: str, target: CaptureTarget) -> Subject:
-        """What is wanted of a function as a module calls it."""
+        """The subject of a function and a module, made once."""
         key = (id(module), target.function, target.nested)
         subject = self._subjects.get(key)
         if subject is None:
@@ -120,7 +120,7 @@ class Plan:
         return subject
 
     def forget_values(self) -> None:
-        """The model is gone: let go of the parameters that were saved last."""
+        """Drop the parameters that were saved last, as the model is gone."""
         for subject in self.subjects:
             for want in subject.wants:
                 want.last = None
@@ -128,7 +128,7 @@ class Plan:
 
     @property
     def forgetting(self) -> Callable[[object], None]:
-        """What a weak reference calls when the model goes, which must not raise."""
+        """The callback of a weak reference to the model, which must not raise."""
 
         @catching_everywhere
         def forget(_reference: object) -> None:
@@ -146,9 +146,9 @@ class Plan:
     def want(
         self, path: ValuePath, number: int, module: Module, name: str, kind: str
     ) -> Want | None:
-        """The want of this name; None where a wildcard has led to the same module before.
+        """The want of this name; None if a wildcard reached the same module under another name.
 
-        A module that is in a model in several places is one module, and has its first name.
+        A module that occurs in several places of a model goes by its first name.
         """
         if path.is_wild:
             key = (number, path.text, kind, id(module))
@@ -158,7 +158,7 @@ class Plan:
         if want is None:
             want = self._wants[number, name] = Want(name, number)
         wants = self.wants.setdefault(path.text, [])
-        # A path may mean thousands of values: they are not searched through for each other one.
+        # A dictionary, as a path may match thousands of values.
         if (path.text, id(want)) not in self._listed:
             self._listed.add((path.text, id(want)))
             wants.append(want)
@@ -170,10 +170,10 @@ class _Miss:
     """Where a path stopped matching."""
 
     progress: tuple[int, int]
-    """Which part of the path is missing, and how deep in the model that is."""
+    """The missing part of the path, and its depth in the model."""
     where: str
     names: list[str]
-    """What is there instead; after ``**``, in all places where the part could be."""
+    """The names there are instead; after ``**``, at all places where the part could match."""
 
 
 class _Search:
@@ -187,7 +187,7 @@ class _Search:
         self._miss: _Miss | None = None
 
     def miss_text(self) -> str:
-        """Why nothing was found, to be read after the path."""
+        """Why nothing was found, as the end of a sentence that begins with the path."""
         miss, parts = self._miss, self._path.parts
         if miss is None:
             return "matches nothing in this model"
@@ -204,7 +204,7 @@ class _Search:
         return f"matches nothing: {lacks}; {has}"
 
     def _is_anywhere(self, part: int) -> bool:
-        """Whether a part of the path may be in many places, as it comes after ``**``."""
+        """Return whether a part of the path comes after ``**`` and so may match in many places."""
         return part > 0 and self._path.parts[part - 1] == PathPart(ANY, True)
 
     def module(self, module: Module, name: str, states: States, depth: int) -> None:
@@ -253,7 +253,7 @@ class _Search:
         names, nested = self._catalogue.variables(target), target.nested_names()
         for inner in names:
             following = path.after(states, inner, spent=spent)
-            # By its own name, a function in a function means what that returns.
+            # The plain path of a nested function stands for what it returns.
             if not following or (inner in nested and path.after(states, inner, by_name=True)):
                 continue
             full = joined(owner, name, inner)
@@ -292,7 +292,7 @@ class _Search:
     def _functions(
         self, module: Module, states: States, children: dict[str, Module]
     ) -> dict[str, CaptureTarget]:
-        """The functions of a module that the path can go on with, and others to choose from."""
+        """The functions of a module that match the next part of the path, and the names of all."""
         catalogue = self._catalogue
         methods = catalogue.methods(module)
         found = dict(methods)
@@ -315,7 +315,7 @@ class _Search:
 
     @staticmethod
     def _elsewhere(name: str, methods: dict[str, CaptureTarget]) -> CaptureTarget | None:
-        """A function within a method, or one that a method calls whom nobody calls by name."""
+        """A function nested in a method, or called by a method that no ``forward`` calls."""
         for method in methods.values():
             inner = method.inside(name)
             if inner.code is not None:

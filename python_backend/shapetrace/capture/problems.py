@@ -1,4 +1,4 @@
-"""What could not be captured, as values; what could not be saved, in lines that are told once."""
+"""Issues of capturing, as values, and problems of saving, as lines that are reported once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_LINES = 200
 
 ProblemKind: TypeAlias = Literal["unmatched", "unfollowed", "lost", "silent"]
 """A path matches nothing in the model; functions cannot be followed; values are missing, or may be;
-a path, or all of them, brought nothing."""
+a path, or all of them, captured nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class CaptureIssue:
 
     kind: ProblemKind
     text: str
-    """What is wrong; where it is about a path, what is wrong with that."""
+    """The problem; of an issue of a path, without the path."""
     path: str | None = None
-    """The path that it is about, as the user wrote it; None where it is about no single one."""
+    """The path concerned, as the user wrote it; None if it is not about a single one."""
 
     def __str__(self) -> str:
         """One line for the user."""
@@ -37,15 +37,15 @@ class Problems:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.has_faults = False
-        """Whether there is any but for what exceptions of the program's own came between."""
+        """Whether there is any problem that an exception of the program's own did not cause."""
         self._told: set[Hashable] = set()
 
     def text(self) -> str:
-        """All lines, as far as an attribute of an HDF5 file has room for them."""
+        """All lines, cut to the size of an attribute in HDF5."""
         return "\n".join(self.lines)[:30_000]
 
     def tell(self, key: Hashable, line: str) -> None:
-        """Keep a line and say it on stderr, unless that has been done for this key."""
+        """Keep a line and print it on stderr, once for each key."""
         if key in self._told or len(self._told) >= _MOST_LINES:
             return
         self._told.add(key)
@@ -54,7 +54,7 @@ class Problems:
         say(line)
 
     def correct(self, old: str | None, new: str, *, is_fault: bool) -> None:
-        """Put a line in the place of one that has become untrue."""
+        """Replace a line that is no longer true."""
         self.has_faults = self.has_faults or is_fault
         if old in self.lines:
             self.lines[self.lines.index(old)] = new
@@ -63,11 +63,11 @@ class Problems:
 
 
 def say(line: str) -> None:
-    """Say one line on stderr, if there is one."""
+    """Print one line on stderr, if the program has one."""
     try:
         sys.stderr.write(f"shapetrace: {line}\n")
         sys.stderr.flush()
     except (AttributeError, OSError, ValueError) as error:
         if is_asynchronous(error):
             raise
-        # None, or closed: there is nobody to tell.
+        # None, or closed.

@@ -1,4 +1,4 @@
-"""Who gets the values that are captured: for which paths, in which iterations."""
+"""Receivers of captured values: for which paths, in which iterations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shapetrace.capture.results import Mode
 
 
 class CallbackError(Exception):
-    """What a callback of the program's has raised, which is its author's to see."""
+    """An exception of a user's callback, which is shown to the user."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(repr(error))
@@ -23,7 +23,7 @@ class CallbackError(Exception):
 
 
 class Receiver(ABC):
-    """Gets each value of some paths that has changed."""
+    """Gets the changed values of some paths."""
 
     def __init__(self, paths: Iterable[str], trace_interval: int, mode: Mode | None) -> None:
         self.paths: tuple[ValuePath, ...] = tuple(parse(path) for path in paths)
@@ -32,23 +32,23 @@ class Receiver(ABC):
         self.mode = mode
         self.trace_interval = interval("trace_interval", trace_interval)
         self.captured: set[str] = set()
-        """The names of which there was a value."""
+        """The names that a value was captured for."""
 
     def is_traced(self, mode: Mode, iteration: int) -> bool:
-        """Whether an iteration is captured."""
+        """Return whether an iteration is captured."""
         return self.mode in (None, mode) and iteration % self.trace_interval == 0
 
     @abstractmethod
     def save(self, name: str, value: Any, iteration: Iteration) -> None:
-        """Take a value that has changed; raises ``CannotCopyError`` or ``CallbackError``."""
+        """Receive a changed value; raises ``CannotCopyError`` or ``CallbackError``."""
 
     def save_ordinary(self, name: str, value: Tensor, iteration: Iteration) -> None:
-        """As ``save``, for an ordinary tensor."""
+        """Like ``save``, for an ordinary tensor."""
         self.save(name, value, iteration)
 
 
 def interval(name: str, value: int) -> int:
-    """An interval, or a ``CaptureError`` that calls it by this name."""
+    """Check an interval; raises a ``CaptureError`` that names the option."""
     if type(value) is not int or value < 1:
         raise CaptureError(f"{name} must be a whole number from 1 on, not {value!r}")
     return value

@@ -1,6 +1,6 @@
-"""Functions of classes that are listened to from the outside, by any number of listeners.
+"""Replaces functions of classes by stand-ins that report calls to any number of listeners.
 
-Whoever comes and goes last, a class is left as it was found.
+In whichever order listeners come and go, the class is restored in the end.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class _Replacement(Bystander):
         self._regions: set[int] = set()
 
     def begin(self) -> None:
-        """Stand in for it from now on."""
+        """Install the stand-in."""
         setattr(self._kind, self._name, self._stand_in)
         stand_by(self)
 
     def enter(self, thread: int) -> None:
-        """Put back what Dynamo guards on: a function of the class's own."""
+        """Restore the class's own function, which Dynamo guards on."""
         self._regions.add(thread)
         if self._own is not None:
             self.show()
@@ -50,14 +50,14 @@ class _Replacement(Bystander):
             self.hide()
 
     def remove(self) -> None:
-        """Put back what was there."""
+        """Restore the class's own function."""
         stand_aside(self)
         self.show()
 
     def show(self) -> None:
-        """Put it back for a while."""
+        """Restore the class's own function for a while."""
         if vars(self._kind).get(self._name) is not self._stand_in:
-            return  # Somebody has put another on top; ours only passes calls on from now on.
+            return  # Other code has replaced the stand-in, which only passes calls on from now on.
         if self._own is None:
             delattr(self._kind, self._name)
         else:
@@ -70,7 +70,7 @@ class _Replacement(Bystander):
             setattr(self._kind, self._name, self._stand_in)
 
     def original(self, value: object) -> object:
-        """What is called in its place by whoever does not know of us."""
+        """The function that the stand-in replaces."""
         if value is not self._stand_in:
             return value
         if self._own is not None:
@@ -82,9 +82,9 @@ class _Replacement(Bystander):
 def listen(
     kind: type, name: str, listener: CallListener, *, outermost: bool = False
 ) -> Callable[[], None]:
-    """Tell a listener of all calls of a class's function; returns how to stop that.
+    """Report all calls of a class's function to a listener; returns a function that ends it.
 
-    An exception of the program's may come before that is known: ``stop_listening`` does it too.
+    ``stop_listening`` does so too, for a caller that was interrupted before it got that function.
     """
     key = (kind, name)
     replacement = _replacements.get(key)
@@ -96,7 +96,7 @@ def listen(
 
 
 def stop_listening(kind: type, name: str, listener: CallListener) -> None:
-    """Tell a listener of no more calls, if it is told of any."""
+    """Stop reporting calls to a listener, if any are reported."""
     replacement = _replacements.get((kind, name))
     if replacement is None:
         return
@@ -107,5 +107,5 @@ def stop_listening(kind: type, name: str, listener: CallListener) -> None:
 
 
 def can_be_replaced(kind: type, name: str) -> bool:
-    """Whether a class's function is a plain one."""
+    """Return whether a class's function is a plain one."""
     return isinstance(inspect.getattr_static(kind, name, None), FunctionType)

@@ -1,4 +1,4 @@
-"""What was captured: values with the iteration and rank of each, and rounds of them."""
+"""Captured values with the iteration and rank of each, and rounds of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Mode = Literal["train", "eval"]
 
 @dataclass(slots=True)
 class ResultEntry:
-    """What one path was worth: the n-th value was captured in the n-th iteration, on the n-th rank.
+    """The values of one path: the n-th was captured in the n-th iteration, on the n-th rank.
 
     Callbacks may change the lists in place; where they have stacked the values there is one value,
     and the iterations and ranks are still those of its rows.
@@ -49,7 +49,7 @@ def join(rounds: Iterable[Round]) -> dict[str, ResultEntry]:
         for name, entry in round.entries.items():
             into = joined.setdefault(name, ResultEntry())
             into.extend(entry)
-            # Ranks that the tracer has not filled in are known all the same.
+            # Entries without ranks are of the round's own rank.
             missing = len(into.iterations) - len(into.ranks)
             into.ranks.extend([round.rank] * missing)
     return joined

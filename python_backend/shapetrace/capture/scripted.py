@@ -1,4 +1,4 @@
-"""Modules that TorchScript runs: only what they are called with and return is to be seen."""
+"""TorchScript modules, of which only arguments and results can be captured."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from torch.nn import Module
 
 
 def is_scripted(module: Module) -> bool:
-    """Whether ``torch.jit.script`` or ``torch.jit.trace`` made a module."""
+    """Return whether ``torch.jit.script`` or ``torch.jit.trace`` made a module."""
     return isinstance(module, torch.jit.ScriptModule)
 
 
 def parameters_of_forward(module: Module) -> list[str] | None:
-    """The names of what a scripted module is called with; None if it cannot be called."""
+    """The parameter names of a scripted module's ``forward``; None if it has none."""
     scripted: Any = module
     if not scripted._c._has_method("forward"):
         return None

@@ -1,7 +1,7 @@
-"""A model as names: its modules, the functions of each, and the variables of those.
+"""A model's names: its modules, the functions of each, and their variables.
 
-Functions of a module are its methods, and the functions that these call by name, from the same file
-or another one, directly or by way of each other. Nothing runs for it but what builds ``__dict__``.
+The functions of a module are its methods and the functions that these call by name, directly or
+indirectly, in any file. No code of the program's runs, apart from what builds a ``__dict__``.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from shapetrace.capture.scripted import is_scripted, parameters_of_forward
 
 _WRAPPED_AS: Final = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 _MOST_FUNCTIONS: Final = 500
-"""Functions that are looked at for one module, in search of those that they call."""
+"""Limit on the functions of one module that are searched for calls."""
 _NOT_IMPLEMENTED: Final[Any] = Module.forward
 _COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureTarget:
-    """A function that is meant by a name."""
+    """A function that a name resolves to."""
 
     function: FunctionType
-    """The one whose variables are meant."""
+    """The function whose variables are captured."""
     outer: FunctionType
-    """The one whose value is what the caller gets: another one where it is decorated."""
+    """The function whose result the caller gets: the wrapper, if it is decorated."""
     is_method: bool
-    """Whether its first parameter is the module; else that is the one whose code calls it."""
+    """Whether its first parameter is the module; otherwise the caller's module counts."""
     nested: tuple[str, ...] = ()
-    """The way to a function within it, which is meant then."""
+    """The path to the nested function that is meant, if any."""
 
     @property
     def code(self) -> CodeType | None:
-        """The code of what is meant."""
+        """The code of the function that is meant."""
         code = self.function.__code__
         for name in self.nested:
             found = [each for each in _codes_in(code) if each.co_name == name]
@@ -52,32 +52,32 @@ class CaptureTarget:
         return code
 
     def nested_names(self) -> list[str]:
-        """The functions that are defined in it."""
+        """The names of the functions defined in it."""
         code = self.code
         found = [] if code is None else [each.co_name for each in _codes_in(code)]
         return [name for name in dict.fromkeys(found) if not name.startswith("<")]
 
     def inside(self, name: str) -> CaptureTarget:
-        """One of those."""
+        """The target of a function defined in it."""
         return CaptureTarget(self.function, self.outer, False, (*self.nested, name))
 
 
 class Catalogue:
-    """The functions of a model's modules, asked once for each class, and their variables."""
+    """The functions of a model's modules and their variables, cached by class."""
 
     def __init__(self, root: Module) -> None:
         self.called = _names_called_in(root)
-        """The names by which functions are called from the forward of any module."""
+        """The names that code reachable from any module's ``forward`` calls functions by."""
         self._methods: dict[type, dict[str, CaptureTarget]] = {}
         self._helpers: dict[type, dict[str, CaptureTarget]] = {}
         self._variables: dict[CodeType, list[str]] = {}
 
     def methods(self, module: Module) -> dict[str, CaptureTarget]:
-        """The methods of a module, but for those with two underscores."""
+        """The methods of a module, without those whose names begin with two underscores."""
         return self._of_kind(module, self._methods, methods_of)
 
     def helpers(self, module: Module) -> dict[str, CaptureTarget]:
-        """The functions that are called by its methods, where they are called at all."""
+        """The functions that its methods call, where these methods are called."""
         return self._of_kind(module, self._helpers, self._find_helpers)
 
     def _find_helpers(self, module: Module) -> dict[str, CaptureTarget]:
@@ -85,7 +85,7 @@ class Catalogue:
         return helpers_of([each for name, each in methods if name in self.called])
 
     def variables(self, target: CaptureTarget) -> list[str]:
-        """The variables of a function, those of comprehensions in it too."""
+        """The variables of a function and of its comprehensions."""
         code = target.code
         if code is None:
             return []
@@ -113,7 +113,7 @@ def _has_own_functions(module: Module) -> bool:
 
 
 def _names_called_in(root: Module) -> set[str]:
-    """All names in the code of what can be called by a name from a forward in this model."""
+    """All names in code that can be called by name from a ``forward`` of this model."""
     modules: dict[object, Module] = {}
     for module in root.modules():
         modules.setdefault(module if _has_own_functions(module) else type(module), module)
@@ -139,7 +139,7 @@ def _names_called_in(root: Module) -> set[str]:
 
 
 def unwrapped(module: Module) -> Module:
-    """The module that paths are of, out of those that run it in parallel or compiled."""
+    """The module that paths begin at, without wrappers such as DataParallel or torch.compile."""
     while (inner := _wrapped_in(module)) is not None:
         module = inner
     return module
@@ -163,22 +163,22 @@ def _wrapped_in(module: Module) -> Module | None:
 
 
 def children_of(module: Module) -> Iterator[tuple[str, Module]]:
-    """The modules below a module by their names, without what wraps them."""
+    """The children of a module by name, unwrapped."""
     held = module.__dict__.get("_modules", {})
-    # Those of TorchScript are in a container that has items, and cannot be iterated otherwise.
+    # TorchScript keeps them in a container that offers only `items`.
     for name, child in list(held.items()):
         if isinstance(child, Module):
             yield name, unwrapped(child)
 
 
 def is_compiled(module: Module) -> bool:
-    """Whether calling it enters code that torch.compile made."""
+    """Return whether calling it enters code that torch.compile made."""
     compiled = module.__dict__.get("_compiled_call_impl")
     return compiled is not None or type(module).__name__ == "OptimizedModule"
 
 
 def methods_of(module: Module) -> dict[str, CaptureTarget]:
-    """What ``*`` can stand for of a module's own functions: those that are not torch's own."""
+    """The methods of a module that ``*`` matches: those not defined by torch."""
     found: dict[str, CaptureTarget] = {}
     if is_scripted(module):
         target = scripted_forward(module)
@@ -198,7 +198,7 @@ def methods_of(module: Module) -> dict[str, CaptureTarget]:
 
 
 def function_of(module: Module, name: str) -> CaptureTarget | None:
-    """A method of a module by its name, also one that it inherits or that was set on it."""
+    """A method of a module by name, also an inherited one or one set on the instance."""
     if is_scripted(module):
         return scripted_forward(module) if name == "forward" else None
     own = module.__dict__.get(name)
@@ -218,7 +218,7 @@ def function_of(module: Module, name: str) -> CaptureTarget | None:
 
 
 def scripted_forward(module: Module) -> CaptureTarget | None:
-    """What stands for the forward of a scripted module: a function with its parameters.
+    """A stand-in for the ``forward`` of a scripted module: a function with its parameters.
 
     It has no source and so is not followed: the module is listened to from the outside.
     """
@@ -244,7 +244,7 @@ _scripted: weakref.WeakKeyDictionary[Module, CaptureTarget] = weakref.WeakKeyDic
 
 
 def _target_of_partial(given: partial[Any], module: Module) -> CaptureTarget | None:
-    """A function set on a module together with it, as libraries do that put hooks around it."""
+    """The target of a ``partial`` set on a module, as libraries do that wrap ``forward``."""
     is_method = bool(given.args) and given.args[0] is module
     target = _target(given, is_method) if hasattr(given, "__wrapped__") else None
     outer = _target(given.func, is_method)
@@ -256,7 +256,7 @@ def _target_of_partial(given: partial[Any], module: Module) -> CaptureTarget | N
 def _target(attribute: Any, is_method: bool) -> CaptureTarget | None:
     try:
         function = inspect.unwrap(attribute)
-    except ValueError as error:  # wrapped in itself
+    except ValueError as error:  # a wrapper around itself
         if is_asynchronous(error):
             raise
         return None
@@ -267,12 +267,12 @@ def _target(attribute: Any, is_method: bool) -> CaptureTarget | None:
     outer = attribute if isinstance(attribute, FunctionType) else function
     code = outer.__code__
     if outer is not function and not code.co_argcount and not code.co_flags & inspect.CO_VARARGS:
-        outer = function  # Which module it is called for cannot be seen in its parameters.
+        outer = function  # Its parameters do not tell which module it is called for.
     return CaptureTarget(function, outer, is_method)
 
 
 def helpers_of(methods: Iterable[CaptureTarget]) -> dict[str, CaptureTarget]:
-    """The functions that methods call by name, also by way of each other."""
+    """The functions that methods call by name, directly or indirectly."""
     found: dict[str, CaptureTarget] = {}
     waiting = [target.function for target in methods]
     known = set(waiting)
@@ -284,20 +284,20 @@ def helpers_of(methods: Iterable[CaptureTarget]) -> dict[str, CaptureTarget]:
                 continue
             known.add(target.function)
             found.setdefault(name, target)
-            # What torch's functions call in turn is not the program's to ask for.
+            # Functions that torch's own functions call are left out.
             if _is_torch(caller) or not _is_torch(target.function):
                 waiting.append(target.function)
     return found
 
 
 def _named_in(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """The functions whose names are in a function's code, with those."""
+    """The functions whose names occur in a function's code, by name."""
     names = list(dict.fromkeys(_names(function.__code__)))
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
     for name in (*names, *cells):
         try:
             value = cells[name].cell_contents if name in cells else function.__globals__.get(name)
-        except ValueError as error:  # not filled yet
+        except ValueError as error:  # cell without a value
             if is_asynchronous(error):
                 raise
             continue
@@ -323,12 +323,12 @@ def _is_torch(thing: Any) -> bool:
 
 
 def is_torchs_own(function: FunctionType, module: Module) -> bool:
-    """Whether a function of torch's is meant only by its name, being called by others' code."""
+    """Return whether a function is torch's, which only its plain name matches."""
     return _is_torch(function) and not _is_torch(type(module))
 
 
 def _codes_in(code: CodeType) -> Iterator[CodeType]:
-    """The functions that are defined directly in a function, comprehensions looked through."""
+    """The code of functions defined directly in a function, or in its comprehensions."""
     for part in code.co_consts:
         if isinstance(part, CodeType):
             if part.co_name in _COMPREHENSIONS:

@@ -1,13 +1,13 @@
-"""Whether a value is another one than when it was last seen.
+"""Whether a value differs from what was last seen.
 
-- Tensors: by identity, and by the version that counts their changes in place. An identity is that
-  of an object that is still there: a weak reference, or for parameters a strong one, as weak ones
-  would break ``swap_tensors``. A number such as ``id`` is given again to the next tensor.
-  Of parameters, also by the steps of fused optimizers, which that version does not count.
-- Texts, numbers and None: by class and value; a NaN is as it was.
+- Tensors: by identity, and by the version that counts their changes in place. Identity is checked
+  by a weak reference, or for parameters by a strong one, as weak ones would break
+  ``swap_tensors``. An ``id`` would not do: the next tensor may get it.
+  Parameters also by the steps of fused optimizers, which the version does not count.
+- Texts, numbers and None: by class and value; NaN equals NaN.
 - Arrays, and tensors of which not all changes are counted, those of inference mode and the running
-  statistics of normalizations: by what is in them.
-- Lists, tuples, dictionaries, sets and dataclasses: by what is in them, in turn.
+  statistics of normalizations: by content.
+- Lists, tuples, dictionaries, sets and dataclasses: by their items, recursively.
 - Modules and all other objects: by identity.
 """
 
@@ -48,14 +48,14 @@ _version_of: Final[Callable[[Any], int]] = _base._version.__get__
 _DEEPEST: Final = 16
 _USUAL: Final = frozenset({list, tuple, dict})
 _MOST_COMPARED: Final = 1 << 22
-"""So many numbers of a tensor without versions are compared at most."""
+"""Most numbers of a tensor without versions that are compared."""
 
 
 class SeenInCall(changes.Seen, Protocol):
-    """What is remembered of a value."""
+    """A remembered value that can outlive its call."""
 
     def lasting(self) -> SeenInCall | None:
-        """What of it may be remembered when the call is over, keeping nothing alive."""
+        """The part that may be kept after the call, which keeps nothing alive."""
 
 
 class Uncounted:
@@ -112,21 +112,21 @@ def _seen(value: Any, depth: int) -> SeenInCall:
 
 
 def _inside(value: Any, kind: type) -> tuple[list[Any] | None, list[Any]] | None:
-    """What is in a container or dataclass: fields that no attribute keeps, too."""
+    """The items of a container or dataclass, computed fields included."""
     inside = contained_by(value, kind)
     if inside is None or inside[0] is None or kind is dict:
         return inside
     fields = dataclass_fields(classes_of(kind))
     if len(inside[0]) >= len(fields) or is_kind(kind, dict):
         return inside
-    # A property or `__getattr__` brings them: the only way to see whether they have changed.
+    # A property or `__getattr__` computes them: only asking shows whether they have changed.
     missing = [name for name in fields if name not in inside[0]]
     values = [getattr(value, name, None) for name in missing]
     return [*inside[0], *missing], [*inside[1], *values]
 
 
 class SeenOrdinary(weakref.ref[Any]):
-    """An ordinary tensor: which one it was, and how often it had been changed."""
+    """An ordinary tensor, by identity and version."""
 
     __slots__ = ("version",)
     version: int
@@ -137,8 +137,8 @@ class SeenOrdinary(weakref.ref[Any]):
             """The tensor, or None."""
 
     def is_still(self, value: Any) -> bool:
-        """Whether it is the same tensor, and as it was."""
-        # A reference to what is gone brings None, which it was not.
+        """Return whether it is the same tensor, and as it was."""
+        # A dead reference gives None, which the value was not.
         if value is None or self() is not value:
             return False
         if function_modes():
@@ -167,7 +167,7 @@ class SeenTensor:
         self._content = None if self._version is not None else _content_of(tensor)
 
     def is_still(self, value: Any) -> bool:
-        """Whether it is the same tensor, and as it was."""
+        """Return whether it is the same tensor, and as it was."""
         reference = self._reference
         if value is None or (self._strong if reference is None else reference()) is not value:
             return False
@@ -179,7 +179,7 @@ class SeenTensor:
         return version is not None or _is_equal(self._content, _content_of(value))
 
     def lasting(self) -> SeenInCall | None:
-        """Itself; another tensor than one of torch's own would be kept alive by it."""
+        """Itself; None for a tensor subclass, which it would keep alive."""
         if self._reference is None and type(self._strong) is not torch.nn.Parameter:
             return None
         return self
@@ -187,7 +187,7 @@ class SeenTensor:
 
 @leaving_surely
 def version_of(tensor: Any) -> int | None:
-    """How often a tensor was changed in place; None where that is not counted."""
+    """The version of a tensor; None where torch does not count changes."""
     try:
         if function_modes() or type(tensor) is not torch.Tensor:
             with DisableTorchFunction():
@@ -201,7 +201,7 @@ def version_of(tensor: Any) -> int | None:
 
 @leaving_surely
 def _pointer_of(tensor: Any) -> int:
-    """Where its numbers are, which ``parameter.data = other`` changes; 0 where it is unknown."""
+    """The address of its data, which ``parameter.data = other`` changes; 0 if unknown."""
     if type(tensor) is not torch.nn.Parameter:
         return 0
     try:
@@ -214,7 +214,7 @@ def _pointer_of(tensor: Any) -> int:
 
 
 def _content_of(tensor: torch.Tensor) -> torch.Tensor | None:
-    """A copy to compare with, where that does not take too long."""
+    """A copy to compare with, unless the tensor is too large."""
     if not is_plain(tensor):
         return None
     with unseen():
@@ -243,7 +243,7 @@ def _is_equal(one: torch.Tensor | None, other: torch.Tensor | None) -> bool:
 
 
 def _has_equal_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors are equal that torch does not compare as what they are."""
+    """Return whether two tensors have equal bits, for dtypes that torch cannot compare."""
     try:
         return torch.equal(as_bits(one), as_bits(other))
     except RuntimeError as error:
@@ -253,7 +253,7 @@ def _has_equal_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 class _SeenUncounted:
-    """What torch changes without counting it: as a value of its class, and by what is in it."""
+    """A tensor whose changes torch does not count: by class and content."""
 
     __slots__ = ("_content", "_whole")
 
@@ -305,7 +305,7 @@ class _SeenContainer(SeenContainer):
         return self.holds(len(values), keys, values)
 
     def lasting(self) -> SeenInCall | None:
-        """Itself, where all of it may be remembered."""
+        """Itself, if every item may be kept."""
         for index, part in enumerate(self.parts):
             lasting = part.lasting()
             if lasting is None:
@@ -329,7 +329,7 @@ class _SeenSet(SeenSet):
 
 
 def _in_set(value: Any) -> tuple[int, set[Any]]:
-    """How many values are in a set, and those that never change."""
+    """The size of a set, and its values that never change."""
     of: Any = set if is_kind(type(value), set) else frozenset
     inside = [*of.__iter__(value)]
     return len(inside), {inner for inner in inside if issubclass(type(inner), ATOMS)}
@@ -340,7 +340,7 @@ class _SeenArray:
 
     def __init__(self, value: Any, numpy: Any) -> None:
         self._numpy = numpy
-        # Without its memory it is no value: what it was is not known, nor what it will be.
+        # Its memory is gone, so it equals nothing.
         self._content = array_copied(value, numpy) if is_there(value, numpy) else None
 
     def is_still(self, value: Any) -> bool:

@@ -1,7 +1,6 @@
-"""What is in a value, by name: keys, indices, fields, attributes, and what a module holds.
+"""The named items of a value: keys, indices, fields, attributes, and a module's members.
 
-No code of the program's runs: no property, no ``__getattr__``, no ``__getitem__`` of a class of
-its.
+None of the program's code runs: no property, ``__getattr__`` or ``__getitem__`` of its classes.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ _STATISTICS: Final = ("running_mean", "running_var")
 _LEAVES: Final = frozenset({int, float, bool, str, bytes, type(None)})
 
 MISSING: Final = object()
-"""What ``item`` gives where there is nothing."""
+"""What ``item`` returns for a missing name."""
 
 
 def entries_along(
     value: Any, path: ValuePath, states: States, name: str
 ) -> Iterator[tuple[str, Any, Any]]:
-    """What the rest of a path leads to in a value, each with its full name.
+    """The items that the rest of a path matches in a value, each with its full name.
 
-    The last is what tells whether it has changed: a row of a tensor is made anew each time.
+    The last element is what to check for changes, as a row of a tensor is a new tensor each time.
     """
     return _along(value, None, path, states, name, 0, set())
 
@@ -51,7 +50,7 @@ def _along(
     depth: int,
     seen: set[tuple[int, States]],
 ) -> Iterator[tuple[str, Any, Any]]:
-    # What is in itself, or held in many ways, is gone into once.
+    # A value that contains itself, or occurs often, is entered once.
     if depth >= _DEEPEST or type(value) in _LEAVES or (id(value), states) in seen:
         return
     seen.add((id(value), states))
@@ -80,7 +79,7 @@ def _along(
 def where_it_ends(
     value: Any, path: ValuePath, states: States, name: str
 ) -> tuple[str, str, list[str]]:
-    """For a path that leads to nothing: how far it leads, what is missing there, what there is."""
+    """For a path without a match: the part that matches, the missing name, the names there are."""
     while True:
         named = path.named_next(states)
         inner = item(value, named[0]) if len(named) == 1 else MISSING
@@ -90,7 +89,7 @@ def where_it_ends(
 
 
 def item(value: Any, name: str) -> Any:
-    """What is in a value under a name; ``MISSING`` where nothing is."""
+    """The item of a value with a name; ``MISSING`` if there is none."""
     if isinstance(value, torch.Tensor):
         return _of_tensor(value, name)
     if isinstance(value, UserDict):
@@ -115,12 +114,12 @@ def item(value: Any, name: str) -> Any:
 
 
 def _is_uncounted(value: Any, name: str) -> bool:
-    """Whether it is changed by code of torch's in C++ that does not count that."""
+    """Return whether torch's C++ code changes it without a new version."""
     return name in _STATISTICS and isinstance(value, torch.nn.modules.batchnorm._NormBase)
 
 
 def items(value: Any) -> Iterator[tuple[str, Any]]:
-    """All that ``*`` stands for in a value: nothing in tensors and arrays."""
+    """The items of a value that ``*`` matches: none in tensors and arrays."""
     if isinstance(value, UserDict):
         value = value.__dict__.get("data", value)
     if isinstance(value, dict):
@@ -143,7 +142,7 @@ def _of_tensor(value: torch.Tensor, name: str) -> Any:
     if name not in _OF_A_TENSOR and not name.isdecimal():
         return MISSING
     if not dispatch_modes() and tracing_state() is None:
-        # Nearly always: this is asked again after each statement that may have changed the value.
+        # The usual case: this runs after each statement that may have changed the value.
         with DisableTorchFunction():
             return _in_tensor(value, name)
     with unseen_among((value,)):
@@ -196,7 +195,7 @@ def _at_array(value: Any, name: str) -> Any:
     if is_there(value, numpy):
         return _at(value, type(value), name)
     try:
-        # A view, of no dimension as well: nothing is read for it.
+        # A view, also without dimensions: no data is read.
         return numpy.ndarray.view(value, numpy.ndarray)[int(name), ...]
     except (IndexError, ValueError) as error:
         if is_asynchronous(error):
@@ -205,7 +204,7 @@ def _at_array(value: Any, name: str) -> Any:
 
 
 def _attribute(value: Any, name: str) -> Any:
-    own = _own(value)  # Nearly always: the rest takes eight times as long.
+    own = _own(value)  # The usual case: the rest takes eight times as long.
     return own[name] if name in own else _attributes(value).get(name, MISSING)
 
 

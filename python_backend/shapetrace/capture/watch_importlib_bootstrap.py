@@ -1,4 +1,4 @@
-"""The frames of ours that stand on the program's stack while the model runs.
+"""Our frames on the program's stack while the model runs.
 
 The file is named so on purpose: the ``warnings`` and ``logging`` modules pass over frames whose
 file name contains both ``importlib`` and ``_bootstrap`` when they count ``stacklevel``, as they
@@ -25,16 +25,16 @@ from shapetrace._exception_table import catching_everywhere
 
 
 class CallListener(Protocol):
-    """Hears of calls from the outside."""
+    """Is called at calls that are followed from the outside."""
 
     def begins(self, arguments: tuple[Any, ...], keywords: dict[str, Any], frame: int) -> Any:
-        """A call is about to be made, in this frame of ours; returns what ``ends`` is given."""
+        """A call begins, made by this frame of ours; the result is passed to ``ends``."""
 
     def ends(self, state: Any, result: Any) -> None:
-        """It has returned; may raise."""
+        """The call has returned; may raise."""
 
     def fails(self, frame: int) -> None:
-        """It has raised, or something has while its beginning or end was heard."""
+        """The call has raised, or a listener has at its beginning or end."""
 
 
 class Wrapped:
@@ -47,7 +47,7 @@ class Wrapped:
 
 
 def watched(original: Callable[..., Any], listeners: list[CallListener]) -> Any:
-    """A stand-in for a function of a class that tells of each call, from the outside in."""
+    """A stand-in for a class's function that reports each call to listeners."""
 
     @functools.wraps(original)
     @catching_everywhere
@@ -76,7 +76,7 @@ def watched(original: Callable[..., Any], listeners: list[CallListener]) -> Any:
 
 
 def inherited_call(kind: type) -> Callable[..., Any]:
-    """``__call__`` as a class has it from those before it, whichever that is when it is called."""
+    """The ``__call__`` that a class inherits, looked up at each call."""
 
     @catching_everywhere
     def __call__(*args: Any, **kwargs: Any) -> Any:  # noqa: N807 (a method)

@@ -1,4 +1,4 @@
-"""The numbers of a column in figures, read piece by piece."""
+"""Statistics of a column, read piece by piece."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from shapetrace.inspecting.statistics import Statistics as Numbers
 from shapetrace.inspecting.statistics import comparable_array, histogram
 
 BYTE_BUDGET: Final = 1 << 28
-"""How much of a file is looked at."""
+"""Limit on the bytes of a file that are read."""
 
 _PIECE: Final = 1 << 22
-"""Bytes that are read at once."""
+"""Bytes read at once."""
 
 _LEAST_ROW: Final = 64
 _PIECES: Final = 16
-"""In how many places at least a large column is looked at, if rows are not too long for that."""
+"""Least number of places that a large column is read at, unless rows are too long."""
 
 
 def nothing() -> None:
@@ -31,7 +31,7 @@ def nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsOptions:
-    """How numbers are looked at."""
+    """Options for computing statistics."""
 
     share: int
     """Bytes of a column that may be read."""
@@ -44,7 +44,7 @@ class StatisticsOptions:
 def statistics_of(
     column: Sequence[Column], leaf: Structure, looking: StatisticsOptions
 ) -> Statistics | None:
-    """Figures of a column's numbers, which several files may have parts of; None for no numbers.
+    """Statistics of a column that may be spread over files; None if it has no numbers.
 
     Numbers are read twice, first for their range.
     """
@@ -93,7 +93,7 @@ def _figures(column: Sequence[Column], leaf: Structure, looking: StatisticsOptio
 
 
 def _real(piece: Any) -> Any:
-    """Numbers that can be compared: of complex ones their magnitudes."""
+    """Comparable numbers: for complex ones, their magnitudes."""
     return comparable_array(abs(piece) if piece.dtype.kind == "c" else piece)
 
 
@@ -164,7 +164,7 @@ def _places(shape: tuple[int, ...], size: int, share: int) -> Iterator[tuple[sli
 
 
 def as_numbers(array: Any, leaf: Structure) -> Any:
-    """What was stored as bits as the numbers that it stands for."""
+    """Numbers that were stored as bits."""
     import numpy
 
     dtype = leaf["dtype"]

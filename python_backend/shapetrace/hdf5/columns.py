@@ -1,4 +1,4 @@
-"""One dataset that grows at its end: a row for each value, of any size.
+"""A dataset that grows at its end: a row for each value, of any size.
 
 Rows are as long as the longest; ``_shapes`` beside it says how much of each row is meant, and is
 there only once rows differ. Where most of a row would be padding, values are put one after the
@@ -25,10 +25,10 @@ _SMALL_CHUNK: Final = 1 << 12
 _LARGE_CHUNK: Final = 1 << 17
 _LARGEST_CHUNK: Final = 1 << 28
 _LARGEST_FILTERED: Final = 1 << 24
-"""Of a compressed chunk all is read when any of it is."""
+"""Any read of a compressed chunk reads all of it."""
 _FLAT_CHUNK: Final = 1 << 16
 _DIRECT: Final = 1 << 14
-"""Bytes from which a whole chunk is handed over without the cache in between."""
+"""Bytes from which a whole chunk bypasses the cache."""
 
 _MOST_CHUNKS: Final = 64
 """A value that is cut into more chunks than that is better stored flat."""
@@ -45,11 +45,11 @@ class Compression:
 
     @property
     def is_any(self) -> bool:
-        """Whether chunks are anything but what was written."""
+        """Whether chunks are filtered at all."""
         return self.name is not None or self.shuffle
 
     def as_keywords(self) -> dict[str, Any]:
-        """In h5py's words."""
+        """The options as h5py's keyword arguments."""
         chosen = {"compression": self.name, "compression_opts": self.options}
         return {**chosen, "shuffle": self.shuffle}
 
@@ -58,7 +58,7 @@ class Column:
     """The array of one leaf of all values of a name."""
 
     def __init__(self, group: Any, name: str, leaf: Structure) -> None:
-        """Take up a column that is there already."""
+        """Open an existing column."""
         self.dataset = member_of(group, name)
         self._group = group
         self._name = name
@@ -90,7 +90,7 @@ class Column:
         flat: bool,
         compression: Compression,
     ) -> Column:
-        """A column for values like this one, so many of which come at first."""
+        """Create a column for values like this one, with room for ``rows`` of them."""
         h5py = library()
         dtype: Any = sample.dtype
         if dtype.kind == "O":
@@ -122,7 +122,7 @@ class Column:
         return cls(group, name, leaf)
 
     def has_room_for(self, shape: Sequence[int], count: int) -> bool:
-        """Whether so many values of this size would not mostly be padding."""
+        """Return whether so many values of this size would not mostly be padding."""
         if self.is_flat or not shape or self.is_text:
             return True
         item_chunk = self._chunk[1:]
@@ -146,7 +146,7 @@ class Column:
 
     @property
     def file_type(self) -> Any:
-        """What the dataset is made of, as h5py takes it for another."""
+        """The dataset's type, in h5py's form."""
         return self.dataset.dtype if self._type is None else library().Datatype(self._type)
 
     @property
@@ -156,11 +156,11 @@ class Column:
 
     @property
     def stored_bytes(self) -> int:
-        """How much there is to read, padding included."""
+        """Bytes to read, padding included."""
         return math.prod(self._extent) * self._size
 
     def headers(self) -> list[int]:
-        """Where in the file the sizes of the datasets are."""
+        """Addresses in the file of the datasets' sizes."""
         if self._shapes is not None and len(self._headers) == 1:
             self._headers.append(header_of(self._shapes))
         return self._headers
@@ -196,7 +196,7 @@ class Column:
             padded = (*start, *(0 for _ in shape[len(start) :]))
             there = tuple(slice(a, a + n) for a, n in zip(padded, shape, strict=True))
             return self.dataset[there]
-        # The bits as they are, which h5py would make numbers of.
+        # The raw bits, which h5py would convert to numbers.
         bits = numpy.empty(shape, f"u{self._type.get_size()}")
         if bits.size:
             h5py = library()
@@ -206,7 +206,7 @@ class Column:
         return bits
 
     def cut(self, rows: int) -> None:
-        """Forget all rows from this one on."""
+        """Remove all rows from this one on."""
         if self.is_flat:
             shapes = self._shapes[:rows]
             self.dataset.resize(int(shapes.prod(axis=1).sum()), 0)
@@ -243,7 +243,7 @@ class Column:
         self._extent = extent
 
     def _begin_shapes(self, shape: tuple[int, ...]) -> None:
-        """From now on rows differ; those up to here do not."""
+        """Begin ``_shapes``: rows differ in size from now on."""
         name = free_name(self._group, f"{self._name}_shapes")
         self._shapes = _make_shapes(self._group, name, len(shape))
         self._shapes.resize(self.rows, 0)
@@ -271,7 +271,7 @@ class Column:
         write_block(self.dataset, start, block, self._type)
 
     def _write_chunks(self, start: tuple[int, ...], block: Any) -> bool:
-        """Hand over whole chunks as they are, if it is whole chunks."""
+        """Write whole chunks directly, if these are whole chunks."""
         rows, *item = self._chunk
         is_whole = (
             not self._is_filtered
@@ -308,13 +308,13 @@ def append_rows(dataset: Any, block: Any, start: int) -> None:
 
 
 def header_of(dataset: Any) -> int:
-    """Where in the file the description of a dataset is."""
+    """The address in the file of a dataset's header."""
     place: int = library().h5o.get_info(dataset.id).addr
     return place
 
 
 def free_name(group: Any, wanted: str) -> str:
-    """A name that nothing in a group has: ``name``, ``name~2``, ``name~3`` ..."""
+    """A free name in a group: ``name``, ``name~2``, ``name~3`` ..."""
     name, number = wanted, 1
     while name in group:
         number += 1
@@ -323,7 +323,7 @@ def free_name(group: Any, wanted: str) -> str:
 
 
 def h5py_is_text(dataset: Any) -> bool:
-    """Whether a dataset holds texts."""
+    """Return whether a dataset holds texts."""
     return library().check_string_dtype(dataset.dtype) is not None
 
 

@@ -1,4 +1,4 @@
-"""The values that ``encoding`` has made arrays of."""
+"""Restores values from the arrays that ``encoding`` made."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from shapetrace.hdf5.encoding import Structure
 
 
 def decoded(structure: Structure, leaves: Iterator[Any]) -> Any:
-    """A value by its structure and the arrays of its leaves.
+    """Restore a value from its structure and the arrays of its leaves.
 
     Tuples, lists, dicts and sets come back as such. Named tuples, dataclasses and other mappings
     come back as dicts: their classes may not be there, and nothing is imported by a name in a file.
@@ -81,7 +81,7 @@ def _tensor(dtype: str, array: Any) -> Any:
     import torch
 
     kind = getattr(torch, dtype)
-    # Not a view of what was read: that may be read-only, or a part of something larger.
+    # A copy: the array may be read-only, or part of a larger one.
     array = numpy.array(array)
     if dtype == array.dtype.name:
         return torch.from_numpy(array)

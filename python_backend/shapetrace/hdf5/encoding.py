@@ -46,7 +46,7 @@ _BITS: Final = {1: "uint8", 2: "int16", 4: "int32", 8: "int64"}
 
 
 class UnstorableError(Exception):
-    """A value that cannot be stored; the message is the end of a sentence."""
+    """A value cannot be stored; the message is the end of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,14 @@ class Encoded:
     """A value ready to be stored."""
 
     structure: str
-    """As JSON; equal for values that go to the same place."""
+    """As JSON; equal for values that can share datasets."""
     leaves: tuple[Any, ...]
     """NumPy arrays, in the order of the structure's leaves."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conversions:
-    """Types that the user wants numbers to be stored as; None leaves them as they are."""
+    """Types to store numbers as; None leaves them unchanged."""
 
     floats: Any = None
     """A NumPy dtype, or one of torch's."""
@@ -69,10 +69,10 @@ class Conversions:
 
 
 class Encoder:
-    """Makes arrays of values; to be called where nothing of the program's notices."""
+    """Turns values into arrays; to be called in a context that the program does not notice."""
 
     def __init__(self, conversions: Conversions, note: Callable[[str], object]) -> None:
-        """``note`` is told of values that were stored, but not as the user wanted."""
+        """``note`` is called with reasons why values were stored differently than asked for."""
         import numpy
 
         self._numpy = numpy
@@ -306,7 +306,7 @@ class Encoder:
         return self._texts(self._numpy.array(text, object))
 
     def _texts(self, array: Any) -> Any:
-        """Texts as h5py wants them; raises UnstorableError for those that HDF5 cannot have."""
+        """Texts in h5py's form; raises UnstorableError for texts that HDF5 cannot store."""
         array = array.astype(object)
         if not all(map(_is_text, array.reshape(-1).tolist())):
             raise UnstorableError("texts with NUL or half characters can only be stored singly")
@@ -331,7 +331,7 @@ def leaves_of(structure: Structure) -> list[Structure]:
 
 
 def _frozen(structure: Structure) -> tuple[Any, ...]:
-    """A structure as something that can be looked up; leaves of one kind are written out once."""
+    """A hashable form of a structure, with shared leaves."""
     if "items" in structure:
         return (json.dumps(structure, ensure_ascii=True, separators=(",", ":")),)
     return tuple(structure.items())
@@ -353,7 +353,7 @@ def _name(dtype: object) -> str:
 
 @lru_cache(maxsize=256)
 def _dtype_name(dtype: Any) -> str:
-    """What an array of NumPy's is made of, in a word."""
+    """A word for the dtype of a NumPy array."""
     if dtype.kind == "O":
         return "str"
     name: str = dtype.str if dtype.names else dtype.name
@@ -384,7 +384,7 @@ def _sparse(torch: Any, value: Any, layout: str) -> dict[str, Any]:
 
 
 def _is_text(value: str) -> bool:
-    """Whether HDF5 can have this as a text."""
+    """Return whether HDF5 can store this as a text."""
     return "\0" not in value and (value.isascii() or not _has_surrogates(value))
 
 

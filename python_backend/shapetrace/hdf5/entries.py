@@ -28,7 +28,7 @@ from shapetrace.hdf5.library import member_of
 from shapetrace.hdf5.row_indices import IndexColumn
 
 PART: Final = "shapetrace"
-"""The attribute that makes a dataset or a group a part, and says of what."""
+"""The attribute that marks a dataset or a group as a part, and describes it."""
 
 _MOST_PARTS: Final = 32
 
@@ -43,7 +43,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One value and what it was captured in."""
+    """One value with its iterations and ranks."""
 
     value: Encoded
     iterations: tuple[int, ...]
@@ -51,10 +51,10 @@ class Row:
 
 
 class Part:
-    """Values of one name that are alike."""
+    """Values of one name and one structure."""
 
     def __init__(self, file: Any, key: str) -> None:
-        """Take up a part that is in a file."""
+        """Open a part of a file."""
         self.key = key
         self.object = member_of(file, key)
         self._file = file
@@ -76,7 +76,7 @@ class Part:
     def create(
         cls, file: Any, name: str, value: Encoded, rows: int, *, flat: bool, layout: Layout
     ) -> Part:
-        """A part for values like this one, so many of which come at first."""
+        """Create a part for values like this one, with room for ``rows`` of them."""
         tree: Structure = json.loads(value.structure)
         key = free_name(file, escaped(name))
         samples = iter(value.leaves)
@@ -99,12 +99,12 @@ class Part:
         return cls(file, key)
 
     def has_room_for(self, value: Encoded, count: int) -> bool:
-        """Whether so many values like this one can be added without a lot of padding."""
+        """Return whether so many values like this one can be added without a lot of padding."""
         pairs = zip(self.columns, value.leaves, strict=True)
         return all(column.has_room_for(array.shape, count) for column, array in pairs)
 
     def append(self, rows: Sequence[Row], position: int) -> None:
-        """Add values at the end, the first of which is the so manieth of its name."""
+        """Add values at the end; ``position`` is that of the first among all values of the name."""
         for column, arrays in zip(
             self.columns, zip(*(row.value.leaves for row in rows), strict=True), strict=True
         ):
@@ -117,7 +117,7 @@ class Part:
         self.rows += len(rows)
 
     def begin_order(self) -> None:
-        """Say which value each row is, from now on and of those up to here."""
+        """Begin ``_order``, the position of each row's value, also for existing rows."""
         if "order" in self.beside:
             return
         order = IndexColumn.create(self._file, free_name(self._file, f"{self.key}_order"), "i8")
@@ -129,7 +129,7 @@ class Part:
         self.object.attrs[PART] = json.dumps({**described, "beside": names})
 
     def cut(self, rows: int) -> None:
-        """Forget all rows from this one on, where they were added in part only."""
+        """Remove all rows from this one on, also partly added ones."""
         for column in self.columns:
             column.cut(rows)
         for beside in self.beside.values():
@@ -141,7 +141,7 @@ class Part:
         return decoded(self.tree, iter([column.read(row) for column in self.columns]))
 
     def positions(self) -> list[int]:
-        """Which value of its name each row is."""
+        """The position of each row's value among those of the name."""
         order = self.beside.get("order")
         return list(range(self.rows)) if order is None else [int(each) for each in order.all()]
 
@@ -150,7 +150,7 @@ class Entry:
     """All values of one name."""
 
     def __init__(self, file: Any, name: str, layout: Layout, parts: Sequence[Part] = ()) -> None:
-        """Take up the parts that are there."""
+        """Open the existing parts."""
         self.parts = list(parts)
         self._file = file
         self._name = name
@@ -158,7 +158,7 @@ class Entry:
         self._count = sum(part.rows for part in parts)
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Add values; where that fails, none of them is there."""
+        """Add all of these values; after a failure none of them."""
         before = [(part, part.rows) for part in self.parts]
         count = self._count
         try:
@@ -174,7 +174,7 @@ class Entry:
             raise
 
     def headers(self) -> Iterator[int]:
-        """Where in the file the sizes of all datasets are."""
+        """Addresses in the file of the sizes of all datasets."""
         for part in self.parts:
             for column in part.columns:
                 yield from column.headers()
@@ -211,7 +211,7 @@ def entries_of(file: Any, layout: Layout) -> dict[str, Entry]:
 
 
 def escaped(name: str) -> str:
-    """A captured name as HDF5 can have it: ``/`` would begin a group."""
+    """A captured name escaped for HDF5, in which ``/`` would begin a group."""
     text = "".join(
         f"%{ord(character):02X}"
         if character in "/\0" or 0xD800 <= ord(character) < 0xE000
@@ -229,7 +229,7 @@ def members_of(
         yield file, key, tree
         return
     group = file.create_group(key) if make else member_of(file, key)
-    # Keys that look alike are told apart by their order.
+    # Keys with equal texts are told apart by their order.
     taken: set[str] = set()
     for position, item in enumerate(tree["items"]):
         member = escaped(_key_text(tree, position))

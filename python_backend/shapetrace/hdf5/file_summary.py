@@ -1,4 +1,4 @@
-"""What is in a file of captured values: shapes, when and where from, and what the numbers are."""
+"""Summarizes a file of captured values: shapes, iterations, ranks and statistics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read_summary(
     content: BinaryIO | None = None,
     on_progress: Callable[[], None] = nothing,
 ) -> CapturedFile:
-    """Everything worth knowing about a file; of large ones, a part of the numbers is looked at.
+    """The summary of a file; statistics of large ones are from a part of the numbers.
 
     All of them may take equally much of the budget of bytes; it is spread over the rows of each.
     """
@@ -43,7 +43,7 @@ def read_summary(
 
 
 def _alike(parts: Iterable[PlacedPart]) -> list[list[Part]]:
-    """Parts of several files that are of one structure, as one."""
+    """Parts of several files that have one structure."""
     groups: dict[tuple[str, bool], list[Part]] = {}
     for each in parts:
         groups.setdefault((each.part.structure, each.part.is_flat), []).append(each.part)
@@ -56,7 +56,7 @@ def _columns(group: Sequence[Part]) -> list[tuple[Column, ...]]:
 
 
 def _share(sizes: list[int], budget: int) -> int:
-    """How much of each may be looked at, so that what small ones leave is there for large ones."""
+    """The share of the budget for each, where small ones leave their rest to large ones."""
     for position, size in enumerate(sizes):
         share = budget // (len(sizes) - position)
         if size > share:
@@ -110,7 +110,7 @@ def _value(
     kind = tree["kind"]
     if "class" in tree:
         kind = tree["class"].rpartition(".")[2]
-    # Of what a sparse or quantized tensor is made, its values say most.
+    # Of the components of a sparse or quantized tensor, its values say most.
     if kind in ("quantized", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"):
         return Container(kind, tuple(items[:-1]), tuple(names or ())[:-1])
     return Container(kind, tuple(items), None if names is None else tuple(names))
@@ -145,5 +145,5 @@ def _dimensions(column: Sequence[Column]) -> tuple[Dimension, ...]:
 
 
 def _merged(parts: list[CapturedPart]) -> tuple[CapturedPart, ...]:
-    """Parts, the one with most values first."""
+    """Merged parts, the one with most values first."""
     return tuple(sorted(parts, key=lambda part: -part.count))

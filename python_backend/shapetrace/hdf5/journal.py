@@ -1,7 +1,7 @@
-"""A file's journal: what is to be put into place, written down before that is begun.
+"""A file's journal: the writes of a commit, recorded before they begin.
 
-It is there under its name only as a whole, and locked for as long as its writer lives and is at
-work, so that another process that finds it knows whether to wait or to finish what was begun.
+It gets its name only when complete, and stays locked while its writer is alive and at work, so that
+another process that finds it knows whether to wait or to finish the commit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ except ImportError:  # Windows
     _LOCK_AT_ONCE = 0
 
 _write_to: Callable[[int, memoryview, int], int] | None = getattr(os, "pwrite", None)
-"""One call instead of two, so that a commit is put into place faster; not on Windows."""
+"""One call instead of two, for faster commits; not on Windows."""
 
 _BINARY: Final = getattr(os, "O_BINARY", 0)
 _MAGIC: Final = b"shapetrace journal 1\n"
@@ -41,19 +41,19 @@ _EXTENT: Final = struct.Struct("<QQ")
 _IDENTITY_SIZE: Final = 32
 _CHECKSUM: Final = struct.Struct("<I")
 _MOST_SECONDS: Final = 5.0
-"""How long a living process is waited for that is just committing."""
+"""How long to wait for the commit of a living process."""
 
 _IDENTITY: Final = re.compile(rb"[0-9a-f]{32}")
-"""What a file is known by: sixteen random bytes. Nothing that every file has is one."""
+"""Format of a file's identity: sixteen random bytes."""
 
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | _BINARY
 
 Extents: TypeAlias = list[tuple[int, bytes]]
-"""Places in a file, and what is to be there."""
+"""Addresses in a file, and the bytes to write there."""
 
 
 class Left(Enum):
-    """What is beside a file."""
+    """The state of a file's journal."""
 
     NOTHING = "no journal"
     BUSY = "the journal of a living process, which is committing"
@@ -62,20 +62,20 @@ class Left(Enum):
 
 
 def journal_of(path: str) -> str:
-    """Where a file's journal is, as long as there is one."""
+    """The path of a file's journal."""
     return f"{os.path.realpath(path)}.journal"
 
 
 def left_beside(path: str) -> Left:
-    """What is beside a file now.
+    """The state of a file's journal now.
 
-    Changes nothing, but waits for the end of a living process's commit.
+    Changes nothing, but waits for a living process's commit.
     """
     return _looked_at(path, finish=False)
 
 
 def recover(path: str) -> bool:
-    """Finish a commit that a process was killed in; whether there was one.
+    """Finish the commit of a killed process; return whether there was one.
 
     Does nothing to a file that a living process is writing, but waits for the end of its commit.
     What is written is in the journal, lies within the file as it is, and is checked as a whole
@@ -87,7 +87,7 @@ def recover(path: str) -> bool:
 def _looked_at(path: str, *, finish: bool) -> Left:
     journal = journal_of(path)
     try:
-        # Neither through a link, nor waiting for the other end of a pipe.
+        # Do not follow a link, nor wait for the other end of a pipe.
         descriptor = os.open(journal, os.O_RDONLY | _NO_LINK)
     except FileNotFoundError:
         return Left.NOTHING
@@ -119,9 +119,9 @@ def _looked_at(path: str, *, finish: bool) -> Left:
 
 
 def _extents_for(file: io.FileIO, journal: BinaryIO) -> Extents | None:
-    """What a journal has for this file; None where it is not whole, or not of this file.
+    """The extents of a journal for this file; None if it is incomplete or of another file.
 
-    A commit writes down what lies within the file as it was at the commit before, each place once.
+    A commit records only addresses within the file as of the last commit, each once.
     """
     ours, theirs = os.fstat(file.fileno()), os.fstat(journal.fileno())
     size = ours.st_size
@@ -136,7 +136,7 @@ def _extents_for(file: io.FileIO, journal: BinaryIO) -> Extents | None:
         return None
     read_at(file, place, memoryview(found))
     if found != identity:
-        # The journal of a file that was replaced by another since.
+        # The journal is of a file that was replaced since.
         return None
     end = 0
     for offset, content in sorted(extents):
@@ -147,14 +147,14 @@ def _extents_for(file: io.FileIO, journal: BinaryIO) -> Extents | None:
 
 
 def _largest_journal(size: int) -> int:
-    """How long the journal of a file of this size can be: each byte by itself."""
+    """The greatest length of a journal for a file of this size: an extent for each byte."""
     beside = len(_MAGIC) + _HEADER.size + _IDENTITY_SIZE + _CHECKSUM.size
     return beside + size * (1 + _EXTENT.size)
 
 
 @contextlib.contextmanager
 def written_journal(journal: str, identity: tuple[int, bytes], extents: Extents) -> Iterator[None]:
-    """The journal is there, and locked, while this runs; it goes once that has succeeded."""
+    """Context with a locked journal, which is removed after success."""
     with new_beside(journal) as (stream, unfinished):
         if _lock_file is not None:
             with suppressing(OSError):
@@ -162,7 +162,7 @@ def written_journal(journal: str, identity: tuple[int, bytes], extents: Extents)
         stream.write(_journal(identity, extents))
         stream.flush()
         if _lock_file is None:
-            # Windows neither renames nor removes what is open.
+            # Windows neither renames nor removes open files.
             stream.close()
         os.replace(unfinished, journal)
         yield
@@ -179,7 +179,7 @@ def _journal(identity: tuple[int, bytes], extents: Extents) -> bytes:
 
 
 def _read_journal(content: bytes) -> tuple[tuple[int, bytes], Extents] | None:
-    """The identity and the extents of a journal; None where it is not whole."""
+    """The identity and the extents of a journal; None if it is incomplete."""
     body = content[: -_CHECKSUM.size]
     is_whole = body.startswith(_MAGIC) and content.endswith(_CHECKSUM.pack(zlib.crc32(body)))
     if not is_whole:
@@ -204,7 +204,7 @@ def _read_journal(content: bytes) -> tuple[tuple[int, bytes], Extents] | None:
 
 
 def _locked(stream: BinaryIO) -> bool:
-    """Take a journal's lock, which its writer holds for as long as it lives and is at work."""
+    """Take a journal's lock, which its writer holds while it is alive and at work."""
     if _lock_file is None:
         return True
     end = time.monotonic() + _MOST_SECONDS
@@ -232,13 +232,13 @@ def _is_still(stream: BinaryIO, path: str) -> bool:
 
 
 def remove(path: str) -> None:
-    """Remove a file, if it is there and can be."""
+    """Remove a file, if it exists and can be removed."""
     with suppressing(OSError):
         os.unlink(path)
 
 
 def read_at(file: io.FileIO, offset: int, view: memoryview) -> None:
-    """Fill a buffer from a file; what is beyond its end is left as it was."""
+    """Fill a buffer from a file; the part beyond the file's end stays unchanged."""
     file.seek(offset)
     position = 0
     while position < len(view):
@@ -249,8 +249,8 @@ def read_at(file: io.FileIO, offset: int, view: memoryview) -> None:
 
 
 def write_at(file: io.FileIO, offset: int, view: memoryview) -> None:
-    """Write all of a buffer to a place in a file."""
-    # A disk that becomes full takes part of it first, and raises at what is left.
+    """Write all of a buffer to an address in a file."""
+    # A disk that becomes full takes a part first, and raises at the rest.
     position = 0
     while position < len(view):
         if _write_to is not None:

@@ -1,4 +1,4 @@
-"""h5py, imported when it is first needed: the only module that does."""
+"""Imports h5py when it is first needed; no other module imports it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERSION = "shapetrace-values/1"
 
 
 def library() -> Any:
-    """The module h5py; raises an error that says how to get it."""
+    """The module h5py; raises an error that says how to install it."""
     try:
         import h5py
     except ImportError as error:
@@ -58,13 +58,13 @@ def opened_for_writing(file: Any) -> Any:
 
 
 def close_what_is_left(file: Any) -> None:
-    """Have HDF5 let go of a file object.
+    """Have HDF5 release a file object.
 
-    An exception of the program's that came just as it was opened keeps it open, for as long as the
-    program keeps that. HDF5 would write to it in the end, when Python may be over.
+    An exception of the program's that came during opening keeps it open, as long as the program
+    keeps the exception. HDF5 would write to it at exit, after the end of Python.
     """
     h5f = library().h5f
-    # What h5py calls a file that is a Python object.
+    # h5py's name of a file that is a Python object.
     name = repr(file).encode("ASCII", "replace")
     for each in h5f.get_obj_ids(h5f.OBJ_ALL, h5f.OBJ_FILE):
         if h5f.get_name(each) == name:
@@ -73,7 +73,7 @@ def close_what_is_left(file: Any) -> None:
 
 
 def opened_for_reading(path: str, content: BinaryIO | None = None) -> Any:
-    """A file that may be being written, or this content of one; errors of ours if unreadable."""
+    """Open a file, also during writes, or its content; raises our own errors if unreadable."""
     h5py = library()
     shown = os.path.basename(path)
     try:
@@ -97,7 +97,7 @@ def opened_for_reading(path: str, content: BinaryIO | None = None) -> Any:
 
 
 def member_of(group: Any, name: str) -> Any:
-    """What a group has under a name; raises ValueError where that leads out of the file.
+    """A group's member; raises ValueError if it leads out of the file.
 
     A crafted file may refer to any other file, or to a pipe that has no writer.
     """
@@ -111,9 +111,9 @@ def member_of(group: Any, name: str) -> Any:
 
 
 def all_of(dataset: Any) -> Any:
-    """All of a dataset of plain numbers; raises ValueError where much less of it was written.
+    """All of a dataset of plain numbers; raises ValueError if much less of it was written.
 
-    Of what was never written HDF5 makes up any amount.
+    HDF5 fills in data that was never written, in any amount.
     """
     size = math.prod(dataset.shape) * dataset.dtype.itemsize
     if size > _PADDED * dataset.id.get_storage_size() + _LITTLE:
@@ -129,7 +129,7 @@ _LITTLE = 1 << 26
 def float_type(dtype: str) -> Any:
     """HDF5's own description of a type that NumPy does not have, or None.
 
-    Who reads such a dataset with h5py gets numbers, not bits. The other float8 types have no
+    Readers of such a dataset get numbers from h5py, not bits. The other float8 types have no
     infinity where IEEE has one, which HDF5 cannot be told.
     """
     h5py = library()

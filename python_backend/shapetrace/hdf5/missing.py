@@ -1,4 +1,4 @@
-"""What is not in the file: how many values of which iterations, and why."""
+"""Counts the values that are not in the file, with iterations and reasons."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Missing:
         self._counted.join(counted)
 
     def tell_of_failure(self, file: str, reason: str, *, is_fault: bool) -> None:
-        """They could not be saved just now; no fault is what the program itself came between."""
+        """Values could not be saved; an exception of the program's own is no fault."""
         self._reason = reason
         self._is_fault = is_fault
         if not self._counted.values:
@@ -38,14 +38,14 @@ class Missing:
         if self.is_failing:
             return
         self.is_failing = True
-        # A disk that is full time and again is told of less and less often.
+        # A disk that stays full is reported less and less often.
         self._is_told = self._counted.values >= 2 * self._told
         if self._is_told and self._line is not None:
             say(self._line)
             self._told = self._counted.values
 
     def tell_of_success(self, file: str) -> None:
-        """Others could be saved after that."""
+        """Note that later values could be saved."""
         self.is_failing = False
         missing = self._counted.text("is", "are")
         self._keep(f"{file}: {missing} missing in it ({self._reason})")
@@ -78,7 +78,7 @@ class Counted:
         self.values -= len(rows)
 
     def join(self, other: Counted) -> None:
-        """Count what another has counted."""
+        """Add the counts of another."""
         self.values += other.values
         firsts = [number for number in (self._first, other._first) if number is not None]
         lasts = [number for number in (self._last, other._last) if number is not None]

@@ -1,4 +1,4 @@
-"""Which of several processes this is."""
+"""The rank of this process."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def this_process() -> tuple[int, int]:
-    """The rank and how many ranks there are: the process group's, else what torchrun has set."""
+    """Rank and world size: the process group's, else those set by torchrun."""
     distributed: Any = sys.modules.get("torch.distributed")
     try:
         if distributed is not None and distributed.is_available() and distributed.is_initialized():

@@ -1,7 +1,7 @@
 """Reading a file of captured values in a process of its own.
 
-libhdf5 crashes on some damaged files, never comes to an end with others, or asks for any amount of
-memory. So a process without anything to lose reads the file, within limits, and says what is in it.
+libhdf5 crashes on some damaged files, hangs on others, or takes any amount of memory. So an
+expendable process reads the file, within limits, and reports what is in it.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from shapetrace._errors import CaptureFileError, ShapetraceError
 from shapetrace.events import captured, model
 
 _SECONDS: Final = 5
-"""Of the processor's time, within which something has to have been read."""
+"""Seconds of CPU time within which there has to be progress."""
 
 _QUIET_SECONDS: Final = 60
 """Seconds of wall time, for a disk that does not answer."""
 
 _MEMORY: Final = 2 << 30
-"""Bytes that reading may take, beside those of the libraries."""
+"""Bytes of memory for reading, besides the libraries' own."""
 
 _OFTEN: Final = 0.2
-"""Seconds from one sign of life to the next."""
+"""Seconds between signs of life."""
 
 _ALIVE, _ANSWER = b".", b"="
 
@@ -51,7 +51,7 @@ _CLASSES: Final = {
 
 
 def summary_of(path: str, content: bytes | None = None) -> captured.CapturedFile:
-    """Everything worth knowing about a file, or about this content of one; changes nothing."""
+    """The summary of a file, or of a file's content; changes nothing."""
     answer = _asked("summary", path, content)
     if not isinstance(answer, captured.CapturedFile):
         raise CaptureFileError(f"cannot read {_shown(path)}: it is damaged")
@@ -59,12 +59,12 @@ def summary_of(path: str, content: bytes | None = None) -> captured.CapturedFile
 
 
 def join(path: str) -> None:
-    """Make the file that shows files of single ranks as one; raises what prevents it."""
+    """Make the file that joins files of single ranks; raises an error that prevents it."""
     _asked("join", path, None)
 
 
 def main() -> None:
-    """What the other process does: the task, the path, and the content on stdin if there is one."""
+    """Run in the other process: the arguments are task and path, and stdin the content, if any."""
     task, path, has_content = sys.argv[1:]
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     quiet = os.open(os.devnull, os.O_WRONLY)
@@ -89,19 +89,19 @@ def main() -> None:
         answer = {"error": str(error)}
     out.write(_ANSWER + json.dumps(answer).encode("ascii") + b"\n")
     out.flush()
-    # Whatever HDF5 would do with a damaged file as it closes it.
+    # HDF5 may crash when it closes a damaged file.
     os._exit(0)
 
 
 class _Alive:
-    """Tells now and then that there is progress, and may have as much time again."""
+    """Reports progress now and then, which renews its time limit."""
 
     def __init__(self, out: IO[bytes]) -> None:
         self._out = out
         self._next = 0.0
 
     def limit(self) -> None:
-        """From here on memory is limited, and a crash leaves nothing behind."""
+        """Limit memory from now on, and leave no core dump after a crash."""
         with suppress(ImportError, OSError, ValueError):
             import resource
 
@@ -115,7 +115,7 @@ class _Alive:
         self.tell()
 
     def tell(self) -> None:
-        """There is progress."""
+        """Report progress."""
         now = time.monotonic()
         if now < self._next:
             return
@@ -157,7 +157,7 @@ def _started(
         stdin=subprocess.DEVNULL if content is None else subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        # Their threads would take memory, and they have nothing to do.
+        # Their threads would take memory, and are not needed.
         env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
     )
     lines: queue.Queue[bytes | None] = queue.Queue()
@@ -178,13 +178,13 @@ def _started(
 
 
 def _heard(process: subprocess.Popen[bytes], lines: queue.Queue[bytes | None]) -> bytes | None:
-    """The answer; None where there is none."""
+    """The answer; None if there is none."""
     quiet = 0
     while quiet < _QUIET_SECONDS:
         try:
             line = lines.get(timeout=1)
         except queue.Empty:
-            # Not by the clock: we may have been stopped, and that process with us.
+            # Not wall time: both processes may have been suspended.
             quiet += 1
             continue
         quiet = 0
@@ -231,7 +231,7 @@ def _shown(path: str) -> str:
 
 
 def _plain(value: Any) -> object:
-    """A value of these classes as JSON can have it."""
+    """A value of these classes as plain JSON data."""
     if isinstance(value, tuple):
         return [_plain(each) for each in value]
     if type(value) in _CLASSES.values():

@@ -1,4 +1,4 @@
-"""Values of a file as they were when they were captured. Nothing is written here.
+"""Reads captured values from a file. Nothing is written here.
 
 Of files of single ranks that belong together, the files themselves are read: the one that shows
 them as one may be older than they are. A file that is not what ``saver`` writes is refused by an
@@ -24,7 +24,7 @@ from shapetrace.hdf5.storage import PROBLEMS
 
 @dataclass(frozen=True, slots=True)
 class PlacedPart:
-    """A part, and how many values of its name files of ranks before it have."""
+    """A part, and how many values of its name are in the files of lower ranks."""
 
     part: Part
     before: int
@@ -32,15 +32,15 @@ class PlacedPart:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What is in a file, or in files of single ranks that belong together."""
+    """The contents of a file, or of the files of single ranks."""
 
     names: Mapping[str, tuple[PlacedPart, ...]]
     size: int
     """Bytes on the disk."""
     missing: tuple[int, ...]
-    """Ranks that took part and have left no file."""
+    """Ranks that took part but have no file."""
     problems: tuple[str, ...]
-    """What could not be saved, or be read."""
+    """Problems of saving and reading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class SavedValue:
 
 
 def read_names(path: str | os.PathLike[str]) -> list[str]:
-    """The names that a file has values of."""
+    """The names of a file's values."""
     with opened(path) as contents:
         return sorted(contents.names)
 
@@ -74,7 +74,7 @@ def read_values(path: str | os.PathLike[str], name: str) -> list[SavedValue]:
 
 
 def in_order(parts: tuple[PlacedPart, ...]) -> Iterator[tuple[Part, int]]:
-    """The rows of a name as they were saved, whichever part they are in."""
+    """The rows of a name in the order of saving, from all parts."""
     places = [
         (each.before + position, each.part, row)
         for each in parts
@@ -152,7 +152,7 @@ def _problems_in(file: Any) -> Iterator[str]:
 
 
 def _reason(error: Exception) -> str:
-    """What HDF5 or NumPy say, on one line and no longer than that."""
+    """The message of HDF5 or NumPy, on one line of limited length."""
     text = " ".join(str(error).strip("\"'").split())
     text = "".join(each if each.isprintable() else "?" for each in text)
     return text[:_LONGEST_REASON] or type(error).__name__

@@ -1,4 +1,4 @@
-"""Numbers beside the rows of a dataset: iterations, ranks, order. One or several for each row."""
+"""Integers for the rows of a dataset: iterations, ranks, order; one or several a row."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ class IndexColumn:
     dataset: Any
     dtype: Any
     header: int
-    """Where in the file its size is."""
+    """The address of its size in the file."""
     rows: int
     _width: int | None
-    """How many numbers rows have room for; None for a dataset of single numbers."""
+    """Numbers that a row has room for; None for a dataset of single numbers."""
 
     def __init__(self, file: Any, name: str) -> None:
-        """Take up one that is in a file."""
+        """Open an existing column."""
         self.name = name
         self._file = file
         self._take(member_of(file, name))
 
     @classmethod
     def create(cls, file: Any, name: str, dtype: Any) -> IndexColumn:
-        """One with a number for each row, for now."""
+        """Create a column with a number for each row."""
         _make(file, name, dtype, 1)
         return cls(file, name)
 
@@ -60,7 +60,7 @@ class IndexColumn:
         self.rows = end
 
     def cut(self, rows: int) -> None:
-        """Forget all rows from this one on."""
+        """Remove all rows from this one on."""
         if self.dataset.shape[0] > rows:
             self.dataset.resize(rows, 0)
         self.rows = rows
@@ -77,7 +77,7 @@ class IndexColumn:
         return all_of(self.dataset)
 
     def different(self) -> Any:
-        """Each number that there is, once."""
+        """The distinct numbers."""
         import numpy
 
         numbers = numpy.unique(self.all())
@@ -103,7 +103,7 @@ class IndexColumn:
 
 
 def fill_value(dtype: Any) -> int:
-    """What stands where a row has no more numbers."""
+    """The filler for rows with fewer numbers."""
     import numpy
 
     return -1 if dtype.kind == "i" else int(numpy.iinfo(dtype).max)

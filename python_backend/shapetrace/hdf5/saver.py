@@ -1,8 +1,8 @@
 """``H5PYSaverCallback``: moves captured values to an HDF5 file while the program runs.
 
-What is in the file is said in ``entries``; that it survives the program being killed is the work
-of ``transactions``. A value that cannot be stored and a disk that is full are told of, in one line
-on stderr and in ``problems``, and the program goes on.
+``entries`` describes the file's layout; ``transactions`` keeps it intact if the program is killed.
+A value that cannot be stored, or a full disk, is reported in one line on stderr and in
+``problems``, and the program goes on.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from shapetrace.hdf5.storage import Storage
 
 
 class H5PYSaverCallback:
-    """Saves values as they are handed over, in any position that callbacks have.
+    """Saves values that it is called with, as any kind of gather or trace callback.
 
     As a pre-gather callback, which several ranks call, each rank writes a file of its own,
     ``run.rank0.h5`` beside ``run.h5``, which then shows them as one: nothing has to be gathered.
@@ -53,7 +53,7 @@ class H5PYSaverCallback:
         overwrite: bool = False,
         shards: bool = False,
     ) -> None:
-        """Raise at once what would be raised later: a file that is there, options that cannot be.
+        """Check early what would fail later: an existing file, impossible options.
 
         Numbers are stored as they are, unless ``float_dtype`` or ``int_dtype`` is given, as a type
         or the name of one. ``compression``, ``compression_opts`` and ``shuffle`` are h5py's. An
@@ -96,7 +96,7 @@ class H5PYSaverCallback:
 
     @property
     def problems(self) -> list[str]:
-        """One line for each thing that could not be saved as it was."""
+        """One line for each value that could not be saved unchanged."""
         return self._problems.lines
 
     @property
@@ -118,7 +118,7 @@ class H5PYSaverCallback:
     def __call__(
         self, name: str, values: list[Any], iterations: list[Any], ranks: list[Any] | None = None
     ) -> None:
-        """Move values to the file, with what they were captured in; empties the lists."""
+        """Move values to the file, with iterations and ranks; empties the lists."""
         with holding(self._lock), Undropped():
             try:
                 if len(values):
@@ -158,7 +158,7 @@ class H5PYSaverCallback:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A process that this is sent to begins afresh.
+        # A process that unpickles this starts fresh.
         return _remade, (self._options,)
 
     def _save(
@@ -167,7 +167,7 @@ class H5PYSaverCallback:
         self._current = name
         self._storage.settle(is_gathered=ranks is not None)
         if name in self._open:
-            # The next round has begun, and ``after_gather`` was not called for the last.
+            # The next round has begun without a call of ``after_gather`` for the last.
             self._commit()
         with _unseen_among(values):
             rows = list(self._rows(name, values, iterations, ranks))
@@ -209,7 +209,7 @@ class H5PYSaverCallback:
 
 
 class _Datasets(Mapping[str, Any]):
-    """What is in the file now; looked up each time, as the file may be opened anew."""
+    """The current objects of the file; looked up each time, as the file may be reopened."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -228,7 +228,7 @@ class _Datasets(Mapping[str, Any]):
 
 
 def _unseen_among(values: list[Any]) -> AbstractContextManager[None]:
-    """Entered to read values so that nothing of the program's notices; torch may not be there."""
+    """Context to read values unnoticed, also without torch."""
     if "torch" not in sys.modules:
         return nullcontext()
     from shapetrace.capture.copies import unseen_among
@@ -237,7 +237,7 @@ def _unseen_among(values: list[Any]) -> AbstractContextManager[None]:
 
 
 def on_one_line(error: BaseException) -> str:
-    """An error in one line: its class and what it says."""
+    """An error in one line: class and message."""
     message = " ".join(str(error).split())
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
@@ -247,7 +247,7 @@ def _remade(options: dict[str, Any]) -> H5PYSaverCallback:
 
 
 def _checked_compression(name: Any, options: Any, shuffle: bool) -> Compression:
-    """Try the options out, as they would fail in the middle of the training else."""
+    """Try the options, which would otherwise fail in the middle of the training."""
     chosen = Compression(name, options, bool(shuffle))
     h5py = library()
     try:

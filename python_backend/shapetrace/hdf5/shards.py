@@ -1,4 +1,4 @@
-"""Files of single ranks, and the file that shows them as one.
+"""Files of single ranks, and the file that joins them.
 
 Each rank writes ``run.rank0.h5``, ``run.rank1.h5``, ... without asking another. ``run.h5`` has
 their datasets one below the other, rank by rank, as virtual datasets: it refers to the files beside
@@ -35,17 +35,17 @@ from shapetrace.hdf5.library import FORMAT, VERSION, library, opened_for_reading
 from shapetrace.hdf5.row_indices import IndexColumn, fill_value
 
 MISSING = "shapetrace_missing_ranks"
-"""The attribute that lists ranks which have no file."""
+"""The attribute that lists ranks without a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What has been made of some shards."""
+    """The result of joining shards."""
 
     path: str
     ranks: tuple[int, ...]
     missing: tuple[int, ...]
-    """Ranks that have no file: they died before their first gather, or are elsewhere."""
+    """Ranks without a file: they died before their first gather, or wrote on another machine."""
     problems: tuple[str, ...]
 
 
@@ -67,7 +67,7 @@ def shard_path(path: str, rank: int) -> str:
 
 
 def shards_of(path: str) -> dict[int, str]:
-    """The files of single ranks that are there, by rank."""
+    """The existing files of single ranks, by rank."""
     folder, name = os.path.split(os.path.abspath(path))
     stem, extension = os.path.splitext(name)
     pattern = re.compile(rf"{re.escape(stem)}\.rank(\d+){re.escape(extension)}")
@@ -82,10 +82,10 @@ def shards_of(path: str) -> dict[int, str]:
 
 
 def join_shards(path: str | os.PathLike[str]) -> Joined:
-    """Make the file that shows all shards as one; nothing of them is copied or changed.
+    """Make the file that joins all shards, which are neither copied nor changed.
 
     A file of that name is replaced if it was made by this. Shards that cannot be read are left out
-    and told of.
+    and reported.
     """
     target = os.path.abspath(os.fspath(path))
     shards = shards_of(target)
@@ -114,7 +114,7 @@ def join_shards(path: str | os.PathLike[str]) -> Joined:
 
 
 def opened_shards(path: str, stack: ExitStack) -> Shards:
-    """The files of single ranks that belong together, until the stack is left."""
+    """Open the files of single ranks that belong together, until the stack is left."""
     problems: list[str] = []
     files: dict[int, Any] = {}
     shards = shards_of(path)
@@ -133,7 +133,7 @@ def opened_shards(path: str, stack: ExitStack) -> Shards:
 
 
 def _world_size(files: dict[int, Any]) -> int:
-    """How many ranks there were in the run that has written last."""
+    """The number of ranks of the last run."""
     if not files:
         return 0
     newest = max(files.values(), key=lambda file: os.stat(file.filename).st_mtime)

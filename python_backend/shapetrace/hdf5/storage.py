@@ -1,4 +1,4 @@
-"""The file behind a saver: made late, written in transactions, opened anew after a failure."""
+"""The file behind a saver: created late, written in transactions, reopened after a failure."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ PROBLEMS = "shapetrace_problems"
 
 
 class Storage:
-    """Takes rows, and sees to it that they are in the file after ``commit`` or are told of."""
+    """Takes rows; after ``commit`` they are in the file, or reported as lost."""
 
     _owner: int
     """The process that all of this belongs to."""
     _transaction: TransactionalFile | None
     _identity: bytes | None
-    """Of the file that this has made; None as long as it has made none."""
+    """Identity of the file that this has made; None before."""
     _file: Any
     _reading: Any
     """The file opened for ``objects`` alone, once it was closed."""
@@ -45,17 +45,17 @@ class Storage:
     _pending: Counted
     _missing: Missing
     _has_given_up: bool
-    """Whether the gather that is being handed over is lost."""
+    """Whether the current gather is lost."""
     _stored_problems: str
     path: str
     rank: int
     _shown: str
-    """What the user calls the path."""
+    """The path as the user wrote it."""
 
     def __init__(
         self, path: str, layout: Layout, problems: Problems, *, overwrite: bool, shards: bool
     ) -> None:
-        """Raise at once if the file could not be made later."""
+        """Raise early if the file could not be made later."""
         library()
         self._given = path
         self._joined = os.path.abspath(path)
@@ -68,10 +68,10 @@ class Storage:
             self._check()
 
     def settle(self, *, is_gathered: bool) -> None:
-        """Find out whose values these are, before the first of them is stored.
+        """Determine which file to write, before the first value.
 
-        Ranks that hand over values of their own, and not what was gathered, write files of their
-        own: there is no other way for several processes.
+        Ranks that pass their own values, not gathered ones, write files of their own, as several
+        processes cannot share one.
         """
         if self._owner != os.getpid():
             # A forked child has nothing to do with its parent's file.
@@ -83,7 +83,7 @@ class Storage:
         """Add values of a name to the transaction."""
         self._pending.add(rows)
         if self._has_given_up:
-            # A gather is in the file as a whole, or not at all.
+            # A gather is saved as a whole or not at all.
             return
         came: BaseException | None = None
         try:
@@ -135,11 +135,11 @@ class Storage:
             self._identity = None
         elif self._missing.is_failing:
             self._missing.tell_of_success(self._shown)
-            # So that the file says it, too.
+            # So that the file has the problem, too.
             self.commit()
 
     def close(self) -> None:
-        """Let go of the file; it is opened again for values that come later."""
+        """Close the file; it is reopened for later values."""
         if self._owner != os.getpid() or self._identity is None:
             return
         self._let_go()
@@ -155,7 +155,7 @@ class Storage:
         """The dataset or group of each name."""
         if self._file is None and self._identity is not None and os.path.exists(self.path):
             if self._reading is None:
-                # Not by its name: the program may open it as it likes meanwhile.
+                # Not by path: the program may open that in its own way meanwhile.
                 content = TransactionalFile(self.path, self._identity)
                 self._reading = library().File(content, "r")
             entries = entries_of(self._reading, self._layout)
@@ -164,7 +164,7 @@ class Storage:
         return {name: entry.parts[0].object for name, entry in entries.items() if entry.parts}
 
     def release(self) -> None:
-        """Let go of everything, at the end of the process."""
+        """Release everything, at the end of the process."""
         if self._owner == os.getpid():
             self.commit()
             self.close()
@@ -182,7 +182,7 @@ class Storage:
         self._place(is_gathered=True)
 
     def _place(self, *, is_gathered: bool) -> None:
-        """Which file is written, by what is known of the other processes now."""
+        """The file to write, by what is known of the other processes."""
         self.rank, self._world_size = this_process()
         self._is_shard = self._wants_shards or (self._world_size > 1 and not is_gathered)
         self.path, self._shown = self._joined, self._given
@@ -192,7 +192,7 @@ class Storage:
 
     def _check(self) -> None:
         given = self._given
-        # The joined file is looked at by one rank: another may have made it by now.
+        # One rank checks the joined file: another may have made it by now.
         ours = (self.path, self._joined) if self.rank == 0 else (self.path,)
         for path in dict.fromkeys(ours):
             shown = os.path.join(os.path.dirname(given), os.path.basename(path))
@@ -218,13 +218,13 @@ class Storage:
                 f"cannot write {given}: it is not permitted there; choose another place"
             )
         if self._is_shard and self._overwrite:
-            # An old shard of a rank that captures nothing this time would be taken for a new one.
+            # An old shard of a rank that captures nothing now would be mistaken for a new one.
             for path in ours:
                 with suppressing(OSError):
                     os.unlink(path)
 
     def _open(self) -> None:
-        """The file as of the last commit, or a new one; raises what prevents it."""
+        """The file as of the last commit, or a new one; raises an error that prevents it."""
         self._close_reading()
         self._leave_failed()
         if self._transaction is None and self._identity is not None:
@@ -237,13 +237,13 @@ class Storage:
         if self._transaction is None:
             self._make()
         assert self._transaction is not None
-        # Let go of before h5py is, which registers with atexit when it is imported.
+        # Released before h5py, which registers with atexit when it is imported.
         _close_at_exit(self)
         self._file = opened_for_writing(self._transaction)
         self._entries = entries_of(self._file, self._layout)
 
     def _make(self) -> None:
-        # Set before the file is there: otherwise it is not known where an exception comes then.
+        # Set before the file exists, so that it is known if an exception comes right after.
         identity = self._identity = os.urandom(16).hex().encode("ascii")
         try:
             self._create(identity)
@@ -260,7 +260,7 @@ class Storage:
         try:
             transactions.create(self.path, content, overwrite=self._overwrite)
         except FileExistsError:
-            # It was not there when this began: another program is at the same place.
+            # It did not exist at the start: another program uses the same path.
             path = _free_path(self.path)
             transactions.create(path, content, overwrite=False)
             self._problems.tell(
@@ -292,7 +292,7 @@ class Storage:
         self._stored_problems = text
 
     def _go_back(self, error: BaseException) -> BaseException | None:
-        """Go back to the last commit; what has come since is counted as missing.
+        """Go back to the last commit; later values count as missing.
 
         Returns the program's own exception, if it was one that came.
         """
@@ -304,7 +304,7 @@ class Storage:
             transaction.failure = error
         self._close_file()
         with suppressing(OSError):
-            # So that the room is there again at once, for whatever else needs it.
+            # Frees the disk space at once.
             self._leave_failed()
         came = None if transaction is None else transaction.taken_interrupt()
         came = error if is_asynchronous(error) else came
@@ -323,7 +323,7 @@ class Storage:
             except (FileNotFoundError, ValueError) as error:
                 if is_asynchronous(error):
                     raise
-                anew = None  # Removed or replaced since, which is found out later.
+                anew = None  # Removed or replaced since, which is checked later.
             self._transaction = anew
             transaction.close()
 
@@ -343,7 +343,7 @@ class Storage:
             self._reading = None
 
     def _close_file(self) -> None:
-        # Wholly, or HDF5 would go on with what it has not written yet when it comes to forget it.
+        # Completely, or HDF5 would write its pending data when it drops the file.
         surely(self._close_open_file)
 
     def _close_open_file(self) -> None:

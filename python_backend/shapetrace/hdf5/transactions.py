@@ -1,8 +1,8 @@
 """A file whose writes appear together or not at all, however the process that writes it ends.
 
-What is written beyond the end of the last commit goes straight to the disk: nothing refers to it
-yet. What is written before that end is kept in memory. A commit writes it to ``<file>.journal``
-first, all of it or nothing, and then to its place, which is a few kilobytes for a file that grows.
+Writes beyond the end of the last commit go straight to the disk, as nothing refers to them yet.
+Writes before that end are kept in memory. A commit records them in ``<file>.journal`` first,
+atomically, and then writes them to their places: a few kilobytes for a file that grows.
 
 A process that is killed leaves the file as of its last commit. The exception are the microseconds
 in which the journal's content is being put into place. First comes what nothing refers to yet, then
@@ -43,17 +43,17 @@ _LARGEST_KEPT: Final = 65536
 
 
 class TransactionalFile:
-    """What HDF5 reads from and writes to, in place of a file.
+    """The file object that HDF5 reads from and writes to.
 
-    Nothing in here raises while HDF5 calls it: HDF5 does not survive a write that failed. The
+    Nothing here raises while HDF5 calls it: HDF5 does not survive a failed write. The
     first failure is kept in ``failure``, whatever is written then goes nowhere, and ``restore``
     takes the file back to its last commit. A forked child that inherits this writes nothing.
     """
 
     def __init__(self, path: str, identity: bytes, journal: str | None = None) -> None:
-        """Open a file that is committed as it is; the identity is somewhere in its content."""
+        """Open a file whose current content counts as committed, and contains the identity."""
         self.path = path
-        # Looked up once: that drops timeouts, which are errors of the system's to Python.
+        # Looked up once: that drops timeouts, which are OSErrors to Python.
         self.journal = journal or journal_of(path)
         self.failure: BaseException | None = None
         self._interrupt: BaseException | None = None
@@ -65,13 +65,13 @@ class TransactionalFile:
         self._position = 0
         self._pages: dict[int, bytearray] = {}
         self._changed: dict[int, int] = {}
-        """What is kept in memory of the committed part: places and how many bytes."""
+        """Changes of the committed part that are kept in memory: addresses and lengths."""
         self._identity = (self._find(identity), identity)
         self._journal_end: int | None = None
-        """Where the file ends once the journal that may be there has been applied."""
+        """The end of the file after an existing journal is applied."""
 
     def is_replaced(self) -> bool:
-        """Whether the path has come to name something else, or nothing."""
+        """Return whether the path now names another file, or none."""
         try:
             there, here = os.stat(self.path), os.fstat(self._raw.fileno())
         except OSError as error:
@@ -80,14 +80,14 @@ class TransactionalFile:
             return True
         return (there.st_dev, there.st_ino) != (here.st_dev, here.st_ino)
 
-    # What HDF5 calls.
+    # Methods that HDF5 calls.
 
     # An exception of the program's may come at any instruction; HDF5 would not survive it, nor
     # numbers from elsewhere. So what was interrupted is done again.
 
     @catching_everywhere
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a place."""
+        """Set the position."""
         try:
             self._position = offset + (0, self._position, self._size)[whence]
             return self._position
@@ -98,7 +98,7 @@ class TransactionalFile:
 
     @catching_everywhere
     def tell(self) -> int:
-        """The place."""
+        """The position."""
         try:
             return self._position
         except BaseException as error:
@@ -107,7 +107,7 @@ class TransactionalFile:
 
     @catching_everywhere
     def readinto(self, buffer: Any) -> int:
-        """Read what HDF5 has written, wherever that is kept."""
+        """Read bytes that HDF5 has written, from disk or memory."""
         try:
             return self._read(self._position, memoryview(buffer).cast("B"))
         except BaseException as error:
@@ -121,7 +121,7 @@ class TransactionalFile:
 
     @catching_everywhere
     def write(self, data: Any) -> int:
-        """Write to the disk or keep in memory, as the place demands."""
+        """Write to the disk, or to memory for the committed part."""
         try:
             return self._put(memoryview(data).cast("B"))
         except BaseException as error:
@@ -130,7 +130,7 @@ class TransactionalFile:
 
     @catching_everywhere
     def truncate(self, size: int | None = None) -> int:
-        """Set the size; what is committed stays on the disk until the next commit."""
+        """Set the size; committed bytes stay on the disk until the next commit."""
         try:
             self._size = self._position if size is None else size
             if self.failure is None and self._is_ours():
@@ -142,21 +142,21 @@ class TransactionalFile:
 
     @catching_everywhere
     def flush(self) -> None:
-        """Nothing is kept back that a flush could write: ``commit`` does that."""
+        """Do nothing: ``commit`` writes what is kept in memory."""
         try:
             return
         except BaseException as error:
             self._fail(error)
 
-    # What the saver calls.
+    # Methods that the saver calls.
 
     def commit(self, last: Collection[int] = ()) -> None:
         """Make everything that was written since the last commit part of the file.
 
-        What lies at certain places, by which the rest comes to be seen, is put there last.
+        The headers that make the rest visible are written last.
 
-        Raises what went wrong; the file is as of the last commit then, or will be as of this one
-        once ``restore`` has been able to finish it.
+        Raises the failure; then the file is as of the last commit, or will be as of this one once
+        ``restore`` can finish it.
         """
         if self.failure is not None:
             raise self.failure
@@ -179,7 +179,7 @@ class TransactionalFile:
             raise
 
     def restore(self) -> None:
-        """Go back to the last commit, after HDF5 has closed the file; raises what prevents it."""
+        """Go back to the last commit, after HDF5 has closed the file; raises failures."""
         self._pages.clear()
         self._changed.clear()
         if self._journal_end is not None:
@@ -192,16 +192,16 @@ class TransactionalFile:
         self.failure = None
 
     def retire(self) -> None:
-        """Write nothing any more: what of HDF5 an exception has kept alive may still want to."""
+        """Ignore writes from now on: HDF5 objects that an exception keeps alive may still write."""
         self.is_over = True
 
     def taken_interrupt(self) -> BaseException | None:
-        """The exception of the program's that came in here, once: to be raised outside of HDF5."""
+        """Take the program's exception that came in here, to be raised outside of HDF5."""
         came, self._interrupt = self._interrupt, None
         return came
 
     def close(self) -> None:
-        """Let go of the file as it is; what was not committed is cut off."""
+        """Close the file; bytes that were not committed are cut off."""
         try:
             if self._is_ours() and self._journal_end is None:
                 self._raw.truncate(self._committed_end)
@@ -211,7 +211,7 @@ class TransactionalFile:
     @catching_everywhere
     def __del__(self) -> None:
         try:
-            # It was not closed, as in a forked child: a warning would not help.
+            # Not closed, as in a forked child: a warning would not help.
             raw = getattr(self, "_raw", None)
             if raw is not None:
                 raw.close()
@@ -238,14 +238,14 @@ class TransactionalFile:
         return place
 
     def _read_again(self, view: memoryview) -> int:
-        # What cannot be read is zeros, of which HDF5 knows that they are nothing of its own.
+        # Unreadable bytes become zeros, which HDF5 recognizes as invalid.
         view[:] = bytes(len(view))
         with suppressing(OSError):
             self._read(self._position, view)
         return len(view)
 
     def _put(self, view: memoryview) -> int:
-        """Write at the place; after a failure only into memory, which fails no more."""
+        """Write at the position; after a failure only to memory, which cannot fail."""
         size = len(view)
         end = self._position + size
         self._write(self._position, view)
@@ -294,9 +294,9 @@ class TransactionalFile:
         return count
 
     def _extents(self, last: Collection[int]) -> Extents:
-        """What is kept in memory, in the order in which it is to be put into place.
+        """The extents kept in memory, in the order of writing.
 
-        The superblock is first, as an end of file that is too far away does no harm.
+        The superblock is first, as an end of file that is too large does no harm.
         """
         ranges: list[tuple[int, int]] = []
         for start in sorted(self._changed):

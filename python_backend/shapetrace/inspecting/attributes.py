@@ -1,4 +1,4 @@
-"""The attributes of an object, found without running any code of the program's."""
+"""Finds attributes of an object without running any code of the program's."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, Final
 from shapetrace._classes import classes_of, in_classes
 
 _DESCRIPTORS: Final = (GetSetDescriptorType, MemberDescriptorType)
-"""How Python itself gives out the attributes of an object."""
+"""Python's own descriptors for the attributes of an object."""
 _MOST_SLOTS: Final = 64
-"""Slots of one class that are looked at."""
+"""Limit on the slots of one class that are read."""
 _internals: Final[Any] = dataclasses
 _FIELD: Final = _internals._FIELD
-"""What a dataclass calls a field that its objects have, which a ClassVar or an InitVar is not."""
+"""The marker of a dataclass's real fields, which a ClassVar or an InitVar does not have."""
 
 
 def dataclass_fields(classes: tuple[type, ...]) -> list[str]:
-    """The names of a dataclass's fields, in order; none of another class."""
+    """The names of a dataclass's fields, in order; none for other classes."""
     fields = in_classes(classes, "__dataclass_fields__")
     if type(fields) is not dict:
         return []
@@ -37,7 +37,7 @@ def tuple_fields(kind: type) -> tuple[str, ...] | None:
 
 
 def own_attributes(value: Any, classes: tuple[type, ...]) -> dict[str, Any]:
-    """The attributes that an object has by itself, not by its own lookup or properties."""
+    """The attributes stored in an object, without its own lookup and properties."""
     attributes: dict[str, Any] = {}
     for each in classes:
         slots = each.__dict__.get("__slots__")

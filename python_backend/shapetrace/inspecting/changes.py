@@ -1,17 +1,16 @@
-"""Whether a value is still as it was when it was seen.
+"""Remembers a value, to tell later whether it has changed.
 
 None of the value's own code runs here. ``capture`` adds two exceptions, which
 ``docs/internals/memory.md`` names.
 
-- Numbers, texts and None: by class and value; a NaN is as it was.
-- Lists, tuples, dictionaries, dataclasses: by what is in them, in turn.
-- Sets: by how many there are, and which plain values.
-- All other objects: by identity, which is that of an object that is still there. A number such as
-  ``id`` is given again to the next object.
+- Numbers, texts and None: by class and value; NaN equals NaN.
+- Lists, tuples, dictionaries, dataclasses: by their items, recursively.
+- Sets: by size and plain values.
+- All other objects: by identity, checked by a reference. An ``id`` would not do: the next object
+  may get it.
 
-What is kept of tensors and arrays, and how much of a container is looked at, differs: ``capture``
-must not miss a change, and ``variables`` looks at many more values. Each derives its own classes
-from these.
+Tensors and arrays, and the limits for containers, are left to derived classes: ``capture`` must not
+miss a change, and ``variables`` checks many more values.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from shapetrace.inspecting.containers import PLAIN
 
 
 class Seen(Protocol):
-    """What is remembered of a value."""
+    """A remembered value."""
 
     def is_still(self, value: Any) -> bool:
-        """Whether a value is the one that was seen, and as it was."""
+        """Return whether a value is the remembered one, unchanged."""
 
 
 class Strong:
-    """A reference to what must not have weak ones, or cannot."""
+    """A strong reference, for objects that cannot or must not have weak ones."""
 
     __slots__ = ("value",)
 
@@ -45,8 +44,8 @@ class Strong:
 
 
 def weakly(value: Any) -> Any:
-    """A weak reference; None where there cannot be one."""
-    # Not for classes of the program's with a `__weakref__` of their own making.
+    """A weak reference; None if the object cannot have one."""
+    # Not for classes of the program's that define a `__weakref__` themselves.
     try:
         return weakref.ref(value)
     except TypeError as error:
@@ -64,7 +63,7 @@ class SeenPlain:
         self.kind, self.value = type(value), value
 
     def is_still(self, value: Any) -> bool:
-        """Whether it is of the same class and equal; a NaN is equal to itself here."""
+        """Return whether a value has the same class and is equal; NaN equals NaN."""
         known = self.value
         if known is value:
             return True
@@ -76,7 +75,7 @@ class SeenPlain:
 
 
 class SeenObject:
-    """An object that is known by its identity: what it does inside is its own."""
+    """An object that is compared by identity alone."""
 
     __slots__ = ("reference",)
 
@@ -84,13 +83,13 @@ class SeenObject:
         self.reference: Any = weakly(value) or Strong(value)
 
     def is_still(self, value: Any) -> bool:
-        """Whether it is the same object."""
-        # A reference to what is gone brings None, which it was not.
+        """Return whether it is the same object."""
+        # A dead reference gives None, which the value was not.
         return value is not None and self.reference() is value
 
 
 class SeenContainer:
-    """A list, tuple, dictionary or dataclass, of which the first values may be remembered."""
+    """A list, tuple, dictionary or dataclass, by its first items."""
 
     __slots__ = ("keys", "kind", "length", "parts")
 
@@ -98,18 +97,18 @@ class SeenContainer:
         self.kind = kind
         self.length = length
         self.keys = keys
-        """What the values that are remembered are called, if anything."""
+        """Keys of the remembered items, if they have keys."""
         self.parts = parts
-        """What is remembered of each value."""
+        """The remembered items."""
 
     def holds(self, length: int, keys: list[Any] | None, values: list[Any]) -> bool:
-        """Whether a container of the same class has the same values, as they were."""
+        """Return whether a container of the same class has the same items, unchanged."""
         if length != self.length or len(values) < len(self.parts) or not self.has_keys(keys):
             return False
         return all(map(_is_still, self.parts, values))
 
     def has_keys(self, keys: list[Any] | None) -> bool:
-        """Whether these are the same keys, without asking them."""
+        """Return whether these are the same keys, without running their code."""
         known = self.keys
         if known is None or keys is None:
             return known is keys
@@ -117,7 +116,7 @@ class SeenContainer:
 
 
 class SeenSet:
-    """A set: how many there are, and which plain ones."""
+    """A set, by size and plain values."""
 
     __slots__ = ("content", "kind", "length")
 
@@ -128,7 +127,7 @@ class SeenSet:
 
 
 def is_plain(key: Any) -> bool:
-    """Whether none of the program's code runs where it is compared or written."""
+    """Return whether comparing and printing a value runs none of the program's code."""
     if type(key) is tuple:
         return all(map(is_plain, key))
     return type(key) in PLAIN

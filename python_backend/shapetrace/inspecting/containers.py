@@ -1,4 +1,4 @@
-"""What is inside of containers and objects, found without running any code of the program's."""
+"""Finds the items of containers and objects without running any code of the program's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from shapetrace.inspecting.attributes import dataclass_fields, own_attributes, t
 from shapetrace.inspecting.torch_access import Torch
 
 MOST_ITEMS: Final = 64
-"""Items of one container that are looked at."""
+"""Limit on the items of one container that are read."""
 
 PLAIN: Final = frozenset(
     {int, float, complex, bool, str, bytes, bytearray, type(None), type(Ellipsis), range}
@@ -34,30 +34,30 @@ _VIEWS: Final[dict[type, Callable[[dict[Any, Any]], Iterable[Any]]]] = {
     type({}.keys()): dict.keys,
     type(_ORDERED.keys()): dict.keys,
 }
-"""How to iterate what a view of a dictionary shows."""
+"""How to iterate each kind of dictionary view."""
 
 
 class Held(NamedTuple):
-    """What is inside a container or an object."""
+    """The items of a container or an object."""
 
     kind: str
     keys: list[Any] | None
-    """What the values are called."""
+    """The keys of the values."""
     values: list[Any]
-    """The first of them."""
+    """The first values."""
     length: int
     is_own: bool = False
-    """Whether these are all there is, and not just some attributes of an object."""
+    """Whether these are all contents, and not just some attributes of an object."""
 
 
 def contained_by(
     value: Any, kind: type, most: int | None = None
 ) -> tuple[list[Any] | None, list[Any]] | None:
-    """The keys and the values of a list, tuple, dictionary or dataclass, so many at most.
+    """The first keys and values of a list, tuple, dictionary or dataclass.
 
-    There are no keys but those of dictionaries, and names of fields.
+    Lists and tuples have no keys.
     """
-    # The first two are nearly always what it is, and this is asked of each value that is captured.
+    # The first two are the usual cases, and this runs for each captured value.
     if kind is list or kind is tuple:
         return None, [*islice(value, most)]
     if kind is dict:
@@ -78,7 +78,7 @@ def contained_by(
 
 
 def held_by(value: Any, kind: type, torch: Torch | None = None) -> Held | None:
-    """What is inside a value, found without running any code of the program's."""
+    """The items of a value, found without running any code of the program's."""
     name = name_of(kind)
     if kind is list or kind is tuple:
         return Held(name, None, list(islice(value, MOST_ITEMS)), len(value), True)
@@ -86,7 +86,7 @@ def held_by(value: Any, kind: type, torch: Torch | None = None) -> Held | None:
         return _of_dict(value, name)
     classes = classes_of(kind)
     if type in classes:
-        return None  # a class holds what all its objects share
+        return None  # a class holds shared attributes
     if torch is not None and kind in torch.symbolic:
         return None
     if torch is not None and torch.optimizer in classes:
@@ -116,7 +116,7 @@ def _of_dict(value: Any, name: str) -> Held:
 
 
 def _of_shown(value: Any, kind: type) -> Held | None:
-    """What is inside of what only shows another value, which may be of the program's own class."""
+    """The items of a view or proxy of another value, which may have a class of the program's."""
     inside = get_referents(value)
     if len(inside) != 1:
         return None
@@ -153,7 +153,7 @@ def _of_object(value: Any, kind: type, classes: tuple[type, ...]) -> Held | None
     for each in (UserDict, UserList):
         data = attributes.get("data") if each in classes else None
         if type(data) in (dict, list):
-            # Of a dictionary or list there is always an answer.
+            # A dictionary or a list always has items.
             return held_by(data, type(data))._replace(kind=name)  # type: ignore[union-attr]
     fields = dataclass_fields(classes)
     if fields:
@@ -166,13 +166,13 @@ def _of_object(value: Any, kind: type, classes: tuple[type, ...]) -> Held | None
         attributes = {**{str(at): item for at, item in enumerate(arguments)}, **attributes}
     if not attributes:
         return None
-    is_own = kind is SimpleNamespace or name == "Namespace"  # which write out all they have
+    is_own = kind is SimpleNamespace or name == "Namespace"  # whose repr shows all attributes
     keys = list(islice(attributes, MOST_ITEMS))
     return Held(name, keys, [attributes[key] for key in keys], len(attributes), is_own)
 
 
 def _of_optimizer(value: Any, name: str) -> Held | None:
-    """Optimizers show themselves well, but for numbers of theirs that are tensors."""
+    """An optimizer's repr is good, but for options that are tensors."""
     groups = own_attributes(value, classes_of(type(value))).get("param_groups")
     if type(groups) is not list:
         return None

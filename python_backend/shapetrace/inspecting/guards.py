@@ -1,4 +1,4 @@
-"""Contexts of torch's, several at once, that are left whatever is raised meanwhile."""
+"""Enters several torch contexts, and leaves them whatever is raised."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _enter: Final = methodcaller("__enter__")
 
 
 class Guards:
-    """Contexts that are entered one after the other, and left whatever is raised meanwhile.
+    """Contexts that are entered one after the other, and left whatever is raised.
 
-    Python's own ways to make one of several leave them entered where an exception of the program's
-    comes between entering one and knowing it, or just as they are to be left.
+    ``ExitStack`` and nested ``with`` leave one entered if an asynchronous exception comes right
+    after entering it, or right before leaving it.
     """
 
     def __init__(self, enter: Callable[[Guards], None]) -> None:
@@ -42,8 +42,8 @@ class Guards:
             raise
 
     def enter(self, make: Callable[..., Any], *arguments: object) -> None:
-        """Make a context and enter it; it can be left from when it is made on, and twice."""
-        self._entered.extend(starmap(make, (arguments,)))  # Some have their effect at once.
+        """Make a context and enter it; it can be left from then on, also twice."""
+        self._entered.extend(starmap(make, (arguments,)))  # Some take effect now.
         self._entered[-1].__enter__()
 
     def _leave(self) -> None:
@@ -53,14 +53,14 @@ class Guards:
 
 
 class WithoutFunctions:
-    """``DisableTorchFunction``, which enables them where it is left before it is entered."""
+    """``DisableTorchFunction``, but leaving it before entering it changes nothing."""
 
     def __init__(self, disable: Callable[[], Any]) -> None:
         self._made: Final[list[Any]] = [disable()]
         self._entered: Final[list[Any]] = []
 
     def __enter__(self) -> None:
-        # In one call, in which no exception comes after it has been entered.
+        # In one C call, so that no exception can come after it is entered.
         self._entered.extend(zip(self._made, map(_enter, self._made), strict=True))
 
     def __exit__(self, *_: object) -> None:
@@ -69,7 +69,7 @@ class WithoutFunctions:
 
 
 class WithoutDispatchModes:
-    """What torch has for that, which cannot be left before it is entered."""
+    """Torch's context without dispatch modes, which cannot be left before it is entered."""
 
     def __init__(self) -> None:
         modes: Any = sys.modules["torch.utils._python_dispatch"]
@@ -79,5 +79,5 @@ class WithoutDispatchModes:
         self._without.__enter__()
 
     def __exit__(self, *_: object) -> None:
-        # Its generator puts the modes back where it has begun and is not over, and only there.
+        # Closing its generator restores the modes if, and only if, it is suspended.
         self._without.gen.close()

@@ -1,13 +1,13 @@
-"""Whether the memory of a tensor or a NumPy array is there, and can be read.
+"""Checks that the memory of a tensor or a NumPy array can still be read.
 
-Reading what is not there ends the process, and the program itself may never have read it:
+Reading lost memory crashes the process, and the program itself may never have read it:
 
-- An array keeps what it was made of, and not always that one's memory: a closed SharedMemory, a
-  closed memmap or an emptied bytearray leaves arrays behind, and tensors made of them.
-- The storage of a tensor may have been freed or made smaller under it, as by FSDP.
-- A mapped file may have been cut.
+- An array keeps its base object alive, but not always that object's memory: arrays, and tensors
+  made of them, outlive a closed SharedMemory, a closed memmap or an emptied bytearray.
+- The storage of a tensor may have been freed or shrunk, as by FSDP.
+- A mapped file may have been truncated.
 
-``stable_reads`` sees to memory that is freed a moment later.
+``stable_reads`` handles memory that is freed during the read.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ ARRAY_GONE: Final = "the memory that the array shows is another's, and may be go
 
 
 def owns_memory(array: Any, arrays: Any) -> bool:
-    """Whether an array has memory of its own, which it may let go of by ``resize``."""
+    """Return whether an array owns its memory, which ``resize`` may free."""
     return arrays.base.__get__(array) is None and bool(arrays.flags.__get__(array).owndata)
 
 
 def is_held(array: Any, arrays: Any) -> bool:
-    """Whether nobody can have let go of the memory while the array, or the scalar, is there.
+    """Return whether the memory surely lives as long as the array or scalar.
 
-    Memory of mapped files does not count, though it may be there: reading would fetch it from a
-    disk, and ends the process where the file has been cut.
+    False for mapped files, though they may be readable: reading would fetch pages from disk, and
+    crashes if the file was truncated.
     """
     array = _array_shown(array, arrays)
     if array is None:
@@ -59,9 +59,9 @@ def is_held(array: Any, arrays: Any) -> bool:
 
 
 def may_be_read(array: Any, arrays: Any) -> bool:
-    """Whether the numbers can be read now, of mapped memory as well.
+    """Return whether the numbers can be read now, also from mapped memory.
 
-    For readers whom somebody has asked for the numbers: the kernel is asked, which takes a while.
+    For explicit requests of the user: it takes system calls.
     """
     if is_held(array, arrays):
         return True
@@ -69,7 +69,7 @@ def may_be_read(array: Any, arrays: Any) -> bool:
     while is_kind(type(base), arrays):
         base = _made_of(base, arrays)
     mapping = getattr(sys.modules.get("mmap"), "mmap", None)
-    # Capsules are those of DLPack and of libraries in C++.
+    # Capsules come from DLPack and C++ libraries.
     if name_of(type(base)) == "PyCapsule" or (
         mapping is not None and type(base) is mapping and not base.closed
     ):
@@ -78,7 +78,7 @@ def may_be_read(array: Any, arrays: Any) -> bool:
 
 
 def _extent(array: Any, arrays: Any) -> tuple[int, int]:
-    """Where the memory of an array begins, and how many bytes of it the array reaches."""
+    """The address of an array's memory, and the number of bytes it spans."""
     address: int = arrays.__array_interface__.__get__(array)["data"][0]
     shape, strides = arrays.shape.__get__(array), arrays.strides.__get__(array)
     if 0 in shape:
@@ -90,18 +90,18 @@ def _extent(array: Any, arrays: Any) -> tuple[int, int]:
 
 
 def _made_of(array: Any, arrays: Any) -> Any:
-    """What an array shows the memory of; None where that is its own."""
+    """The object whose memory an array shows; None if it owns its memory."""
     base = arrays.base.__get__(array)
     kind = type(base)
     if name_of(kind) == "DummyArray" and kind.__module__.startswith("numpy."):
-        return base.base  # Stands between windows or other strides and the array these are of.
+        return base.base  # stands between an array and windows of it
     if is_kind(kind, _record_type()) and base.base is not None:
         return base.base
     return base
 
 
 def _array_shown(value: Any, arrays: Any) -> Any:
-    """The array that a record shows the memory of; None for scalars with numbers of their own."""
+    """The array whose memory a record shows; None for scalars that own their data."""
     if is_kind(type(value), arrays):
         return value
     record: Any = _record_type()
@@ -110,7 +110,7 @@ def _array_shown(value: Any, arrays: Any) -> Any:
 
 
 def _record_type() -> type | None:
-    """Of scalars that show the memory of the array that they are of."""
+    """The type of scalars that show their array's memory."""
     return getattr(sys.modules.get("numpy"), "void", None)
 
 
@@ -122,9 +122,9 @@ def _is_exported(view: memoryview) -> bool:
 
 
 def is_mapped(address: int, length: int) -> bool:
-    """Whether the process can read so many bytes, as the kernel says, who reads two of them.
+    """Return whether the process can read a range of bytes, by asking the kernel about both ends.
 
-    True where there is no asking: on Windows.
+    True on Windows, where it cannot be asked.
     """
     if length <= 0:
         return True
@@ -135,7 +135,7 @@ def is_mapped(address: int, length: int) -> bool:
         return True
     first = address - address % _PAGE
     if synchronize(first, address + length - first, _ASYNCHRONOUSLY):
-        return False  # Something in between is mapped nowhere.
+        return False  # A page in between is not mapped.
     try:
         reader, writer = os.pipe()
     except OSError as error:
@@ -143,7 +143,7 @@ def is_mapped(address: int, length: int) -> bool:
             raise
         return False
     try:
-        # Of a mapped file that was cut it is the end that is missing.
+        # Of a truncated mapped file the end is missing.
         for place in (address, address + length - 1):
             os.write(writer, (ctypes.c_char * 1).from_address(place))
     except OSError as error:
@@ -157,7 +157,7 @@ def is_mapped(address: int, length: int) -> bool:
 
 
 _ASYNCHRONOUSLY: Final = 1
-"""``MS_ASYNC``, which has the kernel look at what is mapped and do nothing else."""
+"""``MS_ASYNC``, with which ``msync`` checks the mapping and does nothing else."""
 _PAGE: Final = getattr(os, "sysconf", lambda name: 4096)("SC_PAGESIZE")
 
 
@@ -173,10 +173,10 @@ def _msync() -> Callable[[int, int, int], int] | None:
 
 @cache
 def lost_memory_of(torch: Any) -> Callable[[Any], str | None]:
-    """A function that says why the numbers of a tensor cannot be read; None where they can be.
+    """Return a function that gives the reason why a tensor's memory cannot be read, or None.
 
-    It is called where no mode and no class of the program's hears of it. Whether the tensor has
-    numbers at all, which one on the device meta has not, is for the caller to know.
+    Call it where no mode and no tensor class can intercept it. The caller must know that the tensor
+    has data, which one on the device meta has not.
     """
     base: Any = torch._C.TensorBase
     plain = torch.Tensor
@@ -195,7 +195,7 @@ def lost_memory_of(torch: Any) -> Callable[[Any], str | None]:
             if is_asynchronous(error):
                 raise
             return _first_lost(_parts_of(tensor, torch), lost_memory)
-        # Each call counts: this is asked of every value that is captured.
+        # Each call counts: this runs for every captured value.
         size = size_of(tensor) if is_contiguous(tensor) else reach_of(tensor, base)
         if not size:
             return None
@@ -217,7 +217,7 @@ def lost_memory_of(torch: Any) -> Callable[[Any], str | None]:
 
 
 def address_of_data(torch: Any) -> Callable[[Any], int]:
-    """A function that says where the storage of a tensor begins.
+    """Return a function that gives the address of a tensor's storage.
 
     Not data_ptr(), which makes a lazily cloned tensor copy its data.
     """
@@ -227,16 +227,16 @@ def address_of_data(torch: Any) -> Callable[[Any], int]:
     base, is_lazy = torch._C.TensorBase, torch._C._is_cow_tensor
 
     def address_of(tensor: Any) -> int:
-        # A lazy copy shows memory that is there as long as it is.
+        # A lazy copy shows memory that lives as long as the copy.
         return 1 if is_lazy(tensor) else int(base.untyped_storage(tensor).data_ptr())
 
     return address_of
 
 
 def reach_of(tensor: Any, base: Any) -> int:
-    """How many bytes lie between the first and the last that a strided tensor shows."""
+    """The number of bytes that a strided tensor spans."""
     strides = base.stride(tensor)
-    # The last number of a dimension is at its stride times one less than its size.
+    # The last item of a dimension is at stride times (size - 1).
     last = sum(map(mul, base.shape.__get__(tensor), strides)) - sum(strides)
     reach: int = (last + 1) * base.element_size(tensor)
     return reach
@@ -256,14 +256,14 @@ _SPARSE_PARTS: Final = {
 
 
 def _parts_of(tensor: Any, torch: Any) -> Iterator[Any]:
-    """The tensors that a sparse one consists of; others without a storage show none of it."""
+    """The tensors that a sparse one consists of."""
     base = torch._C.TensorBase
     for name in _SPARSE_PARTS.get(str(base.layout.__get__(tensor)), ()):
         yield getattr(base, name)(tensor)
 
 
 def _tensors_held_by(tensor: Any, plain: type) -> Iterator[Any]:
-    """The tensors among the attributes of one whose class has code of its own, as of wrappers."""
+    """The tensors among the attributes of a tensor subclass, such as a wrapper."""
     held = [*own_attributes(tensor, classes_of(type(tensor))).values()]
     for value in held:
         if is_kind(type(value), plain) and value is not tensor:

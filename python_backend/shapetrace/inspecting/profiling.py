@@ -1,4 +1,4 @@
-"""Keeping what torch computes for us out of what its profiler lists."""
+"""Keeps our own operators out of torch's profiler."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shapetrace._exception_table import catching_everywhere
 
 @cache
 def unlisted_of(torch: Any) -> Unlisted:
-    """Return the context in which nothing is listed by a profiler."""
+    """Return the context in which no profiler lists operators."""
     return Unlisted(torch)
 
 
@@ -27,11 +27,11 @@ class Unlisted:
         self._silent: Final[set[int]] = set()
 
     def is_needed(self) -> bool:
-        """Whether anybody would list them: asked often, and cheaper than to be silent."""
+        """Return whether a profiler runs: a check that is cheaper than entering the context."""
         return getattr(self._profiler, "_is_profiler_enabled", False)
 
     def __call__(self) -> AbstractContextManager[object]:
-        """Entered for as long as nothing is to be listed."""
+        """Return the context to enter."""
         is_listed = self.is_needed() and self._enable is not None
         return self if is_listed and get_ident() not in self._silent else nullcontext()
 
@@ -40,7 +40,7 @@ class Unlisted:
         try:
             self._silent.add(get_ident())
             self._enable(False)
-        except BaseException:  # of the program's: a timeout, say
+        except BaseException:  # raised by the program, such as a timeout
             self._leave()
             raise
 

@@ -1,4 +1,4 @@
-"""Whether the numbers of a tensor can be read, and why not: one table for whoever reads any."""
+"""The reasons why a tensor's numbers cannot be read: one table for all readers."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class Reason(Enum):
     """Why a tensor is not read."""
 
     TRACED = "no data while a program is traced"
-    """A fake or functional tensor, or a proxy, which stands for one that is computed later."""
+    """A fake or functional tensor, or a proxy, without data."""
     OWN_DATA = "{} keeps its data in its own way"
-    """A class with ``__torch_dispatch__``: reading it would run that."""
+    """A class with ``__torch_dispatch__``, which reading would run."""
     NOT_MADE = "no data before the first call"
     """A parameter or buffer of a lazy module."""
     TRANSFORM = "within a function transform such as vmap"
     META = "no data on meta"
     CUDA_GRAPH = "within the capture of a CUDA graph"
     DEVICE = "on {}"
-    """On another device than the CPU: reading waits for all that was started there."""
+    """On another device than the CPU: reading waits for the device."""
     NESTED = "nested"
     LAYOUT = "{}"
     QUANTIZED = "quantized"
@@ -53,11 +53,11 @@ _OF_TRACERS: Final = ("torch._subclasses", "torch.fx")
 
 @cache
 def unreadable_of(torch: Any, *accepted: Reason) -> Ask:
-    """Return a function that says why a tensor is not read; None where it may be.
+    """Return a function that gives the reason why a tensor is not read, or None.
 
-    Reasons that are ``accepted`` are none for who asks. Of classes that keep their data in their
-    own way nothing more is asked then than whether anything may be read at all just now. It is
-    called where no function mode and no class hears of it, and raises what torch raises.
+    Reasons that are ``accepted`` count as none. For classes that keep their data in their own way,
+    only passing reasons are checked then. Call the function where no function mode and no class can
+    intercept it. It raises what torch raises.
     """
     base, plain = torch._C.TensorBase, torch.Tensor
     ordinary = frozenset({plain, torch.nn.Parameter})
@@ -118,15 +118,15 @@ def unreadable_of(torch: Any, *accepted: Reason) -> Ask:
 
 
 def has_plain_data(kind: type, plain: Any) -> bool:
-    """Whether torch's own kernels may have the tensors of a class: none of its code runs then."""
+    """Return whether torch's kernels compute with a class's tensors without its code."""
     handler = getattr(kind, "__torch_dispatch__", None)
     return handler is plain.__torch_dispatch__
 
 
 def transforming_of(torch: Any) -> Callable[[], Any]:
-    """A function that gives None where no function transform such as ``vmap`` is running.
+    """Return a function that gives None where no function transform such as ``vmap`` runs.
 
-    Within one tensors are the transform's own.
+    Tensors in a transform belong to it.
     """
     functorch = getattr(torch._C, "_functorch", None)
     found: Callable[[], Any] = getattr(functorch, "peek_interpreter_stack", lambda: None)

@@ -1,7 +1,7 @@
-"""Reading a few bytes of an array's memory, to tell whether its content is another.
+"""Reads a few bytes of an array's memory, to notice changes of its content.
 
-Up to a few pages are read whole; of more, blocks that are spread over it, so that a change in
-between may stay unseen. Bytes are compared, so a NaN is as it was, and any dtype will do. Nothing
+Up to a few pages are read whole; larger arrays in blocks spread over them, so that a change in
+between may be missed. Bytes are compared, so NaN equals NaN, and any dtype will do. Nothing
 is computed: no mode, graph, generator or recorder notices.
 """
 
@@ -16,19 +16,19 @@ from shapetrace.inspecting.stable_reads import read_memory
 
 
 class SampleLayout(NamedTuple):
-    """Which bytes are read of arrays that lie in memory in the same way."""
+    """Which bytes to read of arrays with one memory layout."""
 
     blocks: tuple[tuple[int, Any], ...]
-    """Where each begins, from the first item on, and the type of so many bytes: these are read a
-    good deal faster by way of it than with ``string_at``."""
+    """Offset from the first item, and a ctypes type of the block's size, which reads much faster
+    than ``string_at``."""
     is_whole: bool
-    """Whether that is all there is."""
+    """Whether the blocks cover the whole array."""
     reach: int
-    """How many bytes after the first item's beginning the last byte read is at most."""
+    """Offset from the first item to the end of the last block."""
 
 
 def read(address: int, layout: SampleLayout) -> bytes:
-    """Read an array whose first item is at an address."""
+    """Read the blocks of an array whose first item is at an address."""
     blocks = layout.blocks
     if len(blocks) == 1:
         start, kind = blocks[0]
@@ -38,7 +38,7 @@ def read(address: int, layout: SampleLayout) -> bytes:
 
 
 def read_steadily(address: int, layout: SampleLayout) -> bytes | None:
-    """Read as ``read`` does where another thread may free the memory; None if it has."""
+    """Like ``read``, where another thread may free the memory; None if it has."""
     parts = [(address + at, ctypes.sizeof(kind)) for at, kind in layout.blocks]
     content = ctypes.create_string_buffer(sum(size for _, size in parts))
     return content.raw if read_memory(parts, ctypes.addressof(content)) else None
@@ -48,17 +48,17 @@ class Extent(NamedTuple):
     """How much is read."""
 
     whole: int
-    """So many bytes are read whole."""
+    """Up to this many bytes are read whole."""
     rows: int
-    """So many rows that do not lie next to each other are read whole."""
+    """Up to this many separate rows are read whole."""
     blocks: int
-    """So many pieces are read of more."""
+    """Number of blocks read of larger arrays."""
 
 
 UNCOUNTED: Final = Extent(32 << 10, 256, 32)
-"""For what nobody counts the changes of: reading is the only way to notice them."""
+"""For memory without a version counter: reading is the only way to notice changes."""
 COUNTED: Final = Extent(2 << 10, 4, 1)
-"""For what is known to be another tensor, or to have been written to."""
+"""For tensors that are known to be new, or written to."""
 _BLOCK: Final = 64
 
 
@@ -85,9 +85,9 @@ def layout_of(
 def _rows(
     shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int
 ) -> tuple[list[tuple[int, int]], int]:
-    """Sizes and strides of rows, and the length of each, which lies in one piece.
+    """Sizes and strides of the outer axes, and the length of a contiguous row.
 
-    Axes with a stride of 0 are left out: they show the same memory again.
+    Axes with a stride of 0 are left out, as they show the same memory again.
     """
     axes = [(size, step) for size, step in zip(shape, strides, strict=True) if size > 1 and step]
     axes.sort(key=lambda axis: -abs(axis[1]))
@@ -114,7 +114,7 @@ def _of_one(length: int, extent: Extent) -> tuple[tuple[tuple[int, int], ...], b
 def _of_rows(
     rows: list[tuple[int, int]], count: int, length: int, extent: Extent
 ) -> tuple[tuple[int, int], ...]:
-    """Pieces of some of the rows."""
+    """Blocks in some of the rows."""
     taken, chosen = min(length, _BLOCK), min(extent.blocks, count)
     blocks = []
     for number in range(chosen):
@@ -125,7 +125,7 @@ def _of_rows(
 
 
 def _offset(rows: list[tuple[int, int]], number: int) -> int:
-    """Return where a row begins, by its number."""
+    """Offset of a row, by its index."""
     offset = 0
     for size, step in reversed(rows):
         number, at = divmod(number, size)

@@ -1,8 +1,8 @@
-"""Reading memory that another thread may free meanwhile.
+"""Reads memory that another thread may free during the read.
 
-torch lets go of the interpreter's lock while it reads, and another thread may make the storage
-smaller just then, as FSDP does. So where there is another thread, the numbers are copied first by
-the kernel, who refuses to read what is not there, where reading it ourselves ends the process.
+torch releases the interpreter's lock while it reads, and another thread may shrink the storage just
+then, as FSDP does. So if there is another thread, the kernel copies the numbers first: it fails
+where the memory is gone, while a direct read crashes the process.
 """
 
 from __future__ import annotations
@@ -19,28 +19,27 @@ from typing import Any, Final, TypeAlias
 from shapetrace.inspecting.memory import GIVEN_BACK, GONE, address_of_data, reach_of
 
 Part: TypeAlias = tuple[int, int]
-"""Where some memory begins, and how many bytes of it there are."""
+"""Address and length of a piece of memory."""
 Read: TypeAlias = Callable[[Sequence[Part], int], bool]
-"""Copies parts of memory, one after the other, to an address, if all of them are there."""
+"""Copies pieces of memory, one after the other, to an address; False if one is gone."""
 
 _MOST_BYTES: Final = 1 << 30
-"""The kernel reads less than two gigabytes at once."""
+"""The kernel reads less than two gigabytes in one call."""
 _MOST_PARTS: Final = 1024
 _BYTES_FOR_A_PART: Final = 4096
-"""Naming one part more takes about as long as reading so many bytes."""
+"""The overhead of one more piece, in bytes that are read in the same time."""
 
 
 class MemoryGoneError(Exception):
-    """Another thread has taken the memory of a tensor away while it was read: says how."""
+    """Another thread has freed the memory of a tensor during the read; the message says how."""
 
 
 @cache
 def steady_of(torch: Any) -> Callable[[Any], Any]:
-    """A function that returns a tensor with the same numbers, which nobody can take away.
+    """Return a function that gives a tensor with equal numbers that no other thread can free.
 
-    That is the tensor itself where this is the only thread, or where its numbers do not lie in the
-    CPU's memory at strides. It is called where no mode and no class of the program's hears of it,
-    and raises ``MemoryGoneError`` where the memory is gone.
+    It is the tensor itself if this is the only thread, or if it is not a strided CPU tensor. Call
+    the function where no mode and no tensor class can intercept it. It raises ``MemoryGoneError``.
     """
     base, plain = torch._C.TensorBase, torch.Tensor
     is_cpu, layout_of = base.is_cpu.__get__, base.layout.__get__
@@ -49,7 +48,7 @@ def steady_of(torch: Any) -> Callable[[Any], Any]:
 
     def steady(tensor: Any) -> Any:
         if (
-            len(_current_frames()) == 1  # ours has no frame while it waits
+            len(_current_frames()) == 1  # our own thread has no frame while it waits
             or type(tensor).__torch_dispatch__ is not plain.__torch_dispatch__
             or not is_cpu(tensor)
             or layout_of(tensor) is not torch.strided
@@ -60,7 +59,7 @@ def steady_of(torch: Any) -> Callable[[Any], Any]:
             or not base.numel(tensor)
         ):
             return tensor
-        # The tensor may be given another storage as well.
+        # The tensor may also get another storage.
         storage, address = base.untyped_storage(tensor), address_of(tensor)
         size, offset = base.element_size(tensor), base.storage_offset(tensor)
         shape, strides = base.shape.__get__(tensor), base.stride(tensor)
@@ -71,7 +70,7 @@ def steady_of(torch: Any) -> Callable[[Any], Any]:
             parts = [(begin, reach)]
         copy = torch.empty(sum(each for _, each in parts), dtype=torch.uint8, device="cpu")
         is_there = address and read_memory(parts, copy.data_ptr())
-        # What was read is nothing of the tensor's where others have got the memory since.
+        # The bytes are not the tensor's if the memory was freed and used again.
         if (
             not is_there
             or address_of(tensor) != address
@@ -91,7 +90,7 @@ def steady_of(torch: Any) -> Callable[[Any], Any]:
 def _runs(
     begin: int, shape: Sequence[int], strides: Sequence[int], size: int, most: int
 ) -> Iterator[Part]:
-    """The pieces without gaps that an array consists of; none where these are too many."""
+    """The contiguous pieces of an array; none if there are too many."""
     outer = list(zip(shape, strides, strict=True))
     run = 1
     while outer and (outer[-1][0] == 1 or outer[-1][1] == run):
@@ -109,7 +108,7 @@ def _runs(
 
 
 def read_memory(parts: Sequence[Part], target: int) -> bool:
-    """Copy parts of memory, one after the other, to an address; whether all of it is there."""
+    """Copy pieces of memory, one after the other, to an address; return whether all are there."""
     return _reader(os.getpid())(parts, target)
 
 
@@ -120,7 +119,7 @@ class _Vector(ctypes.Structure):
 
 
 class _Kernel:
-    """Asks the kernel to copy memory of this process, who looks whether it is there."""
+    """Has the kernel copy this process's memory, which fails if the memory is gone."""
 
     def __init__(self, process: int) -> None:
         self._process: Final = process
@@ -141,7 +140,7 @@ class _Kernel:
         return True
 
     def works(self) -> bool:
-        """Whether it may be asked here: a container can forbid it."""
+        """Return whether the system call is allowed: a container can forbid it."""
         found = ctypes.c_char(b"0")
         to = ctypes.addressof(found)
         probe = ctypes.c_char(b"1")
@@ -154,7 +153,7 @@ class _Kernel:
 
 
 def _groups(parts: Sequence[Part]) -> Iterator[list[Part]]:
-    """So much at once as the kernel reads at most."""
+    """Pieces in groups of the size that the kernel reads in one call."""
     group: list[Part] = []
     left = _MOST_BYTES
     for start, length in parts:
@@ -170,7 +169,7 @@ def _groups(parts: Sequence[Part]) -> Iterator[list[Part]]:
 
 
 def _read_locked(parts: Sequence[Part], target: int) -> bool:
-    """Copy memory and keep the interpreter's lock: no other Python code can free it just then."""
+    """Copy memory under the interpreter's lock, so that no other Python code can free it."""
     for start, length in parts:
         kind = ctypes.c_char * length
         memoryview(kind.from_address(target))[:] = memoryview(kind.from_address(start))
@@ -180,7 +179,7 @@ def _read_locked(parts: Sequence[Part], target: int) -> bool:
 
 @cache
 def _reader(process: int) -> Read:
-    """How memory is read in a process, a forked one of which has another number."""
+    """The reader of a process, by process id, as a fork has its own."""
     if not sys.platform.startswith("linux"):
         return _read_locked
     kernel = _Kernel(process)

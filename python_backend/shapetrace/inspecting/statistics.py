@@ -1,7 +1,7 @@
-"""The range, the mean and the distribution of numbers, of torch's and of NumPy's alike.
+"""Range, mean and histogram of the numbers in tensors and arrays.
 
-Nothing here decides whether something may be read, nor keeps others from noticing: ``readability``,
-``stable_reads`` and ``Torch.unseen`` do. How much is read is for the caller to say.
+``readability``, ``stable_reads`` and ``Torch.unseen`` see to it that reading is safe and unnoticed.
+Callers limit how much is read.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, Final
 from shapetrace.inspecting.stable_reads import steady_of
 
 _PIECE: Final = 1 << 15
-"""Fewer numbers than this torch reads on the thread that asks: the others may not be there, as in a
-process that was forked."""
+"""torch handles fewer numbers than this on the calling thread: after a fork its other threads are
+gone."""
 
 
 class Statistics:
-    """What is known of the numbers that were added."""
+    """Statistics of the numbers that were added."""
 
     __slots__ = ("count", "finite", "high", "low", "nan", "negative", "positive", "total")
 
@@ -27,13 +27,13 @@ class Statistics:
         self.count = count
         """How many numbers there are, where only some may be added."""
         self.finite = 0
-        """How many are finite. Range and sum are of these."""
+        """How many are finite; range and sum are over these."""
         self.low = math.inf
         self.high = -math.inf
         self.total = 0.0
         self.nan = 0
         self.positive = 0
-        """How many are infinite; with ``negative``."""
+        """How many are positive infinity."""
         self.negative = 0
 
     @property
@@ -48,23 +48,23 @@ class Statistics:
 
     @property
     def mean(self) -> float | None:
-        """The mean of the finite ones; None where there is none, or it is too large for a float."""
+        """The mean of the finite numbers; None if there are none, or it overflows a float."""
         mean = self.total / self.finite if self.finite else math.inf
         return mean if math.isfinite(mean) else None
 
     @property
     def lowest(self) -> float:
-        """The least of them, infinity included; infinity as well where there is none."""
+        """The minimum, infinities included; infinity if there is none."""
         return -math.inf if self.negative else self.low
 
     @property
     def highest(self) -> float:
-        """The largest of them, infinity included."""
+        """The maximum, infinities included."""
         return math.inf if self.positive else self.high
 
     @property
     def mean_of_all(self) -> float:
-        """The mean of all but NaN, which infinity has a part in."""
+        """The mean of all but NaN, infinities included."""
         total = self.total
         if self.positive:
             total += math.inf
@@ -73,7 +73,7 @@ class Statistics:
         return total / ((self.finite + self.infinite) or 1)
 
     def add(self, numbers: Any, library: Any) -> None:
-        """Add real numbers of torch or NumPy, of a type that the library computes with."""
+        """Add real numbers of torch or NumPy, in a dtype that the library can reduce."""
         if 0 in numbers.shape:
             return
         low, high = _range(numbers, library)
@@ -90,7 +90,7 @@ class Statistics:
         self.finite += math.prod(numbers.shape)
 
     def add_tensor(self, tensor: Any, torch: Any) -> None:
-        """Add the numbers of a tensor of any type, on the calling thread alone."""
+        """Add the numbers of a tensor of any dtype, on the calling thread only."""
         for part in small_parts(tensor):
             self.add(comparable(part, torch), torch)
 
@@ -102,7 +102,7 @@ def _range(numbers: Any, library: Any) -> tuple[Any, Any]:
 
 
 def comparable(tensor: Any, torch: Any) -> Any:
-    """The numbers of a tensor in a type that torch compares and adds up."""
+    """The numbers of a tensor in a dtype that torch can compare and sum."""
     if tensor.dtype.is_floating_point:
         return tensor.to(torch.float32) if tensor.element_size() < 4 else tensor
     if tensor.dtype is torch.int64:
@@ -111,7 +111,7 @@ def comparable(tensor: Any, torch: Any) -> Any:
 
 
 def comparable_array(array: Any) -> Any:
-    """The numbers of an array of NumPy's in a type that it compares and adds up."""
+    """The numbers of a NumPy array in a dtype that NumPy can compare and sum."""
     kind = array.dtype.kind
     if kind == "b":
         return array.view("u1")
@@ -121,11 +121,11 @@ def comparable_array(array: Any) -> Any:
 
 
 def histogram(numbers: Any, low: float, high: float, bins: int, library: Any) -> list[int]:
-    """How many of some float64 numbers lie in each part of a range; others are left out.
+    """Count float64 numbers in each bin of a range; numbers outside are left out.
 
-    Not by torch's own histograms, which take other threads as well.
+    Torch's own histograms would use other threads.
     """
-    # Halves, as the width of a range may be more than a float can have.
+    # Halved, as the width of the range may overflow a float.
     width = (high / 2 - low / 2) / bins or 1.0
     places = (numbers[library.isfinite(numbers)] / 2 - low / 2) / width
     places = places.clip(0, bins - 1)
@@ -137,7 +137,7 @@ def histogram(numbers: Any, low: float, high: float, bins: int, library: Any) ->
 def histogram_of_tensor(
     tensor: Any, low: float, high: float, bins: int, torch: Any
 ) -> tuple[int, ...]:
-    """The histogram of a tensor of any type, made on the calling thread; empty for no range."""
+    """The histogram of a tensor of any dtype, on the calling thread; empty for an empty range."""
     if low == high:
         return ()
     found = [
@@ -149,7 +149,7 @@ def histogram_of_tensor(
 def statistics_within(
     tensor: Any, torch: Any, most_bytes: int, most_seconds: float
 ) -> Statistics | None:
-    """Statistics of a tensor, of parts that are spread over it where it is too much to read.
+    """Statistics of a tensor; of a large one, from parts spread over it.
 
     None for complex numbers, which have no order.
     """
@@ -170,7 +170,7 @@ def statistics_within(
 
 
 def spread(array: Any, most: int) -> Any:
-    """No more than so many items of a tensor or an array, at equal distances."""
+    """Evenly spaced items of a tensor or an array, up to a limit."""
     sizes = list(array.shape)
     if math.prod(sizes) <= most:
         return array
@@ -184,7 +184,7 @@ def spread(array: Any, most: int) -> Any:
 
 
 def small_parts(tensor: Any) -> Iterator[Any]:
-    """All of a tensor in parts that torch reads on the thread that asks."""
+    """All of a tensor, in parts small enough for the calling thread."""
     if tensor.numel() < _PIECE:
         yield tensor
         return
@@ -193,7 +193,7 @@ def small_parts(tensor: Any) -> Iterator[Any]:
 
 
 def _spread_parts(tensor: Any, most: int) -> Iterator[Any]:
-    """Small parts of a tensor: all of it, or so many numbers of it that are spread over it."""
+    """Small parts of a tensor: all of it, or some numbers spread over it."""
     if tensor.numel() <= most:
         yield from small_parts(tensor)
         return

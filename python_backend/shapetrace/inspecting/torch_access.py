@@ -1,6 +1,6 @@
-"""What the program itself has imported of torch and NumPy; nothing is imported for it.
+"""The torch and NumPy that the program has imported; nothing is imported here.
 
-A value cannot be a tensor before torch is there as a whole, so whoever asks too early is told so.
+Before torch is fully imported no value can be a tensor, and ``loaded_torch`` returns None.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from shapetrace.inspecting.unnoticed import unnoticed_of
 
 
 class Torch:
-    """The parts of torch that are needed here."""
+    """The parts of torch that reading values needs."""
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
@@ -32,17 +32,17 @@ class Torch:
         )
         symbolic = (getattr(torch, name, None) for name in ("SymInt", "SymFloat", "SymBool"))
         self.symbolic = frozenset(kind for kind in symbolic if kind is not None)
-        """Classes of sizes that are not known; these write themselves out as their names."""
+        """Classes of symbolic sizes, whose repr is their name."""
         self.leaves = frozenset({self.tensor, self.module, *self.storages})
         self.as_is: Any = torch._C.DisableTorchFunction
-        """Entered to look at a tensor without any function mode or subclass being asked."""
+        """Context to inspect a tensor without function modes and ``__torch_function__``."""
         self.lost_memory = lost_memory_of(torch)
         self.unseen = unnoticed_of(torch).unseen
-        """Entered to compute something that nothing of the program's is to notice."""
+        """Context to compute without the program noticing."""
         self._transforming = transforming_of(torch)
 
     def unwatched(self) -> Guards:
-        """Entered to ask a class of torch's for what it computes, without any mode being asked."""
+        """Context to let a torch class compute without any mode noticing."""
         return Guards(self._enter_unwatched)
 
     def _enter_unwatched(self, guards: Guards) -> None:
@@ -50,11 +50,11 @@ class Torch:
             guards.enter(WithoutDispatchModes)
 
     def is_transforming(self) -> bool:
-        """Whether a function transform such as ``vmap`` is running, whose tensors are its own."""
+        """Return whether a function transform such as ``vmap`` runs, which owns its tensors."""
         return self._transforming() is not None
 
     def has_plain_data(self, tensor: Any) -> bool:
-        """Whether torch's own kernels may have a tensor."""
+        """Return whether torch's kernels compute with a tensor without its class's code."""
         return has_plain_data(type(tensor), self.tensor)
 
 
@@ -64,18 +64,18 @@ def _torch_of(module: Any) -> Torch:
 
 
 def loaded_torch() -> Torch | None:
-    """Torch, where the program has imported it."""
+    """Torch; None if the program has not imported it."""
     module = sys.modules.get("torch")
     specification = getattr(module, "__spec__", None)
     if module is None or getattr(specification, "_initializing", False):
         return None
     try:
         return _torch_of(module)
-    except AttributeError:  # something else of that name
+    except AttributeError:  # another module of that name
         return None
 
 
 def array_type() -> type | None:
-    """NumPy's class of arrays, where the program has imported it."""
+    """NumPy's array class; None if the program has not imported NumPy."""
     found = getattr(sys.modules.get("numpy"), "ndarray", None)
     return found if isinstance(found, type) else None

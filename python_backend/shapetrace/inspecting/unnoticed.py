@@ -14,12 +14,12 @@ from shapetrace.inspecting.readability import transforming_of
 
 @cache
 def unnoticed_of(torch: Any) -> Unnoticed:
-    """What is entered to compute without being noticed."""
+    """Return the contexts to compute without being noticed."""
     return Unnoticed(torch)
 
 
 class Unnoticed:
-    """The states of a thread in which it computes for us."""
+    """Contexts in which a thread computes for us."""
 
     def __init__(self, torch: Any) -> None:
         self._torch: Final = torch
@@ -30,15 +30,15 @@ class Unnoticed:
         self._without_transforms: Final = getattr(internals, "_DisableFuncTorch", None)
 
     def unseen(self) -> Guards:
-        """Entered to compute with plain tensors so that nothing of the program's notices."""
+        """Context to compute with plain tensors unnoticed."""
         return Guards(self._enter_unseen)
 
     def unseen_but_by_classes(self) -> Guards:
-        """Entered to compute with any tensors: of all that is the program's, classes are asked."""
+        """Context to compute with any tensors: only their own classes notice."""
         return Guards(self._enter_unseen_but_by_classes)
 
     def without_modes(self) -> Guards:
-        """Entered to compute with any tensors, also those with code of their own."""
+        """Context to compute with any tensors without modes, subclasses included."""
         return Guards(self._enter_without_modes)
 
     def _enter_unseen(self, guards: Guards) -> None:
@@ -77,7 +77,7 @@ class Unnoticed:
             guards.enter(self._internals._InferenceMode, False)
 
     def _leave_functions(self, guards: Guards) -> None:
-        """Leave the functions that torch.jit.trace, vmap and the like work on."""
+        """Leave function transforms such as torch.jit.trace and vmap."""
         if self._tracing() is not None:
             guards.enter(_WithoutTracing, self._internals)
         if self._without_transforms is not None and self._transforming() is not None:
@@ -85,7 +85,7 @@ class Unnoticed:
 
 
 class _WithoutTracing:
-    """torch.jit.trace writes nothing down, and warns of nothing."""
+    """Pauses torch.jit.trace and its warnings."""
 
     def __init__(self, internals: Any) -> None:
         self._internals: Final = internals
@@ -99,7 +99,7 @@ class _WithoutTracing:
 
 
 class _WithoutGradients:
-    """``torch.no_grad``, which cannot be left before it is entered."""
+    """Like ``torch.no_grad``, but cannot be left before it is entered."""
 
     def __init__(self, torch: Any) -> None:
         self._set: Final = torch._C._set_grad_enabled
@@ -117,9 +117,9 @@ def _taken_out(modes: list[Any]) -> Iterator[Any]:
 
 
 class _WithoutFunctionModes:
-    """Function modes are off, and what tensors' own classes have to say is not."""
+    """Turns function modes off, but not ``__torch_function__`` of tensor classes."""
 
-    # Each mode is moved in one call, in which no exception of the program's comes.
+    # Each mode moves in one C call, which no asynchronous exception interrupts.
 
     def __init__(self, internals: Any) -> None:
         self._internals: Final = internals

@@ -1,8 +1,8 @@
-"""Which code a followed function has: with hooks, or its own while something compiled runs.
+"""Switches a followed function's code: with hooks, or its own inside compiled regions.
 
 TorchDynamo guards on the code of functions that it inlines, and keeps what it compiled with the
-code that it compiled. So in regions that torch.compile made every function has its own, whether it
-was compiled before or is compiled there, and nothing is heard of it.
+code that it compiled. So in compiled regions every function has its own code, whether it was
+compiled before or is compiled there, and nothing is reported.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ class _Codes(NamedTuple):
     own: types.CodeType
     hooked: types.CodeType
     say: Callable[[], None] | None
-    """Tells whoever follows the function that it is not followed in a region."""
+    """Told when the function is not followed, inside a compiled region."""
 
 
 class _Given(Bystander):
-    """The functions that have been given code with hooks."""
+    """The functions that have code with hooks."""
 
     def __init__(self) -> None:
         self.codes: Final[weakref.WeakKeyDictionary[types.FunctionType, _Codes]] = (
             weakref.WeakKeyDictionary()
         )
         self.regions: Final[set[int]] = set()
-        """The threads that run something compiled."""
+        """Threads inside a compiled region."""
 
     def enter(self, thread: int) -> None:
-        """The first one brings all functions their own code."""
+        """Enter a region; the first one gives all functions their own code."""
         self.regions.add(thread)
         if len(self.regions) == 1:
             for function, codes in list(self.codes.items()):
@@ -43,7 +43,7 @@ class _Given(Bystander):
                     codes.say()
 
     def leave(self, thread: int) -> None:
-        """The last one brings them their hooks."""
+        """Leave a region; the last one gives all functions their hooks."""
         if thread in self.regions:
             self.regions.remove(thread)
             if not self.regions:
@@ -61,14 +61,14 @@ def give_hooks(
     hooked: types.CodeType,
     say: Callable[[], None] | None = None,
 ) -> None:
-    """Give a function code with hooks in place of its own, where nothing compiled runs."""
+    """Give a function code with hooks, outside compiled regions."""
     stand_by(_GIVEN)
     _GIVEN.codes[function] = _Codes(own, hooked, say)
     function.__code__ = own if _GIVEN.regions else hooked
 
 
 def take_hooks(function: types.FunctionType, code: types.CodeType) -> None:
-    """Give a function back what it had before, where it has anything else."""
+    """Restore a function's own code."""
     _GIVEN.codes.pop(function, None)
     function.__code__ = code
     if not _GIVEN.codes:

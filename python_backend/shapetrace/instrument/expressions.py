@@ -1,4 +1,4 @@
-"""Putting hooks into expressions: walruses, variables of comprehensions, generator expressions."""
+"""Inserts hooks into expressions: walruses, comprehension variables, generator expressions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Expressions(ast.NodeTransformer):
         self._hooks: Final = hooks
         self._wanted: Final = wanted
         self._plain: Final = plain
-        """Those names that the function has a variable of its own for."""
+        """The names that are also variables of the function itself."""
         self._merges: Final = any(each.merges for each in plan.followings)
         self._depth = 1
         self._count = 0
@@ -41,7 +41,7 @@ class Expressions(ast.NodeTransformer):
             setattr(node, name, self.visit(expression))
 
     def around(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
-        """Rewrite what of a definition is evaluated where it stands."""
+        """Rewrite the parts of a definition that are evaluated where it stands."""
         node.decorator_list = [self.visit(each) for each in node.decorator_list]
         if isinstance(node, ast.ClassDef):
             node.bases = [self.visit(each) for each in node.bases]

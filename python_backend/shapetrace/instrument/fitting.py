@@ -1,4 +1,4 @@
-"""Code with hooks in the place of a function's own: what is in it, and whether it fits."""
+"""Decides whether code with hooks can replace a function's own, and fills in its constants."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shapetrace.instrument.nodes import Location
 
 
 def wanted_by(followings: Iterable[Following]) -> frozenset[str] | None:
-    """The names that some of these want to hear of; None for all."""
+    """The names that any of these asks for; None for all."""
     wanted: frozenset[str] | None = frozenset()
     for following in followings:
         names = following.interest.names
@@ -20,7 +20,7 @@ def wanted_by(followings: Iterable[Following]) -> frozenset[str] | None:
 
 
 def first_location(code: types.CodeType) -> Location:
-    """Where the first instruction is that belongs to a statement."""
+    """The location of the first instruction that belongs to a statement."""
     instructions = dis.get_instructions(code)
     for instruction in instructions:
         if instruction.opname == "RESUME":
@@ -39,7 +39,7 @@ def first_location(code: types.CodeType) -> Location:
 
 
 def fits(code: types.CodeType, original: types.CodeType) -> bool:
-    """Whether a function that runs one code can run the other."""
+    """Return whether a function can run one code in place of the other."""
     return (
         code.co_freevars == original.co_freevars
         and code.co_cellvars == original.co_cellvars
@@ -56,7 +56,7 @@ def fits(code: types.CodeType, original: types.CodeType) -> bool:
 
 
 def with_objects(code: types.CodeType, objects: dict[object, object]) -> types.CodeType:
-    """The code with what the texts among its constants stand for."""
+    """The code with objects in place of the text constants that stand for them."""
     constants = tuple(
         with_objects(each, objects)
         if isinstance(each, types.CodeType)

@@ -1,4 +1,4 @@
-"""Following functions: giving them code that has hooks in it, and giving them back their own."""
+"""Follows functions: gives them code with hooks, and gives them back their own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FOLLOWED: Final[dict[types.FunctionType, _Followed]] = {}
 
 @leaving_surely
 def follow(function: Callable[..., Any], interest: Interest, listener: Listener) -> Following:
-    """Have a listener hear of a function's calls from now on, until it is stopped."""
+    """Report a function's calls to a listener, until the following is stopped."""
     if not isinstance(function, types.FunctionType):
         raise CannotFollowError(f"{function!r} is not a function that was defined in Python")
     following: Following | None = None
@@ -38,7 +38,7 @@ def follow(function: Callable[..., Any], interest: Interest, listener: Listener)
             following = Following(interest, listener, followed.remove)
             followed.add(following)
         return following
-    except BaseException:  # where it is the program's, the function may be followed already
+    except BaseException:  # if the program raised it, the function may be followed already
         if following is not None:
             surely(following.stop)
         raise
@@ -51,7 +51,7 @@ def own_code(function: types.FunctionType) -> types.CodeType:
 
 
 class _Followed:
-    """A function that somebody follows."""
+    """A function that has followers."""
 
     def __init__(self, function: types.FunctionType) -> None:
         self._function: Final = function
@@ -61,17 +61,17 @@ class _Followed:
 
     @property
     def code(self) -> types.CodeType:
-        """The one without any hooks."""
+        """The code without hooks."""
         return self._origin.code
 
     def add(self, following: Following) -> None:
-        """Where that raises, ``remove`` undoes what was done of it."""
+        """Add a listener; after an exception, ``remove`` undoes it."""
         self._followings = [*self._followings, following]
         self._apply(self._followings)
 
     @leaving_surely
     def remove(self, following: Following) -> None:
-        """May be called again, where it was left halfway."""
+        """Remove a listener; can be repeated after an interruption."""
         with holding(_LOCK):
             rest = [each for each in self._followings if each is not following]
             if len(rest) < len(self._followings):
@@ -99,7 +99,7 @@ def _rewritten(
     code: types.CodeType,
     followings: list[tuple[tuple[str, ...], Following]],
 ) -> types.CodeType:
-    """A function's code with hooks for all that is to be heard, in it and what it defines."""
+    """A function's code with hooks for all listeners, in it and in nested functions."""
     source = source_of(function, code)
     objects: dict[object, object] = {}
     for nested in sorted({way for way, _ in followings}):

@@ -1,4 +1,4 @@
-"""Who listens to a function, and which of its calls are being listened to."""
+"""The listeners of a function, and its calls that are being followed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shapetrace._asynchronous import is_asynchronous
 from shapetrace.instrument.interface import Entered, Interest, Listener, LookedAt, Returned
 
 FEW: Final = 64
-"""So many calls are remembered at least before those that are over are forgotten."""
+"""Number of remembered calls from which on those that are over are forgotten."""
 
 
 class Following:
@@ -23,7 +23,7 @@ class Following:
         self.names: Final = interest.names
         self.merges: Final = interest.merges
         self.error: Exception | None = None
-        """What the listener raised, which ended the following."""
+        """The listener's exception, which ended the following."""
         hooks = listener.hooks()
         self.entered: Entered = hooks.entered or nothing
         self.entered_by = hooks.entered_by
@@ -34,11 +34,11 @@ class Following:
         self.returned: Returned = (hooks.returned if interest.returns else None) or nothing
         self._step_aside = hooks.stepped_aside
         self.is_active = True
-        """Whether the listener still hears of the function."""
+        """Whether the listener still gets calls."""
         self._stop: Callable[[Following], None] | None = stop
 
     def stop(self) -> None:
-        """No longer follow, also in calls that are running. The last one puts the code back."""
+        """Stop following, also in running calls. The last listener's stop restores the code."""
         self.is_active = False
         self.entered = self.looked_at = self.returned = nothing
         self.entered_by = self.entered_with = self.looked_at_all = self.deleted = None
@@ -47,7 +47,7 @@ class Following:
             self._stop = None
 
     def step_aside(self) -> None:
-        """Tell the listener, once, that it hears nothing while something compiled runs."""
+        """Tell the listener, once, that compiled code is not followed."""
         step_aside, self._step_aside = self._step_aside, None
         if step_aside is not None and self.is_active:
             try:
@@ -56,7 +56,7 @@ class Following:
                 self.fail(error)
 
     def fail(self, error: Exception) -> None:
-        """The listener has raised an error: stop, unless it only had no room on the stack.
+        """Stop after an error of the listener, but not if there was only no room on the stack.
 
         An exception of the program's that came meanwhile is raised again: the hook passes it on.
         """
@@ -79,27 +79,26 @@ def nothing(*values: object) -> None:
 
 
 class HookedCall(list[Any]):
-    """One call that somebody listens to.
+    """One call that is followed.
 
     It lies on the stack of the call's frame, and only there: when it goes, the call is over. It is
-    iterated once, where it is empty, and a list is so quickly.
+    an empty list, as the code iterates it once and iterating a list is fast.
     """
 
     __slots__ = ("__weakref__", "bound", "listening", "pending")
 
     listening: tuple[tuple[Following, object], ...]
     bound: frozenset[str]
-    """Those names that have a value now, of those where the source alone does not tell."""
+    """The names bound now, of those for which the source alone does not tell."""
     pending: tuple[object, int, int] | None
-    """What is to be returned, unless a `finally` raises; its line; in how many of these it was
-    said."""
+    """The pending return value, its line, and the depth of `finally` that it was returned in."""
 
 
 class HookedCalls(dict[int, weakref.ref[HookedCall]]):
-    """The calls that somebody listens to, by the id of their frame.
+    """The calls that are followed, by the id of their frame.
 
-    Those that are over are forgotten only now and then, as most calls get the place in memory that
-    another has had.
+    Those that are over are forgotten only now and then: most calls get the address of an earlier
+    one.
     """
 
     __slots__ = ("_generators", "_room")
@@ -108,17 +107,17 @@ class HookedCalls(dict[int, weakref.ref[HookedCall]]):
         super().__init__()
         self._room = FEW
         self._generators: dict[int, weakref.ref[Any]] = {}
-        """Those whose frames are known here, by the id of the frame."""
+        """Generators whose frames are among the keys, by the id of the frame."""
 
     def of(self, frame: types.FrameType) -> HookedCall | None:
-        """The call that runs in a frame, if anybody listens to it."""
+        """The call of a frame, if it is followed."""
         reference = self.get(id(frame))
         return None if reference is None else reference()
 
     def hold_until_gone(self, key: int, activation: HookedCall, generator: Any) -> None:
-        """Let what runs in a generator's frame belong to a call, until the generator is gone."""
+        """Map a generator's frame to a call, until the generator is gone."""
         self[key] = weakref.ref(activation)
-        # Called without any code of ours: an exception that comes there would be lost.
+        # A C function: an exception that came in code of ours would be lost here.
         self._generators[key] = weakref.ref(generator, partial(self.pop, key))
         if len(self._generators) > self._room:
             for number, reference in list(self._generators.items()):
@@ -132,5 +131,5 @@ class HookedCalls(dict[int, weakref.ref[HookedCall]]):
                 if reference() is None:
                     gone = self.pop(key, None)
                     if gone is not None and gone is not reference:
-                        self[key] = gone  # another thread's call has got the number meanwhile
+                        self[key] = gone  # another thread's call has got the id meanwhile
             self._room = max(FEW, 2 * len(self))

@@ -1,8 +1,8 @@
-"""What the code of a followed function calls.
+"""The hooks that a followed function's code calls.
 
-Hooks are constants of that code, methods of a site each. A call's state lies on its frame's stack,
-and is found by the frame's id: its locals stay as they are. So it goes when the frame does, also if
-the call raises or a generator is thrown away.
+Each hook is a constant of that code, and a method of a site. A call's state lies on its frame's
+stack and is found by the frame's id, so the locals stay as they are, and the state goes with the
+frame, also if the call raises or a generator is dropped.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from shapetrace.instrument.hooked_calls import FEW, Following, HookedCall, Hooke
 from shapetrace.instrument.interface import Call
 
 UNHEARD: Final[tuple[tuple[()]]] = ((),)
-"""What the body of a call is run with that nobody listens to."""
+"""The state of a call that is not followed."""
 
 _MODULES: Final = sys.modules
 
 Mark: TypeAlias = tuple[str, int, bool]
-"""What a hook's argument is: a name, a line, and whether it was assigned there."""
+"""Describes a hook's argument: a name, a line, and whether it was assigned there."""
 
 
 class HookPlan:
-    """All that the hooks of one code object share."""
+    """State shared by the hooks of one code object."""
 
     def __init__(self, function: types.FunctionType, line: int, followings: list[Following]):
         self.function: Final = function
@@ -42,17 +42,18 @@ class HookPlan:
         self.bound: Final = Bound(self)
         self.sites: Final[list[HookSite]] = []
         self.leads_with_rest = False
-        """Whether its first parameter is `*args`: what is first is the first of these."""
+        """Whether the only positional parameter is `*args`, whose first item counts as the
+        first."""
         with_arguments = [each.entered_with is not None for each in followings]
         self.tells_arguments: Final = any(with_arguments)
-        """Whether somebody is told of all parameters at once."""
+        """Whether a listener wants all parameters at once."""
         self.tells_parameters: Final = not all(with_arguments)
-        """Whether somebody is told of those that are followed, one by one."""
+        """Whether a listener wants followed parameters one by one."""
         self.tracked: Final[set[str]] = set()
-        """The names where the source alone does not tell whether they are bound."""
+        """The names for which the source alone does not tell whether they are bound."""
 
     def finish(self) -> None:
-        """All sites are known."""
+        """Set the state that needs all sites."""
         for site in self.sites:
             if site.binds:
                 site.tracks = frozenset(
@@ -61,10 +62,10 @@ class HookPlan:
 
 
 class Gate(frozenset[int]):
-    """Has a 0 in it, but to TorchDynamo nothing at all, which so passes all hooks by.
+    """A set that contains 0, but is empty to TorchDynamo, which so skips all hooks.
 
-    Dynamo knows frozen sets among constants, and takes what iterating them brings.
-    `0 in gate` is what is asked before each hook. With `gate | gate` some are hooks themselves.
+    Dynamo iterates frozen sets among constants to get their items. `0 in gate` is what is asked
+    before each hook. With `gate | gate` some are hooks themselves.
     """
 
     __slots__ = ("__dict__",)
@@ -100,7 +101,7 @@ class Leaving(Gate):
 
     __slots__ = ()
     postponed: int | None = None
-    """Where a `finally` comes before that: in how many of these it stands."""
+    """If a `finally` comes before that: the depth of nested ones."""
 
     @catching_everywhere
     def __or__(self, other: object) -> Gate:
@@ -120,11 +121,11 @@ class Leaving(Gate):
 
 
 class Finishing(Gate):
-    """The outermost `finally` is through, and what was to be returned is returned."""
+    """The outermost `finally` has ended, and the pending value is returned."""
 
     __slots__ = ()
     within = 0
-    """In how many others it stands: what was to be returned before these began is not yet."""
+    """The depth of nested ones: a value that was returned outside of these is still pending."""
 
     @catching_everywhere
     def __or__(self, other: object) -> Gate:
@@ -142,12 +143,12 @@ class Finishing(Gate):
 
 
 class Forgetting(Gate):
-    """Variables are about to be deleted, or what was to be returned is not returned."""
+    """Variables are about to be deleted, or a pending return is dropped."""
 
     __slots__ = ()
     names: frozenset[str] = frozenset()
     within: int | None = None
-    """Where a return is dropped: one that was said in no fewer `finally` than these."""
+    """For a dropped return: the least depth of `finally` of the returns that it drops."""
 
     @catching_everywhere
     def __or__(self, other: object) -> Gate:
@@ -172,7 +173,7 @@ class Forgetting(Gate):
 
 
 class Bound(Gate):
-    """Has the names in it that have a value now, of those where the source alone does not tell."""
+    """A set of the names bound now, of those for which the source alone does not tell."""
 
     __slots__ = ()
 
@@ -187,7 +188,7 @@ class Bound(Gate):
 
 
 class HookSite:
-    """One place of the code, and the hooks it may have."""
+    """One place in the code, and its hooks."""
 
     __slots__ = (
         "binds",
@@ -216,17 +217,16 @@ class HookSite:
         self.missing = plan.gate
         self.marks = marks
         self.depth = depth
-        """How many frames up the function's own is: comprehensions have frames in Python 3.11."""
+        """Depth of the function's own frame: comprehensions have frames in Python 3.11."""
         self.line = line
         self.postponed = postponed
-        """Where a `finally` comes between evaluating what is returned and returning it: in how
-        many of these that is said."""
+        """If a `finally` comes between evaluating a returned value and returning it: the depth."""
         self.binds = binds
         """Whether the variables are the function's own, and not those of a comprehension."""
         self.tracks: frozenset[str] = frozenset()
-        """Those names that are bound from now on, of those where the source does not tell."""
+        """The names that this place binds, of those for which the source does not tell."""
         self.others = 1
-        """Where a call begins, from which value on they are what the marks say."""
+        """At the begin of a call: index of the first value that the marks describe."""
         plan.sites.append(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -240,16 +240,15 @@ class HookSite:
         """The hook after variables were assigned, or may have changed."""
         return self.look_at_one if len(self.marks) == 1 else self.look_at_all
 
-    # What follows is written out at length: it runs for every call and nearly every statement.
+    # Inlined below: it runs for every call and nearly every statement.
 
     @catching_everywhere
     def enter(self, *values: object) -> object:
         """A call has begun.
 
-        The values are the first parameter, then all of them and what the marks say, as far as
-        anybody is to be told of these. While torch makes a graph of what runs, our hooks are no
-        part of that; nor where something compiled runs, as TorchDynamo would have to skip all that
-        a listener calls.
+        The values are the first parameter, then, if listeners want them, all parameters and those
+        that the marks describe. Does nothing while torch makes a graph, nor in compiled regions,
+        where TorchDynamo would have to skip all that a listener calls.
         """
         try:
             if REGIONS and get_ident() in REGIONS:
@@ -257,7 +256,7 @@ class HookSite:
             compiler: Any = _MODULES.get("torch.compiler")
             if compiler is not None:
                 try:
-                    # What is_compiling() asks, but for scripted code, which has no hooks.
+                    # As is_compiling(), without its check for scripted code, which has no hooks.
                     is_compiling = compiler._is_compiling_flag
                 except AttributeError:
                     is_compiling = _is_compiling(compiler)
@@ -302,7 +301,7 @@ class HookSite:
 
     @catching_everywhere
     def look_at_one(self, value: object) -> object:
-        """A variable was assigned, or may have changed; it is handed on."""
+        """A variable was assigned, or may have changed; returns its value."""
         try:
             reference = self.find(id(_getframe(self.depth)))
             if reference is not None and (activation := reference()) is not None:
@@ -361,7 +360,7 @@ class HookSite:
             raise
 
     def tell_after_raise(self, frame: types.FrameType, values: tuple[object, ...]) -> None:
-        """Report after a raise, if the activation is that of a frame."""
+        """Report after a raise, if the frame has a followed call."""
         activation = self.plan.activations.of(frame)
         if activation is not None:
             raised = sys.exc_info()[2]
@@ -396,7 +395,7 @@ class HookSite:
 
     @catching_everywhere
     def generate(self, generator: Any) -> object:
-        """A generator expression was made: what it does belongs to the call that made it."""
+        """A generator expression was made; its frame belongs to the call that made it."""
         try:
             activations = self.plan.activations
             activation = activations.of(_getframe(self.depth))
@@ -442,7 +441,7 @@ def _return(activation: HookedCall, value: object, line: int) -> None:
 
 
 class _Silence:
-    """What sites are in another process, where nobody listens: never asked, as the gate is shut."""
+    """Stands for sites in another process, where the gate is shut and no hook is called."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         if name.startswith("__"):
@@ -451,6 +450,6 @@ class _Silence:
 
 
 def _is_compiling(compiler: Any) -> bool:
-    """Whether a torch that has no flag for it makes a graph of what runs."""
+    """Return whether torch makes a graph, for versions without a flag for it."""
     is_compiling = getattr(compiler, "is_compiling", None)
     return is_compiling is not None and bool(is_compiling())

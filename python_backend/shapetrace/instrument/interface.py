@@ -1,4 +1,4 @@
-"""What a listener of a followed function asks for, and what is called for it."""
+"""The interface of listeners: what they ask for, and how they are called."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """What is to be heard of a function."""
+    """What to report of a function."""
 
     names: frozenset[str] | None
     """Its variables, as the source calls them. None: all of them."""
@@ -18,7 +18,7 @@ class Interest:
     nested: tuple[str, ...] = ()
     """The way from the function to one that is defined in it, by names of functions and classes."""
     merges: bool = True
-    """Whether a comprehension's variable is heard of where the function has one of that name."""
+    """Whether a comprehension's variable counts as the function's variable of that name."""
 
 
 class Call(NamedTuple):
@@ -34,7 +34,7 @@ class Call(NamedTuple):
 
 
 Entered: TypeAlias = Callable[[Call], object | None]
-"""A call has begun. What is returned is the call's state; None: nothing more of it is heard."""
+"""A call has begun. The result is the call's state; with None, it is not followed further."""
 EnteredBy: TypeAlias = Callable[[Any], object | None]
 """A call has begun, with this first parameter."""
 EnteredWith: TypeAlias = Callable[[types.FrameType, tuple[Any, ...]], object | None]
@@ -46,33 +46,33 @@ LookedAtAll: TypeAlias = Callable[
     [Any, tuple[tuple[str, int, bool], ...], tuple[Any, ...], object], None
 ]
 """``(state, marks, values, missing)``: several variables. A mark is a name, a line, and whether it
-was assigned. A value that is ``missing`` is to be passed over, and so are other names."""
+was assigned. Skip values that are ``missing``, and names that were not asked for."""
 Deleted: TypeAlias = Callable[[Any, frozenset[str]], None]
 """``(state, names)``: ``del`` is about to take these variables away."""
 Returned: TypeAlias = Callable[[Any, Any, int], None]
 """``(state, value, line)``: the call has returned this, if not by an exception."""
 SteppedAside: TypeAlias = Callable[[], None]
-"""Nothing is heard while something compiled runs. Called once."""
+"""Nothing is reported inside compiled regions. Called once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What a listener has called while a function runs; it hears nothing of what it leaves out."""
+    """The functions of a listener to call; those left out are not called."""
 
     looked_at: LookedAt
     returned: Returned | None = None
     entered: Entered | None = None
     entered_by: EnteredBy | None = None
-    """In place of ``entered``, for who needs nothing but the first parameter."""
+    """In place of ``entered``, for listeners that need only the first parameter."""
     entered_with: EnteredWith | None = None
-    """In place of both, for who is told of all parameters at once: they are not looked at again."""
+    """In place of both, for listeners that take all parameters at once."""
     looked_at_all: LookedAtAll | None = None
-    """In place of ``looked_at``, where several variables are looked at."""
+    """In place of ``looked_at``, for several variables at once."""
     deleted: Deleted | None = None
     stepped_aside: SteppedAside | None = None
 
     def each(self, wrapped: Callable[[Any], Any] | None) -> Hooks:
-        """All of them, wrapped if there is something to wrap them in."""
+        """The hooks, wrapped if a wrapper is given."""
         if wrapped is None:
             return self
         given = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -80,7 +80,7 @@ class Hooks:
 
 
 class Listener(Protocol):
-    """Hears of calls. What it raises ends the following and is kept there."""
+    """Is called for each call. Its exceptions end the following, which keeps them."""
 
     def hooks(self) -> Hooks:
-        """What is called; asked for once for each function that it follows."""
+        """The functions to call; asked for once for each followed function."""

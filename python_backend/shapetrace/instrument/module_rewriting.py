@@ -1,8 +1,8 @@
-"""A module's code in which functions are followed from the moment on in which they are defined.
+"""Puts hooks into a module's code, so that functions are followed as soon as they are defined.
 
-What `following` does to a function that is there already, this does to the code of the module that
-will make it: so all functions have their hooks from the first call on, those below decorators and
-those that are defined in others too. The module's own statements can be followed as well.
+`following` changes existing functions; this changes the code of the module that will define them.
+So all functions have hooks from their first call on, decorated and nested ones too. The module's
+own statements can be followed as well.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from shapetrace.instrument.rewriting import Rewriting
 from shapetrace.instrument.source import Definition, compiled, first_line
 
 MODULE: Final = "<module>"
-"""What the code of a module is called."""
+"""The name of a module's code."""
 
 _NOT_WHAT_RUNS: Final = (
     "its source is not what runs; was the file changed, or rewritten by another tool?"
@@ -37,26 +37,25 @@ _NOT_WHAT_RUNS: Final = (
 _Scope: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 Choice: TypeAlias = Sequence[tuple[Interest, Listener]]
-"""What is to be heard of one function, and by whom."""
+"""Which listener follows a function, and what it asks for."""
 Choose: TypeAlias = Callable[[str, ast.Module | Definition, types.CodeType], Choice]
-"""Asked with the qualified name of each function, and of the module by `<module>`, what defines it,
-and its own code."""
+"""Called with the qualified name of each function (or `<module>`), its definition and its code."""
 
 
 class Origin(NamedTuple):
-    """What a code with hooks was made of."""
+    """The origin of a code with hooks."""
 
     code: types.CodeType
-    """The one without."""
+    """The code without hooks."""
     compiled: types.CodeType
-    """Without hooks of its own, but the functions in it have theirs: for TorchDynamo."""
+    """The code without hooks whose nested functions have hooks: for TorchDynamo."""
     inside: tuple[tuple[tuple[str, ...], Following], ...]
-    """Who follows the function, and those that are defined in it, with the way to each."""
+    """The listeners of the function and of nested functions, with the path to each."""
 
 
 @dataclass(frozen=True, slots=True)
 class FollowedModule:
-    """The code of a module that is to run in place of its own."""
+    """The code to run in place of a module's own."""
 
     code: types.CodeType
     followings: tuple[tuple[Listener, Following], ...]
@@ -68,15 +67,14 @@ _ORIGINS: Final[weakref.WeakKeyDictionary[types.CodeType, Origin]] = weakref.Wea
 
 
 def origin_of(code: types.CodeType) -> Origin:
-    """What a function's code was before it got hooks together with its module."""
+    """The origin of a function's code that got hooks together with its module."""
     return _ORIGINS.get(code) or Origin(code, code, ())
 
 
 class _HookedCode(Bystander):
-    """Has TorchDynamo compile what a function's code was before it got hooks.
+    """Has TorchDynamo compile a function's original code.
 
-    What is compiled is kept with the code that runs, which has hooks for as long as there is the
-    function, so this is never over.
+    It caches the result with the code that runs, which keeps its hooks, so this is never undone.
     """
 
     def original(self, value: object) -> object:
@@ -98,7 +96,7 @@ def definitions(tree: ast.Module) -> Iterator[tuple[str, ast.Module | Definition
 def nested_definitions(
     definition: Definition, name: str, code: types.CodeType
 ) -> Iterator[tuple[tuple[str, ...], str, Definition, types.CodeType]]:
-    """A function and all that are defined in it: the way to each, its qualified name, its code."""
+    """A function and its nested functions: path, qualified name and code of each."""
     codes = _codes_in(code)
     yield (), name, definition, code
     for around in _definitions(definition, ()):
@@ -113,7 +111,7 @@ def nested_definitions(
 def follow_module(
     text: str, code: types.CodeType, module: str, choose: Choose
 ) -> FollowedModule | None:
-    """A module's code with hooks where somebody wants to hear of it; None where nobody does."""
+    """A module's code with the hooks that are asked for; None if none are."""
     refused: dict[str, str] = {}
     while True:
         attempt = _Attempt(text, code, module, choose, refused)
@@ -132,7 +130,7 @@ class _Chosen(NamedTuple):
     definition: ast.Module | Definition
     own: types.CodeType
     around: tuple[_Scope, ...]
-    """The functions and classes that it is defined in, and itself, the outermost first."""
+    """The function and the functions and classes around it, the outermost first."""
     heard: list[tuple[Listener, Following]]
 
     @property
@@ -141,7 +139,7 @@ class _Chosen(NamedTuple):
 
 
 class _Attempt:
-    """One try, on a tree of its own; what turns out to be impossible is refused in the next."""
+    """One attempt, on a fresh tree; functions that fail are refused in the next attempt."""
 
     def __init__(
         self,
@@ -175,11 +173,11 @@ class _Attempt:
                 yield _Chosen(name, node, own, around, _followings(choice))
 
     def is_what_runs(self) -> bool:
-        """Whether the text compiles to the code that is to be replaced."""
+        """Return whether the source compiles to the code that is to be replaced."""
         return self._compiled() == self._original
 
     def code(self) -> types.CodeType | None:
-        """The module's code with hooks; None if something in it is to be refused."""
+        """The module's code with hooks; None if a function in it has to be refused."""
         for each in self.chosen:
             self._rewrite(each)
         try:
@@ -202,7 +200,7 @@ class _Attempt:
         return result
 
     def _around(self, line: int | None) -> list[_Chosen]:
-        """Those that have a line in them; all where that is none."""
+        """The chosen functions around a line; all for None."""
         nodes = [(each, each.definition) for each in self.chosen]
         found = [
             each
@@ -234,7 +232,7 @@ class _Attempt:
         plan.finish()
 
     def _remember(self, module: types.CodeType) -> None:
-        """Note what each function was, that has hooks or defines one that has."""
+        """Note the origin of each function that has hooks or defines one that has."""
         inside: dict[_Scope, dict[tuple[str, ...], list[Following]]] = {}
         for each in self.chosen:
             for number, scope in enumerate(each.around, 1):
@@ -255,7 +253,7 @@ class _Attempt:
 
 
 class ModuleRewriting(Rewriting):
-    """Rewrites the statements of a module, the variables of which anybody may delete."""
+    """Rewrites the statements of a module, whose variables any code may delete."""
 
     def __init__(
         self, module: ast.Module, plan: HookPlan, names: frozenset[str] | None, returns: bool
@@ -268,7 +266,7 @@ class ModuleRewriting(Rewriting):
         nobody = ast.arguments([], [], None, [], [], None, [])
         definition = ast.FunctionDef("module", nobody, body, [], lineno=1)
         super().__init__(definition, plan, names, returns=False)
-        self._possible.update(self._wanted)  # Others may store to a module's variables any time.
+        self._possible.update(self._wanted)  # Other code may store to them, too.
         self._tells_end: Final = returns
 
     def rewrite_module(self, first: Location) -> None:
@@ -276,7 +274,7 @@ class ModuleRewriting(Rewriting):
         body, _ = self._block(self._definition.body, frozenset())
         if self._tells_end:
             body.append(self._hooks.operation(Leaving(self._plan), NOWHERE))
-        # Not around once more, to where it begins.
+        # Stop here: the loop would jump back to its begin.
         body.append(ast.Break(**NOWHERE))
         hooked = self._hooks.body(HookSite(self._plan).enter, [""], body, first)
         self._tree.body = [*self._head, hooked]
@@ -294,7 +292,7 @@ class ModuleRewriting(Rewriting):
         marks, _ = self._marks(stored, changes, line, self._steady)
         if not marks:
             return [], sure
-        # The frame that is looked for is that of the module, below that of the hook itself.
+        # The frame to find is the module's, below that of the hook itself.
         site = GlobalSite(self._plan, marks, depth=2)
         look = site.look_at_namespace_after_raise if raised else site.look
         return [self._hooks.statement(look, [], where)], sure
@@ -304,7 +302,7 @@ class ModuleRewriting(Rewriting):
 
 
 class GlobalSite(HookSite):
-    """A place in a module's own code: what the variables hold is asked of its namespace."""
+    """A place in a module's own code; values are read from its namespace."""
 
     __slots__ = ()
 
@@ -382,7 +380,7 @@ def _defining(
 
 
 def _stand_in(code: types.CodeType, module: str) -> types.FunctionType:
-    """What a listener is told of as the function, as there is none yet; nobody calls it."""
+    """A stand-in for the function in reports before it exists; it is never called."""
     cells = tuple(types.CellType() for _ in code.co_freevars)
     return types.FunctionType(code, {"__name__": module}, None, None, cells)
 

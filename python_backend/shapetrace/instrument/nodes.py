@@ -1,8 +1,8 @@
-"""New pieces of a function's tree.
+"""Builds new nodes of a function's tree.
 
-Where a statement is on one line, the hooks after it are on that line too, and a debugger that steps
-does not notice them. Otherwise they have no line: the compiler gives an instruction without one the
-line of that before it, and none at all where ways meet.
+If a statement is on one line, the hooks after it are on that line too, so that a stepping debugger
+does not stop at them. Otherwise they have no line: the compiler gives an instruction without one
+the line of that before it, and none at all where paths meet.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NUMBERS: Final = itertools.count()
 
 
 class HookNodes:
-    """Constants to be, which stand for themselves as texts until the code is compiled."""
+    """Builds nodes for hooks. Text constants stand for the hooks until the code is compiled."""
 
     def __init__(self, gate: object, bound: object, line: int) -> None:
         self._line: Final = line
@@ -41,12 +41,12 @@ class HookNodes:
         return ast.Constant(self._marker(value), **where)
 
     def open(self, where: Location) -> ast.expr:
-        """Whether hooks are called at all, which they are not where torch makes a graph."""
+        """An expression: whether hooks are called, which they are not in torch's graphs."""
         gate = ast.Constant(self._gate, **where)
         return ast.Compare(ast.Constant(0, **where), [ast.In()], [gate], **where)
 
     def call(self, hook: object, arguments: list[ast.expr], where: Location) -> ast.expr:
-        """Calling a hook, which is not reached where torch makes a graph."""
+        """A call of a hook, which is not reached where torch makes a graph."""
         return ast.Call(self._constant(hook, where), arguments, [], **where)
 
     def statement(
@@ -61,7 +61,7 @@ class HookNodes:
         return ast.If(condition or self.open(where), [called], [], **where)
 
     def names_first(self, names: list[str]) -> ast.stmt:
-        """Nothing, but it has the compiler number the variables in this order."""
+        """A statement without effect that makes the compiler number the variables in this order."""
         used: list[ast.stmt] = [ast.Expr(variable(name), **NOWHERE) for name in names]
         return ast.If(ast.Constant(False, **NOWHERE), used, [], **NOWHERE)
 
@@ -73,10 +73,7 @@ class HookNodes:
         before: Location,
         after: Location,
     ) -> ast.expr:
-        """An expression, the value of which goes through a hook.
-
-        Where torch makes a graph a function takes the hook's place that does nothing.
-        """
+        """An expression whose value goes through a hook; in torch's graphs, through an identity."""
         first, rest = (ast.arg(name, **NOWHERE) for name in ("value", "others"))
         nothing = ast.Lambda(
             ast.arguments([], [first], rest, [], [], None, []),
@@ -87,18 +84,21 @@ class HookNodes:
         return ast.Call(function, [value, *others], [], **after)
 
     def condition(self, hook: object, arguments: list[ast.expr], where: Location) -> ast.expr:
-        """A condition that always holds, and calls a hook."""
+        """An expression that calls a hook and is always true."""
         shut = ast.UnaryOp(ast.Not(), self.open(where), **where)
         called = ast.Tuple([self.call(hook, arguments, where)], ast.Load(), **where)
         return ast.BoolOp(ast.Or(), [shut, called], **where)
 
     def is_bound(self, name: str, where: Location) -> ast.expr:
-        """Whether a variable has a value, as far as was heard. Not so where torch makes a graph."""
+        """An expression: whether a variable is bound, as far as hooks noted.
+
+        False in torch's graphs.
+        """
         bound = ast.Constant(self._bound, **where)
         return ast.Compare(ast.Constant(name, **where), [ast.In()], [bound], **where)
 
     def if_bound(self, name: str, where: Location) -> ast.expr:
-        """A variable if it has a value, else the gate.
+        """A variable if it is bound, else the gate.
 
         No call, nor one after it without a line: the compiler of Python 3.13 copies places with
         calls but no line to each way that leads there, and forgets what follows them.
@@ -118,7 +118,7 @@ class HookNodes:
     def body(
         self, hook: object, arguments: list[str], body: list[ast.stmt], where: Location
     ) -> ast.stmt:
-        """A body that runs once, with what a hook returns on the stack until it is left."""
+        """A body that runs once, with the hook's result on the stack until the body is left."""
         unheard = ast.Tuple([ast.Tuple([], ast.Load(), **where)], ast.Load(), **where)
         values = [
             variable(name, where) if name else ast.Constant(None, **where) for name in arguments
@@ -139,12 +139,12 @@ def location(node: ast.expr | ast.stmt | ast.pattern | ast.excepthandler) -> Loc
 
 
 def line_of(node: ast.expr | ast.stmt | ast.pattern) -> Location:
-    """Where a node is if it is all on one line."""
+    """The location of a node that is all on one line."""
     return location(node) if node.lineno == node.end_lineno else NOWHERE
 
 
 def ending(node: ast.expr | ast.stmt) -> Location:
-    """On which line the last instruction of a node is, if that is known."""
+    """The line of a node's last instruction, if known."""
     match node:
         case ast.Assign(targets=[*_, target]) | ast.Delete(targets=[*_, target]):
             return line_of(target)
@@ -164,7 +164,7 @@ def ending(node: ast.expr | ast.stmt) -> Location:
 
 
 def beginning(node: ast.expr) -> Location:
-    """Where that part of an expression is that is evaluated first."""
+    """The location of the part of an expression that is evaluated first."""
     while True:
         match node:
             case ast.IfExp(test=inner) | ast.BinOp(left=inner) | ast.Compare(left=inner):

@@ -1,4 +1,4 @@
-"""Putting hooks into the tree of a function."""
+"""Inserts hooks into the tree of a function."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from shapetrace.instrument.nodes import (
 from shapetrace.instrument.source import Definition, first_line
 
 Sure = frozenset[str] | None
-"""The names that have a value at a place, whichever way it was reached. None: it is not reached."""
+"""The names bound at a place on every path to it; None if it is unreachable."""
 
 
 class Rewriting:
-    """Rewrites one function: its own statements, not those of functions in it."""
+    """Rewrites one function's own statements, not those of nested functions."""
 
     def __init__(
         self, definition: Definition, plan: HookPlan, names: frozenset[str] | None, returns: bool
@@ -42,23 +42,24 @@ class Rewriting:
             plan, self._hooks, self._wanted, frozenset(self._variables.plain)
         )
         self._possible: Final = scopes.stored_by_others(definition)
-        """The names that something may have stored to that comes before, also by way of a loop."""
+        """The names that may have been bound before, also by an earlier turn of a loop."""
         self._finals = 0
-        """How many `finally` are to come."""
+        """Number of enclosing `finally` clauses that are still to run."""
         self._within = 0
-        """How many this stands in."""
+        """Number of `finally` clauses around this place."""
         self._has_finally: Final = returns and scopes.has_finally(definition)
         self._drops: Final = self._has_finally and scopes.drops_returns(definition)
 
     @property
     def objects(self) -> dict[object, object]:
-        """What the texts among the constants stand for."""
+        """The objects that text constants stand for."""
         return self._hooks.objects
 
     def rewrite(self, first: Location, order: tuple[str, ...]) -> None:
-        """Change the definition. Its first instruction that has a line is at `first`.
+        """Change the definition.
 
-        The variables are to have an order, in which `locals()` brings them.
+        Its first instruction with a line is at `first`. The variables keep their order, which
+        `locals()` shows.
         """
         definition = self._definition
         documented = ast.get_docstring(definition, clean=False) is not None
@@ -99,7 +100,7 @@ class Rewriting:
             hooked, sure = self._statement(statement, sure, statements[index + 1 :])
             result += hooked
         if result and result[-1] is not statement and result[-1].lineno > 0:
-            # What the compiler adds at the end of a block has the line of what is before it.
+            # The compiler gives code at the end of a block the line of the statement before.
             result.append(ast.Pass(**location(result[-1])))
         return result, sure
 
@@ -170,9 +171,9 @@ class Rewriting:
         *,
         raised: bool = False,
     ) -> tuple[list[ast.stmt], frozenset[str]]:
-        """The hooks after something was stored or may have changed; what is sure to be bound.
+        """The hooks after variables were stored or may have changed, and the names bound then.
 
-        With ``raised`` an exception has led there, which knows where it was raised.
+        With ``raised``, an exception has led there, which knows its line.
         """
         marks, sure = self._marks(stored, changes, line, sure)
         if raised:
@@ -196,7 +197,7 @@ class Rewriting:
     def _marks(
         self, stored: list[tuple[str, int]], changes: bool, line: int, sure: frozenset[str]
     ) -> tuple[tuple[Mark, ...], frozenset[str]]:
-        """What to tell, and what is sure to be bound then."""
+        """The marks for a hook, and the names surely bound then."""
         assigned = {name: at for name, at in stored if name in self._wanted}
         marks: list[Mark] = [(name, at, True) for name, at in assigned.items()]
         sure |= self._steady & assigned.keys()
@@ -216,7 +217,7 @@ class Rewriting:
         return [self._hooks.operation(gate, where)]
 
     def _drop(self, where: Location) -> list[ast.stmt]:
-        """What was to be returned is not, where it can be that something was."""
+        """The hooks that drop a pending return, if there can be one."""
         if not self._has_finally:
             return []
         gate = Forgetting(self._plan)
@@ -257,7 +258,7 @@ class Rewriting:
         sure -= scopes.deleted(node.body)
         changes, where = scopes.may_change(node.test), line_of(node.test)
         self._expressions.within_field(node, "test")
-        # Where the body begins: a jump back to it would be at the line of the test once more.
+        # At the begin of the body: a jump back would report the test's line once more.
         inside = _first_line_of(node.body[0])
         before, _ = self._look([], changes, node.test.lineno, sure, inside)
         node.body, _ = self._block(node.body, sure, before=before)
@@ -366,7 +367,7 @@ class Rewriting:
 
 
 def _before_its_blocks(node: ast.stmt) -> list[ast.AST | None]:
-    """What of a statement comes before the first statement in it, all of it where that repeats."""
+    """The part of a statement before its first block; all of it if the block repeats."""
     match node:
         case ast.If(test=test):
             return [test]
@@ -397,7 +398,7 @@ def _start_of(node: ast.stmt | ast.excepthandler) -> Location:
 
 
 def _first_line_of(node: ast.stmt) -> Location:
-    """Where the first instruction of a statement is."""
+    """The line of a statement's first instruction."""
     first: ast.expr | None = None
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():

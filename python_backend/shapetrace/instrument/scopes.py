@@ -1,4 +1,4 @@
-"""Reading a function's source: which variables it has, what a statement stores or may change."""
+"""Finds a function's variables, and what each statement stores or may change."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _MAY_CHANGE: Final = (
     ast.DictComp,
     ast.GeneratorExp,
 )
-"""What may run code that changes an object in place."""
+"""Nodes that may run code that changes an object in place."""
 
 _ASKING: Final = frozenset(
     {"callable", "getattr", "hasattr", "id", "isinstance", "issubclass", "len", "type"}
 )
-"""Functions that only ask what a value is, unless somebody has given their names to others."""
+"""Builtins that only inspect a value, unless the program has redefined their names."""
 
 _DEFINITIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -41,15 +41,15 @@ class Variables:
     """The variables of one function, as its source calls them."""
 
     names: set[str] = field(default_factory=set)
-    """Its own, and those of its comprehensions, and those of outer functions that it stores to."""
+    """Its own variables, its comprehensions', and those of outer functions that it stores to."""
     plain: set[str] = field(default_factory=set)
-    """Those without the variables of comprehensions."""
+    """The names without the variables of comprehensions."""
     foreign: set[str] = field(default_factory=set)
-    """Those declared to be global."""
+    """The names declared global."""
     handled: set[str] = field(default_factory=set)
-    """Those of `except ... as`, which are deleted at its end, however that is reached."""
+    """Names of `except ... as`, which are deleted at its end, however that is reached."""
     shared: set[str] = field(default_factory=set)
-    """Those that other functions may delete: it is not known when they have a value."""
+    """Names that other functions may delete, so that it is unknown when they are bound."""
 
 
 def parameters(definition: Definition) -> list[ast.arg]:
@@ -92,9 +92,9 @@ def variables_of(definition: Definition) -> Variables:
 
 
 def assigned(node: ast.Module | Definition) -> dict[str, int]:
-    """The variables that a function or a module gives values, and the line where it first does.
+    """The variables that a function or a module assigns, and the line where it first does.
 
-    Its parameters are among them; what it only imports or defines is not.
+    Parameters count; imports and definitions do not.
     """
     found: dict[str, int] = {}
     foreign: set[str] = set()
@@ -115,7 +115,7 @@ def assigned(node: ast.Module | Definition) -> dict[str, int]:
 def stores(*nodes: ast.AST | None) -> list[tuple[str, int]]:
     """The names that targets, patterns or statements store to, with lines, in their order.
 
-    Not those of walruses, comprehensions and the statements below, which are told of by themselves.
+    Without walruses, comprehensions and nested statements, which are reported by themselves.
     """
     found: list[tuple[str, int]] = []
     for node in nodes:
@@ -139,7 +139,7 @@ def stored(nodes: Iterable[ast.AST | None]) -> set[str]:
     declared: list[ast.AST] = []
     for node in _own(filter(None, nodes)):
         if isinstance(node, ast.AnnAssign) and node.value is None:
-            declared.append(node.target)  # The compiler does not even know it for a variable.
+            declared.append(node.target)  # The compiler does not treat it as a variable.
         elif node in declared:
             continue
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -158,7 +158,7 @@ def stored_by_others(definition: Definition) -> set[str]:
 
 
 def deleted(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names that statements may delete, those of `except ... as` among them."""
+    """The names that statements may delete, those of `except ... as` included."""
     found = set()
     for node in _own(nodes):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Del):
@@ -169,7 +169,7 @@ def deleted(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def may_change(*nodes: ast.AST | None) -> bool:
-    """Whether expressions, or a statement without statements in it, may change an object."""
+    """Return whether expressions, or a statement without statements in it, may change an object."""
     for node in nodes:
         for each in _own([node] if node else []):
             if isinstance(each, _MAY_CHANGE) and not _only_asks(each):
@@ -180,9 +180,9 @@ def may_change(*nodes: ast.AST | None) -> bool:
 
 
 def _only_asks(node: ast.AST) -> bool:
-    """Whether it only asks what a value is, besides what is in it.
+    """Return whether a call only inspects a value and its items.
 
-    As reading an attribute does, that may run code of the value's class; what that changed is seen
+    Like reading an attribute, it may run code of the value's class; changes by that code are seen
     later.
     """
     match node:
@@ -196,12 +196,12 @@ def _only_asks(node: ast.AST) -> bool:
 
 
 def has_finally(definition: Definition) -> bool:
-    """Whether something may come between evaluating what is returned and returning it."""
+    """Return whether a `finally` may run between evaluating a returned value and returning it."""
     return any(getattr(node, "finalbody", None) for node in _own(definition.body))
 
 
 def drops_returns(definition: Definition) -> bool:
-    """Whether a `finally` may be left by a jump, so that what was to be returned is not."""
+    """Return whether a `finally` may be left by a jump, which drops a pending return."""
     finals = [getattr(node, "finalbody", []) for node in _own(definition.body)]
     return any(
         isinstance(node, ast.Break | ast.Continue) for final in finals for node in _own(final)
@@ -209,7 +209,7 @@ def drops_returns(definition: Definition) -> bool:
 
 
 def _own(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes but those that run in another function, lambda or class; comprehensions are in."""
+    """All nodes but those in nested functions, lambdas and classes; comprehensions count."""
     pending = [*nodes]
     pending.reverse()
     while pending:
@@ -225,7 +225,7 @@ def _own(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 def outside(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> list[ast.AST]:
-    """The parts of a definition that are evaluated where it stands."""
+    """The parts of a definition that the enclosing scope evaluates."""
     found: list[ast.AST] = [*node.decorator_list]
     if isinstance(node, ast.ClassDef):
         return [*found, *node.bases, *node.keywords]
@@ -246,7 +246,7 @@ def _deleted_within(definition: ast.AST) -> set[str]:
 
 
 def _other_stores(node: ast.AST) -> list[tuple[str, int]]:
-    """The names that a node stores to by itself, where they are no expressions."""
+    """The names that a node stores to that are not expression nodes."""
     match node:
         case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
             return [(node.name, node.lineno)]

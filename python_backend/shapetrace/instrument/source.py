@@ -1,4 +1,4 @@
-"""The definition of a function, as a tree that compiles to the very code that the function has."""
+"""Finds a function's definition, as a tree that compiles to exactly the function's code."""
 
 from __future__ import annotations
 import __future__
@@ -26,7 +26,7 @@ _FUTURE: Final = sum(
 
 @dataclass(frozen=True, slots=True)
 class FunctionSource:
-    """A function's definition within all that decides what it compiles to."""
+    """A function's definition with all context that affects its compiled code."""
 
     module: ast.Module
     definition: Definition
@@ -39,7 +39,7 @@ class FunctionSource:
 
 
 def source_of(function: types.FunctionType, code: types.CodeType) -> FunctionSource:
-    """The definition that a function's code was compiled from. It may be changed."""
+    """The definition that a function's code was compiled from; callers may change it."""
     name = function.__qualname__
     if code.co_name == "<lambda>":
         reason = "only what `def` defines can be followed"
@@ -107,8 +107,8 @@ def _changed(name: str, filename: str) -> CannotFollowError:
 
 
 def _segments(text: str, line: int) -> Iterator[ast.Module]:
-    """The statements of a file that reach over a line, each as a new tree with the same lines."""
-    # Not splitlines, which also splits at form feeds and other characters that end no line here.
+    """The statements of a file that span a line, each as a new tree with the same lines."""
+    # Not splitlines, which also splits at form feeds and other characters.
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     for statement in _outline(text).body:
         start = min([statement.lineno, *(each.lineno for each in _decorators(statement))])
@@ -142,7 +142,7 @@ def _imports(text: str) -> list[ast.stmt]:
 
 
 def _ways_to(tree: ast.AST, code: types.CodeType) -> Iterator[list[_Scope]]:
-    """The definitions that may be the code's, each with those around it, the outermost first."""
+    """The definitions that may match the code, each with those around it, the outermost first."""
     pending: list[tuple[ast.AST, list[_Scope]]] = [(tree, [])]
     while pending:
         node, around = pending.pop()
@@ -160,8 +160,9 @@ def _ways_to(tree: ast.AST, code: types.CodeType) -> Iterator[list[_Scope]]:
 def _pruned(scopes: list[_Scope], imports: list[ast.stmt]) -> ast.Module:
     """A module with nothing but its imports and these definitions.
 
-    A call of `torch.relu` is compiled in another way where `torch` was imported. Functions
-    keep their bodies, which decide what is a closure's; of classes only the name matters.
+    Imports matter, as the compiler treats calls such as `torch.relu` differently if `torch` was
+    imported. Functions keep their bodies, which decide about closures; of classes only the name
+    matters.
     """
     for outer, inner in itertools.pairwise(scopes):
         if isinstance(outer, ast.ClassDef):

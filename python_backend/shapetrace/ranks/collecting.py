@@ -1,4 +1,4 @@
-"""The end of a gathering on rank 0: a thread takes what the others send and sees who lives.
+"""Rank 0's side of a gathering: a thread receives rounds and watches which ranks live.
 
     here/0, state/0    as of the others (`sending`); "finished" says that nothing more is taken
 
@@ -26,11 +26,11 @@ from shapetrace.ranks.sending import PROBLEM, room_in_store
 from shapetrace.ranks.sizes import size_of
 
 HELD = 256 << 20
-"""Bytes of rounds that are not complete, after which they go out as they are."""
+"""Bytes of incomplete rounds above which they are released as they are."""
 
 
 class Peer:
-    """What rank 0 knows of another rank."""
+    """State of another rank, as rank 0 knows it."""
 
     def __init__(self, rank: int, now: float) -> None:
         self.rank = rank
@@ -46,11 +46,11 @@ class Peer:
         self.is_over = False
         """Finished or dead, and all that it sent was taken."""
         self.received = bytearray()
-        """Of messages that are not whole yet."""
+        """Received chunks of messages that are not complete yet."""
 
 
 class Collector:
-    """Takes rounds from all ranks and waits for them at the end only."""
+    """Receives rounds from all ranks; waits for them only at the end."""
 
     rank = 0
     is_main = True
@@ -71,7 +71,7 @@ class Collector:
         self._room = room_in_store(world_size)
         self._told: set[str] = set()
         self._news = threading.Condition()
-        """Guards what follows; notified when the thread, or who waits for it, has to look."""
+        """Guards the fields below; notified when the thread or its waiter has to check them."""
         self._order = RoundOrder(world_size)
         self._waited_for = set(range(1, world_size))
         self._begun = self._alive = time.monotonic()
@@ -89,7 +89,7 @@ class Collector:
 
     @leaving_surely
     def hand_in(self, round: Round) -> list[dict[str, ResultEntry]]:
-        """Add it to what has come from the others; what is complete by now."""
+        """Add a round of this rank; return the entries of all rounds that are complete."""
         with holding(self._news):
             if self._closing_since is not None:
                 self._say("rounds were handed in after the end of the gathering", "after")
@@ -104,7 +104,7 @@ class Collector:
 
     @leaving_surely
     def finish(self) -> list[dict[str, ResultEntry]]:
-        """Wait for those that may still send; everything that has not gone out."""
+        """Wait for ranks that may still send; return all entries that are left."""
         with holding(self._news):
             if self._closing_since is None:
                 self._closing_since = time.monotonic()
@@ -168,14 +168,14 @@ class Collector:
                 self._news.notify_all()
 
     def _look(self, mail: Mail) -> bool:
-        """Take what has come; whether there was any."""
+        """Receive messages; return whether there were any."""
         took = False
         for peer in self._peers:
             if peer.process is None and (here := mail.read(f"here/{peer.rank}")) is not None:
                 peer.process = RankProcess.from_json(here)
                 peer.heard = time.monotonic()
         present = [peer for peer in self._peers if peer.process is not None and not peer.is_over]
-        # Asked before its last words are read, so that none come in between.
+        # Checked before its last messages are read, so that none can come in between.
         ended = {peer.rank for peer in present if self._has_ended(peer)}
         states = mail.read_all([f"state/{peer.rank}" for peer in present])
         for peer, state in zip(present, states, strict=True):
@@ -208,7 +208,7 @@ class Collector:
         peer.still, peer.where = state["still"], state["where"]
 
     def _take(self, mail: Mail, peer: Peer) -> bool:
-        """Take what a rank has sent, but not much more than is needed to go on."""
+        """Receive a rank's messages, but not much more than needed to continue."""
         taken = peer.taken
         while peer.taken < peer.sent:
             with self._news:
@@ -247,7 +247,7 @@ class Collector:
                     self._say(f"rank {rank} was late: values of it are in later rounds", f"l{rank}")
 
     def _may_send(self, peer: Peer) -> bool:
-        """Whether a rank may still send what belongs to the rounds that are held."""
+        """Return whether a rank may still send what belongs to the rounds that are held."""
         now, patience = time.monotonic(), self._patience
         if peer.is_over:
             return False

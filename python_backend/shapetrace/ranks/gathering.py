@@ -1,15 +1,15 @@
-"""Rounds from all ranks to rank 0.
+"""Brings rounds from all ranks to rank 0.
 
-    gathering = gathering_for_this_process(label="forward, layers.*.forward")
+gathering = gathering_for_this_process(label="forward, layers.*.forward")
     for entries in gathering.hand_in(round):     # on rank 0, what is complete by now
         ...
     for entries in gathering.finish():           # at the end, the rest
         ...
 
 No collectives: a rank that captures at other times, has fewer batches or is dead would hang all
-others, and the order of collectives is the program's. Messages go through the key-value store that
-the process group was made with (`sending` and `collecting`), from a thread beside the program.
-Nothing here waits for another rank, but for `finish` on rank 0, and that not for ever.
+others, and the order of collectives belongs to the program. Messages go through the process group's
+key-value store (`sending` and `collecting`), on a thread of their own. Nothing here waits for
+another rank, except `finish` on rank 0, and that with a time limit.
 """
 
 from __future__ import annotations
@@ -49,16 +49,17 @@ class Gathering(Protocol):
 
     @property
     def problems(self) -> list[str]:
-        """What the user of this process has to be told, one line each.
+        """One line for each problem to report in this process.
 
-        What other ranks can tell rank 0 of, is in the list there; theirs has only what they cannot.
+        Problems that other ranks can send to rank 0 are in the list there; theirs has only the
+        rest.
         """
 
     def hand_in(self, round: Round) -> list[Gathered]:
-        """Give a round away; on main, the rounds that are complete by now, in order."""
+        """Hand in a round; returns, on main, the rounds that are complete by now, in order."""
 
     def finish(self) -> list[Gathered]:
-        """The end: on main, the rest, after waiting for those that live and have not finished."""
+        """End the gathering; returns, on main, the rest, after waiting for live ranks."""
 
 
 class Alone:
@@ -87,8 +88,8 @@ class Alone:
 def gathering_for_this_process(label: str = "", patience: Patience | None = None) -> Gathering:
     """A new gathering: alone, or through the default process group, once there is one.
 
-    Tracers of different processes belong together by their label (what they trace) and by the order
-    in which those with this label began, so that one which only some ranks make is not taken for
+    Tracers of different processes are matched by label (what they trace) and by the order in which
+    those with this label began, so that a tracer that only some ranks make is not confused with
     another. Call it when a trace begins.
     """
     number = _begun[label]
@@ -97,9 +98,9 @@ def gathering_for_this_process(label: str = "", patience: Patience | None = None
 
 
 class _Deciding:
-    """Alone as long as there is no process group, through its store from then on.
+    """Works alone until there is a process group, then through its store.
 
-    A launcher that says how many processes there are makes it wait for the group, within bounds.
+    If a launcher has set the number of processes, waits for the group, within bounds.
     """
 
     def __init__(self, label: str, number: int, patience: Patience | None) -> None:
@@ -111,7 +112,7 @@ class _Deciding:
         self._store: Any = None
         self._problems: list[str] = []
         self._gave_up = False
-        """The launcher has promised others, and there was no group: each for itself."""
+        """The launcher announced other processes, but no group was made: each keeps its own."""
         self._is_over = False
         self._decide_if_possible()
 
@@ -201,7 +202,7 @@ class _Deciding:
         else:
             self._group = Sender(found.store, prefix, found.rank, found.world_size, self._patience)
         _unfinished.add(self._group)
-        # At exit `_at_exit` does this, and waits.
+        # At exit, `_at_exit` does this and waits.
         weakref.finalize(self, _let_go, self._group).atexit = False
 
     def _hand_in_early(self, group: Sender | Collector) -> list[Gathered]:
@@ -231,7 +232,7 @@ class _Deciding:
 
 
 _EARLY = 64 << 20
-"""Bytes to keep for a process group that is yet to come."""
+"""Bytes to keep while waiting for a process group."""
 
 _begun: collections.Counter[str] = collections.Counter()
 _absent: weakref.WeakKeyDictionary[Any, dict[str, frozenset[int]]] = weakref.WeakKeyDictionary()
@@ -257,7 +258,7 @@ if hasattr(os, "register_at_fork"):
 
 @atexit.register
 def _at_exit() -> None:
-    """End the threads: one that comes back from the store into a Python that is gone aborts."""
+    """End the threads: one that returns from the store after Python's end aborts the process."""
     for group in list(_unfinished):
         group.let_go()
     for group in list(_unfinished):
@@ -265,7 +266,7 @@ def _at_exit() -> None:
 
 
 def _of_environment() -> tuple[int, int]:
-    """Rank and world size as torchrun and its like say."""
+    """Rank and world size as set by torchrun and the like."""
     rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
     if rank.isdecimal() and size.isdecimal() and int(rank) < int(size):
         return int(rank), int(size)

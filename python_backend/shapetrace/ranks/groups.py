@@ -1,4 +1,4 @@
-"""The default process group of torch.distributed, as far as gathering needs it."""
+"""Finds the default process group of torch.distributed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from shapetrace._asynchronous import is_asynchronous
 
 @dataclass(frozen=True, slots=True)
 class RankGroup:
-    """The process group, and the store that it was made with."""
+    """A process group, and the store that it was made with."""
 
     rank: int
     world_size: int
     store: Any
-    """None where there is none that others can be reached by."""
+    """None if other ranks cannot be reached by any."""
     trouble: str = ""
 
 
@@ -28,7 +28,7 @@ def default_group() -> RankGroup | None:
     rank, world_size = distributed.get_rank(), distributed.get_world_size()
     try:
         if distributed.get_backend() == "fake":
-            return RankGroup(rank, world_size, None)  # One process that plays many.
+            return RankGroup(rank, world_size, None)  # One process that simulates many.
         store = distributed.distributed_c10d._get_default_store()
     except Exception as error:
         if is_asynchronous(error):

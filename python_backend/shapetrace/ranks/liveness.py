@@ -1,8 +1,8 @@
-"""Whether another process still lives, and whether this one gets on.
+"""Tells whether another process lives, and whether this one makes progress.
 
-Each rank says who it is once, and how often it has beaten again and again. A process of the same
-machine that has ended is missed at once, one of another machine when its beats stay away. No clocks
-are compared: what counts is when a beat was *seen* to have changed.
+Each rank publishes its identity once, and a heartbeat count repeatedly. The end of a process on the
+same machine is noticed at once, on another machine by missing heartbeats. No clocks are compared:
+what counts is when a new heartbeat was *seen*.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from shapetrace._asynchronous import is_asynchronous
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait for what, in seconds."""
+    """Time limits in seconds."""
 
     absent: float = 10.0
-    """for a rank that has not said anything at all: it may not be tracing"""
+    """for the first note of a rank, which may not be tracing at all"""
     silent: float = 30.0
-    """for the next beat of a rank, which may be swapping or stopped; it can come back"""
+    """for the next heartbeat of a rank, which may be swapping or stopped, and may recover"""
     still: float = 120.0
-    """at the end, for a rank that stands at one place: it may be waiting for rank 0 there"""
+    """at the end, for a rank that does not move: it may be waiting for rank 0"""
     stuck: float = 60.0
-    """for the store, which may be on a machine that is gone"""
+    """for the store, whose machine may be gone"""
     last_words: float = 2.0
-    """for what a process that has ended had written last, which may be on its way"""
+    """for the last messages of a process that has ended"""
     beat: float = 1.0
-    """between two beats"""
+    """between two heartbeats"""
     look: float = 0.2
-    """between two looks at what has come"""
+    """between two checks for messages"""
 
 
 @dataclass(frozen=True, slots=True)
 class RankProcess:
-    """Which process of which machine. The place is empty where processes cannot be looked up."""
+    """Identifies a process and its machine. ``place`` is empty if processes cannot be looked up."""
 
     place: str
     pid: int
@@ -46,7 +46,7 @@ class RankProcess:
 
     @classmethod
     def this(cls) -> RankProcess:
-        """The one that asks."""
+        """The calling process."""
         place = ""
         if sys.platform == "linux":
             try:
@@ -67,11 +67,11 @@ class RankProcess:
         return cls(**json.loads(text))
 
     def is_known_to_have_ended(self, here: RankProcess) -> bool:
-        """Whether it ran beside this process, and does so no more."""
+        """Return whether it ran on this process's machine and has ended."""
         if not self.place or self.place != here.place:
             return False
         state, started = _state_and_start(self.pid)
-        # A zombie has ended, but for its parent; a number can be given to a process anew.
+        # A zombie has ended, except for its parent; a process id can be used again.
         return state in ("", "Z", "X") or started != self.started
 
 
@@ -95,12 +95,12 @@ class Standing:
         self._since = time.monotonic()
 
     def watch(self, thread: int) -> None:
-        """The thread that matters from now on."""
+        """Watch this thread from now on."""
         self._thread = thread
         self._place = None
 
     def look(self) -> tuple[float, str]:
-        """For how many seconds, and the line, as `train.py:33`."""
+        """For how many seconds it has stood still, and the line, as `train.py:33`."""
         frame = sys._current_frames().get(self._thread)
         now = time.monotonic()
         place = (id(frame), frame.f_lasti) if frame is not None else None

@@ -1,7 +1,7 @@
-"""A place in the process group's key-value store for one gathering: short notes, and chunks.
+"""One gathering's notes and chunks in the process group's key-value store.
 
-Every look is a question that is answered at once. Nothing here waits for a key: the store's clients
-allow one operation at a time, and a program's own may be next.
+No call here waits for a key: a store client allows one operation at a time, and the program's own
+may be next.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Mail:
     def __init__(self, store: Any, prefix: str) -> None:
         from torch._C._distributed_c10d import PrefixStore
 
-        # Where this process is the store's server, it is so as long as the original lives.
+        # If this process is the store's server, it stays so while the original store lives.
         self._original = store
         try:
             store = store.clone()
@@ -38,15 +38,15 @@ class Mail:
         self._store.set(key, text)
 
     def read(self, key: str) -> bytes | None:
-        """What a note says, None where there is none."""
+        """The text of a note; None if there is none."""
         return self._store.get(key) if self._store.check([key]) else None
 
     def read_all(self, keys: list[str]) -> list[bytes]:
-        """What several notes say that are known to be there."""
+        """The texts of several notes that are known to exist."""
         return list(self._store.multi_get(keys)) if keys else []
 
     def remove(self, key: str) -> None:
-        """Forget a note."""
+        """Remove a note."""
         self._store.delete_key(key)
 
     def confirm(self) -> None:
@@ -62,7 +62,7 @@ class Mail:
                 file.write(chunk)
 
     def take(self, rank: int, number: int) -> bytes:
-        """A chunk that is known to be there, which is then there no more."""
+        """Remove and return a chunk that is known to exist."""
         if self._folder is None:
             key = f"chunk/{rank}/{number}"
             chunk: bytes = self._store.get(key)
@@ -76,7 +76,7 @@ class Mail:
 
 
 def _folder_of(store: Any, prefix: str) -> str | None:
-    """What the names of a `FileStore`'s chunks begin with, beside its own file.
+    """The prefix of files for a `FileStore`'s chunks, beside its own file.
 
     That file only ever grows, and every process keeps all of it in memory.
     """

@@ -4,9 +4,9 @@ By pickle: values are tensors, containers and objects of the program's own. A pr
 can write to the job's key-value store can thereby run code in it. That is so with torch alone:
 torchrun's own rendezvous reads pickles from the same store. Others must not reach the job's ports.
 
-Each value is pickled by itself, so that one that cannot be is left out alone. Plain tensors go as
-their bytes, contiguous, without the storage that they are a view of: torch's own way is slow for
-many small ones, and takes whole storages along, and to the device that they came from.
+Each value is pickled by itself, so that only values that cannot be pickled are lost. Plain tensors
+go as contiguous bytes: torch's own pickling is slow for many small tensors, includes whole
+storages, and restores tensors to their original device.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from shapetrace.capture.results import ResultEntry, Round
 from shapetrace.inspecting.stable_reads import MemoryGoneError
 
 Problem = tuple[str, str]
-"""What went wrong, in one line, and what identifies it: the same is not told for every value."""
+"""A problem in one line, and its key, so that it is not reported for every value."""
 
 
 def pack(round: Round) -> tuple[list[bytes | memoryview], list[Problem]]:
-    """A round as bytes, in pieces; what of it could not be packed is left out.
+    """A round as bytes, in pieces, without values that could not be packed.
 
-    The first piece says how long the second is, which is all but the tensors, and they follow.
+    The first piece is the length of the second, which is everything but the tensors, which follow.
     """
     problems: list[Problem] = []
     pieces: list[bytes | memoryview] = []
@@ -49,7 +49,7 @@ def pack(round: Round) -> tuple[list[bytes | memoryview], list[Problem]]:
         pieces.extend(views)
         return packed.getvalue(), [len(view) for view in views]
 
-    # No mode of the program's, or of ours, hears of this.
+    # No mode, of the program's or ours, notices this.
     with unseen_among(value for entry in round.entries.values() for value in entry.values):
         entries = {
             name: _mapped(name, entry, attempt, "sent to rank 0", round.rank, problems)
@@ -61,7 +61,7 @@ def pack(round: Round) -> tuple[list[bytes | memoryview], list[Problem]]:
 
 
 def unpack(packed: memoryview) -> tuple[Round, list[Problem]]:
-    """The round again; values of which rank 0 does not know the class are left out."""
+    """Unpack a round, without values whose class rank 0 does not know."""
     problems: list[Problem] = []
     place = 8 + int.from_bytes(packed[:8], "big")
     number, rank, mode, plain = pickle.loads(packed[8:place])
@@ -90,7 +90,7 @@ def _mapped(
     rank: int,
     problems: list[Problem],
 ) -> ResultEntry:
-    """The entry with each value mapped, without those where that fails."""
+    """The entry with each value mapped, without values for which that fails."""
     values: list[Any] = []
     left_out: set[int] = set()
     for index, value in enumerate(entry.values):
@@ -113,7 +113,7 @@ def _mapped(
 
 
 def _without(numbers: list[int], left_out: set[int], values: int) -> list[int]:
-    """The numbers of the values that are left; those of a stack go with the stack."""
+    """The iterations or ranks of the remaining values; those of a stack go with the stack."""
     if not left_out:
         return list(numbers)
     if len(left_out) == values:
@@ -139,7 +139,7 @@ class _Pickler(pickle.Pickler):
 
 
 def _bytes_of(tensor: torch.Tensor) -> bytearray:
-    """What a tensor holds. Without NumPy, which torch does not need either."""
+    """The bytes of a tensor, without NumPy, which is optional for torch."""
     if lost := lost_memory(tensor):
         raise CannotCopyError(lost)
     try:

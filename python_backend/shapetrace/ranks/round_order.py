@@ -1,4 +1,4 @@
-"""Which rounds of several ranks belong together, and when all of one have come. No I/O."""
+"""Matches rounds of several ranks, and decides when one is complete. No I/O."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ Key = tuple[Mode, int]
 
 
 class RoundOrder:
-    """Puts rounds together in rank 0's order.
+    """Matches rounds in rank 0's order.
 
     A rank is past a round when it has delivered it, or one that rank 0 had later: a rank that does
-    not evaluate has no such round to wait for. What comes late goes out with the next round.
+    not evaluate has no such round. Late rounds are released with the next one.
     """
 
     def __init__(self, world_size: int) -> None:
         self._own: deque[Round] = deque()
         self._others: list[deque[tuple[Round, int]]] = [deque() for _ in range(world_size)]
-        """By rank, what has come from it and has not gone out, with sizes."""
+        """Rounds by rank that have arrived and were not released, with sizes."""
         self._newest: list[dict[Mode, int]] = [{} for _ in range(world_size)]
         self._released: dict[Mode, int] = {}
         self._own_sizes: deque[int] = deque()
         self.late: set[int] = set()
-        """Ranks of which a round has come after the others' had gone out."""
+        """Ranks with a round that arrived after the others' was released."""
 
     def add(self, round: Round, size: int = 0) -> None:
-        """Take a round, of so many bytes."""
+        """Add a round and its size in bytes."""
         newest = self._newest[round.rank]
         newest[round.mode] = max(round.number, newest.get(round.mode, round.number))
         if round.rank == 0:
@@ -40,22 +40,22 @@ class RoundOrder:
             self.late.add(round.rank)
 
     def held(self, rank: int) -> int:
-        """How many bytes of a rank have not gone out yet."""
+        """Bytes of a rank's rounds that were not released yet."""
         return sum(self._own_sizes) if rank == 0 else sum(size for _, size in self._others[rank])
 
     def newest(self, rank: int) -> str:
-        """Which round of a rank came last, for people."""
+        """The last round of a rank, as text for messages."""
         known = self._newest[rank]
         if not known:
             return "before its first round"
         return "after round " + " and ".join(f"{number} ({mode})" for mode, number in known.items())
 
     def behind(self, ranks: Iterable[int]) -> list[int]:
-        """Those of the ranks that are not past the first round that is held."""
+        """The ranks that are not past the first held round."""
         return [rank for rank in ranks if self._own and not self._is_past(rank)]
 
     def complete(self, waited_for: Iterable[int]) -> list[dict[str, ResultEntry]]:
-        """The rounds that all of these ranks are past; they go out with this."""
+        """Release and return the rounds that all of these ranks are past."""
         waited_for = list(waited_for)
         gathered = []
         while self._own and not self.behind(waited_for):
@@ -63,19 +63,19 @@ class RoundOrder:
         return gathered
 
     def force(self) -> list[dict[str, ResultEntry]]:
-        """The first round that is held, complete or not, and what goes before it."""
+        """Release the first held round, complete or not, and all before it."""
         if self._own:
             return self._release()
         firsts = [rounds[0][0] for rounds in self._others if rounds]
         if not firsts:
             return []
-        # The lowest number of the mode that the lowest rank goes on with.
+        # The lowest round number, in the mode of the lowest rank's next round.
         mode = firsts[0].mode
         number = min(round.number for round in firsts if round.mode == mode)
         return [self._joined([], (mode, number))]
 
     def rest(self) -> list[dict[str, ResultEntry]]:
-        """Everything that is held, and rounds that rank 0 does not have at the end."""
+        """Release all rounds; those that rank 0 does not have come last."""
         gathered = []
         while entries := self.force():
             gathered += entries
@@ -92,7 +92,7 @@ class RoundOrder:
         return [*before, self._joined([own], (own.mode, own.number))]
 
     def _between(self, key: Key) -> list[Key]:
-        """What ranks had before this round that rank 0 did not have: rounds by themselves."""
+        """Earlier rounds of other ranks that rank 0 did not have, each by itself."""
         known = {key, *((round.mode, round.number) for round in self._own)}
         found: dict[Key, None] = {}
         for rounds in self._others:

@@ -1,12 +1,12 @@
-"""The end of a gathering on every rank but 0: what is handed in goes out from a thread.
+"""The side of all ranks but 0 of a gathering: a thread sends rounds.
 
     chunk/<rank>/<number>   the bytes of messages, one after the other
     here/<rank>             which process this is
     state/<rank>            {"beat", "sent" (chunks), "finished", "still" (seconds), "where"}
     taken/<rank>            how many chunks rank 0 has taken
 
-Only so many bytes lie in the store at a time. The rest waits here, in memory, and the program does
-not wait at all: rank 0 may be waiting for this very rank, in a collective of the program's own.
+The bytes in the store are limited. The rest waits here, in memory, and the program never waits:
+rank 0 may be waiting for this very rank, in a collective of the program's own.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from shapetrace.ranks.mail import CHUNK, Mail
 from shapetrace.ranks.packing import pack
 
 ROUND, PROBLEM = b"R", b"P"
-"""What a message is; its length in 8 bytes and this go before it."""
+"""Kinds of messages; a message begins with its length in 8 bytes and its kind."""
 
 KEPT_FOR_NOBODY = 1 << 30
-"""Bytes to keep for a rank 0 that has not said anything yet, and perhaps never will."""
+"""Bytes to keep before the first sign of rank 0, which may never come."""
 
 
 Chunk = list[bytes | memoryview]
-"""Pieces of a message that go together."""
+"""Pieces of messages that are sent together."""
 
 
 def size(chunk: Chunk) -> int:
@@ -43,7 +43,7 @@ def size(chunk: Chunk) -> int:
 
 
 def chunks(pieces: Iterable[bytes | memoryview]) -> Iterator[Chunk]:
-    """Pieces as chunks of one size but the last, without copying them."""
+    """Split pieces into chunks of equal size (but the last), without copying them."""
     chunk, room = Chunk(), CHUNK
     for piece in pieces:
         view, start = memoryview(piece), 0
@@ -59,7 +59,7 @@ def chunks(pieces: Iterable[bytes | memoryview]) -> Iterator[Chunk]:
 
 
 def room_in_store(world_size: int) -> int:
-    """How many bytes of one rank may lie in the store: it is one machine's memory."""
+    """Limit on one rank's bytes in the store, which is one machine's memory."""
     return max((256 << 20) // world_size, 2 << 20)
 
 
@@ -84,16 +84,16 @@ class Sender:
         self._room = room_in_store(world_size)
         self._told: set[str] = set()
         self._news = threading.Condition()
-        """Guards what follows; notified when the thread, or who waits for it, has to look."""
+        """Guards the fields below; notified when the thread or its waiter has to check them."""
         self._outbox: deque[Chunk] = deque()
         self._outbox_bytes = 0
         self._rounds_until: deque[int] = deque()
-        """For each round that has not arrived: the number of chunks with which it will have."""
+        """For each round that has not arrived: the number of its last chunk."""
         self._chunks = 0
         self._sent = 0
         self._taken = 0
         self._in_store: deque[int] = deque()
-        """Sizes of the chunks that were sent and not taken."""
+        """Sizes of the chunks that were sent and not received yet."""
         self._main: RankProcess | None = None
         self._main_beat: object = None
         self._main_heard = self._begun = self._alive = time.monotonic()
@@ -101,7 +101,7 @@ class Sender:
         self._standing.watch(threading.get_ident())
         self._closing = False
         self._lost = False
-        """What is handed in will not be taken."""
+        """Rounds will not be received any more."""
         self._over = False
         self._here = RankProcess.this()
         self._thread = own_thread(self._run, "shapetrace-gathering")
@@ -109,7 +109,7 @@ class Sender:
 
     @leaving_surely
     def hand_in(self, round: Round) -> list[dict[str, ResultEntry]]:
-        """Pack it, and leave it to the thread."""
+        """Pack a round and queue it for the thread."""
         self._standing.watch(threading.get_ident())
         if self._closing:
             self._say("rounds were handed in after the end of the gathering", "after")
@@ -128,7 +128,7 @@ class Sender:
 
     @leaving_surely
     def finish(self) -> list[dict[str, ResultEntry]]:
-        """Put what is left into the store, without waiting for rank 0."""
+        """Queue all that is left, without waiting for rank 0."""
         with holding(self._news):
             self._closing = True
             self._news.notify_all()
@@ -161,7 +161,7 @@ class Sender:
     def _run(self) -> None:
         try:
             mail = Mail(self._store, self._prefix)
-            # Who is here has a state: rank 0 asks for those of all ranks at once.
+            # State before identity: rank 0 reads the states of all known ranks at once.
             self._note_state(mail, 0)
             mail.note(f"here/{self.rank}", self._here.to_json())
             beat, beaten = 0, 0.0
@@ -179,7 +179,7 @@ class Sender:
                         break
                     if not sent:
                         self._news.wait(self._pause())
-            # Written is not taken; and after the last note rank 0 may go, and the store with it.
+            # Written does not mean received; after the last note, rank 0 and the store may go.
             mail.confirm()
             self._note_state(mail, beat + 1, finished=True)
         except Exception as error:
@@ -194,11 +194,11 @@ class Sender:
 
     def _pause(self) -> float:
         if self._outbox:
-            return 0.02  # There is no room yet.
+            return 0.02  # The store is full for now.
         return 0.05 if self._closing else self._patience.beat
 
     def _send(self, mail: Mail) -> bool:
-        """Send what there is room for, some of it at a time; whether there was any."""
+        """Send as much as there is room for; return whether there was any."""
         if self._in_store and (taken := mail.read(f"taken/{self.rank}")) is not None:
             with self._news:
                 self._note_taken(int(taken))
@@ -259,7 +259,7 @@ class Sender:
                 self._lose(f"rank 0 {reason}")
 
     def _main_is_known(self, now: float) -> bool:
-        """Whether one may end: a message that all of this may be for nothing is not missed."""
+        """Return whether the thread may end: rank 0 was seen, or nothing was sent to it."""
         if self._main is not None or not self._sent:
             return True
         if now - self._begun < self._patience.absent:
@@ -272,7 +272,7 @@ class Sender:
         return True
 
     def _lose(self, reason: str) -> None:
-        """Give up what has not arrived."""
+        """Give up the rounds that have not arrived."""
         rounds = len(self._rounds_until)
         missing = f"{rounds} round{'s' * (rounds > 1)} did not arrive" if rounds else ""
         later = "" if self._closing else "later ones are lost"

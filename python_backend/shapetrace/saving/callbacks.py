@@ -1,12 +1,12 @@
-"""Callbacks: calling those of users, and the two that everybody needs.
+"""Calls users' callbacks, and has the two built-in ones.
 
-A callback takes as many of these as it likes:
+A callback may take any number of leading arguments:
 
     pre_save(name, value, iteration) -> value
     the others: callback(name, values, iterations, ranks), which change the lists in place,
                 callback(name, result), which changes `result.values`, `.iterations`, `.ranks`
 
-What a callback raises is its author's to see. It goes on as it is, with a note of who raised it.
+A callback's exception is raised on, with a note that names the callback.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from shapetrace.capture.results import ResultEntry
 Callback = Callable[..., Any]
 
 _said: dict[str | tuple[str, type[Warning], int], int] = {}
-"""What was warned of: a callback is called at every gather, and says it once."""
+"""Warnings that were given: a callback runs at every gather, but warns once."""
 
 
 def call_callback(callback: Callback, name: str, entry: ResultEntry) -> None:
@@ -35,7 +35,7 @@ def call_callback(callback: Callback, name: str, entry: ResultEntry) -> None:
 
 
 def prepared(callback: Callback) -> Callable[[str, ResultEntry], None]:
-    """How to call it, found out once: it is called for every name at every gather."""
+    """Return how to call it, determined once: it runs for every name at every gather."""
     taken, second = _parameters(callback)
     takes_entry = taken == 2 and second != "values"
 
@@ -146,7 +146,7 @@ def _stacked(values: Sequence[torch.Tensor], shape: Sequence[int]) -> torch.Tens
 
 
 def _can_be_stacked(callback: str, name: str, values: list[Any]) -> bool:
-    """Whether all are plain tensors; says so where they are not."""
+    """Return whether all are plain tensors; says so where they are not."""
     for value in values:
         if not isinstance(value, torch.Tensor):
             _say(f"{callback} left {name!r} as it is: {type(value).__name__} is no tensor")
@@ -182,7 +182,7 @@ def _special_kind(tensor: torch.Tensor) -> str | None:
 
 
 def _say(text: str) -> None:
-    # One line of ours would be shown as the place; no line of the program's is to blame either.
+    # Without a place: a line of ours would mislead, and no line of the program is to blame.
     warnings.warn_explicit(text, UserWarning, "shapetrace", 0, registry=_said)
 
 
@@ -209,7 +209,7 @@ def _parameters(callback: Callback) -> tuple[int, str]:
     except (TypeError, ValueError) as error:
         if is_asynchronous(error):
             raise
-        return 4, ""  # Written in C, and says nothing.
+        return 4, ""  # Written in C, without a signature.
     kinds = [parameter.kind for parameter in parameters]
     if inspect.Parameter.VAR_POSITIONAL in kinds:
         return 4, ""

@@ -1,4 +1,4 @@
-"""A callback that keeps figures of values in place of them: shapes, ranges, when and where from."""
+"""A callback that keeps statistics in place of values: shapes, ranges, iterations and ranks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NUMBERS_OF_A_VALUE: Final = 256
 _MOST_SAMPLED: Final = 1 << 14
 """Numbers that are kept of an array to draw its histogram."""
 _MOST_PARTS: Final = 64
-"""Structures of one name that are told apart."""
+"""Limit on the structures of one name that are counted separately."""
 
 
 class Tally:
@@ -44,7 +44,7 @@ class Tally:
         known.iterations.update((min(iterations), max(iterations)) if iterations else ())
         known.ranks.update(ranks)
         taken = [_taken_apart(value) for value in values]
-        # Once for all of them: the program's modes and graphs are to hear of none.
+        # One context for all values, so that the program's modes and graphs notice none.
         with unseen_among(leaf for _, leaves in taken for _, leaf in leaves):
             for shape, leaves in taken:
                 known.add(shape, leaves)
@@ -57,14 +57,14 @@ class Tally:
         return bool(self._names)
 
     def summary(self, title: str) -> CapturedFile:
-        """What there was, in the way of a file."""
+        """The summary, in the form of a file's."""
         names = tuple(known.summary(name) for name, known in sorted(self._names.items()))
         size = sum(part.bytes for known in self._names.values() for part in known.parts.values())
         return CapturedFile(title, size, names)
 
 
 class _Name:
-    """What came under one name."""
+    """Statistics of one name."""
 
     def __init__(self) -> None:
         self.iterations: set[int] = set()
@@ -72,10 +72,10 @@ class _Name:
         self.parts: dict[object, _Part] = {}
 
     def add(self, shape: Any, leaves: list[tuple[str, Any]]) -> None:
-        """Add a value that was taken apart."""
+        """Add the structure and leaves of a value."""
         key = (shape, tuple((path, _kind_of(leaf)) for path, leaf in leaves))
         if key not in self.parts and len(self.parts) >= _MOST_PARTS:
-            self.parts[next(reversed(self.parts))].count += 1  # Too many to tell them apart.
+            self.parts[next(reversed(self.parts))].count += 1  # Too many to keep apart.
             return
         part = self.parts.setdefault(key, _Part(shape, len(leaves)))
         part.add(leaves)
@@ -128,7 +128,7 @@ class _Leaf:
         self._is_magnitude = False
 
     def add(self, path: str, value: Any) -> int:
-        """Look at an array or a number; how many bytes it has."""
+        """Add an array or a number; return its size in bytes."""
         self._path = path
         tensor = _as_tensor(value)
         self._is_tensor = isinstance(value, torch.Tensor) or hasattr(value, "shape")
@@ -140,14 +140,14 @@ class _Leaf:
         except RuntimeError as error:
             if is_asynchronous(error):
                 raise
-            return 0  # Nested, or not made before the first call: it has none.
+            return 0  # Nested, or not initialized before the first call: it has no shape.
         self._low = list(map(min, self._low, sizes)) if self._low else sizes
         self._high = list(map(max, self._high, sizes)) if self._high else sizes
         self._total += tensor.numel()
         try:
             self._count(tensor)
         except (RuntimeError, TypeError, ValueError) as error:
-            if is_asynchronous(error):  # else torch does not compute with it
+            if is_asynchronous(error):  # torch cannot compute with it otherwise
                 raise
         return tensor.numel() * tensor.element_size()
 
@@ -166,7 +166,7 @@ class _Leaf:
         if not finite:
             return
         if finite < numbers.numel():
-            # A mask of infinities is as regular as steps are: these would meet few of its columns.
+            # Random, as even steps would miss most columns of a regular mask of infinities.
             numbers = numbers.to(torch.float64)
             numbers = numbers[torch.isfinite(numbers)]
         step = -(-finite // _NUMBERS_OF_A_VALUE)
@@ -211,7 +211,7 @@ class _Leaf:
 
 
 def _taken_apart(value: Any) -> tuple[Any, list[tuple[str, Any]]]:
-    """The structure of a value, and what is in it with the path of each."""
+    """The structure of a value, and its leaves with their paths."""
     leaves: list[tuple[str, Any]] = []
     return _structure_of(value, "", leaves), leaves
 
@@ -252,7 +252,7 @@ def _kind_of(value: Any) -> str:
     if numpy is not None and isinstance(value, numpy.ndarray):
         return str(value.dtype)
     if isinstance(value, str) and value.startswith("<") and value.endswith(">"):
-        return value  # What stands for a module or another object.
+        return value  # The text that stands for a module or another object.
     return "None" if value is None else name_of(type(value))
 
 

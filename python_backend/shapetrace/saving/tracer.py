@@ -4,9 +4,9 @@
         train(model)
     tracer.results["forward"].values, .iterations, .ranks
 
-A value is captured when it has changed since it was captured last: another tensor, or one changed
-in place; another number or text. Copies are on the CPU, detached. Modules and other objects that
-are no values are told of as a short text, ``<Linear>``.
+A value is captured when it has changed since the last capture: another tensor, or one changed in
+place; another number or text. Copies are on the CPU, detached. Modules and other objects are kept
+as a short text, ``<Linear>``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from shapetrace.saving.variable import Callbacks, Variable
 
 _MODES: tuple[Mode, Mode] = ("train", "eval")
 _OF_VARIABLE = "\0"
-"""In the keys of what is gathered, between a name and which variable it is of."""
+"""In keys of gathered values, separates a name from the index of its variable."""
 
 
 class ModelTracer:
@@ -99,15 +99,15 @@ class ModelTracer:
         self._problems: list[str] = []
         self._counts: dict[Mode, int] = {"train": 0, "eval": 0}
         self.say: Callable[[str], None] = say
-        """How problems are told at once: on stderr."""
+        """Reports problems at once, on stderr."""
         self._running: _Running | None = None
         self._changing: _Running | None = None
-        """What is just beginning or ending."""
+        """The run that is just starting or stopping."""
         self._gathering: Gathering | None = None
 
     @property
     def results(self) -> dict[str, ResultEntry]:
-        """What was gathered so far, by name; on rank 0 only."""
+        """The gathered values by name; on rank 0 only."""
         found: dict[str, ResultEntry] = {}
         for variable in self.variables:
             for name, entry in variable.results.items():
@@ -116,7 +116,7 @@ class ModelTracer:
 
     @property
     def local_results(self) -> dict[str, ResultEntry]:
-        """What this process has captured and has not handed over yet, by name."""
+        """The values that this process has captured and not handed over yet, by name."""
         found: dict[str, ResultEntry] = {}
         for variable in self.variables:
             for name, entry in variable.local_results.items():
@@ -135,7 +135,7 @@ class ModelTracer:
 
     @property
     def problems(self) -> list[str]:
-        """What could not be captured and why, one line each."""
+        """One line for each thing that could not be captured, and why."""
         gathering = [] if self._gathering is None else self._gathering.problems
         return [*self._problems, *gathering]
 
@@ -178,12 +178,12 @@ class ModelTracer:
         except BaseException as failure:
             if error is None or is_asynchronous(failure):
                 raise
-            # The program's own error goes on; this one is told of.
+            # The program's own error is raised; this one is reported.
             text = f"what was captured could not be handed over: {failure!r}"
             self.note(CaptureIssue("lost", text))
 
     def _give_up(self, is_ending: bool = False) -> None:
-        """Listen to nothing any more: it could not begin, or come to its end."""
+        """Remove all listeners after a start or stop that failed."""
         if is_ending and self._changing is None:
             self._changing, self._running = self._running, None
         if self._changing is not None:
@@ -197,11 +197,11 @@ class ModelTracer:
         return self._running.root_listener()
 
     def let_model_go(self) -> None:
-        """Hold the model no longer, within the last block: the program may let go of it."""
+        """Drop the reference to the model after the last block, so that it can be freed."""
         vars(self).pop("model", None)
 
     def note(self, issue: CaptureIssue) -> None:
-        """Tell of something that is not captured, once."""
+        """Report something that is not captured, once."""
         line = str(issue)
         if line not in self._problems:
             self._problems.append(line)
@@ -227,7 +227,7 @@ class _Running:
         self._session.start(self._tracer.model)
 
     def stop_watching(self) -> None:
-        """Leave everything as it was. May be called again, where it was left halfway."""
+        """Restore everything that was replaced. Can be repeated after an interruption."""
         self._session.stop()
 
     def root_listener(self) -> RootListener:

@@ -1,4 +1,4 @@
-"""Values on their way: from where they changed, through ``pre_save``, to the results."""
+"""Takes values from the place of their change, through ``pre_save``, to the results."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ class Variable(Receiver):
         paths: a list of paths, such as ``["forward", "layers.*.attn.forward.scores"]``.
         trace_interval: capture in every so many iterations.
         gather_interval: gather after every so many iterations.
-        pre_save_callbacks: ``(name, value, iteration) -> value``: what is kept of a value instead.
-            It is called where the value is, before anything is copied, and must not change it.
+        pre_save_callbacks: ``(name, value, iteration) -> value``: returns the value to keep
+        instead.
+            It gets the original value, before it is copied, and must not change it.
         pre_gather_callbacks: ``(name, values, iterations[, ranks])``, on each rank.
         post_gather_callbacks: ``(name, values, iterations, ranks)``, on rank 0 after each gather.
         post_trace_callbacks: ``(name, values, iterations, ranks)``, on rank 0 at the end.
@@ -62,7 +63,7 @@ class Variable(Receiver):
         self.post_gather_callbacks = tuple(post_gather_callbacks)
         self.post_trace_callbacks = tuple(post_trace_callbacks)
         self.results: dict[str, ResultEntry] = {}
-        """What was gathered, by name; on rank 0 only."""
+        """The gathered values by name; on rank 0 only."""
         self._local: dict[Mode, dict[str, ResultEntry]] = {"train": {}, "eval": {}}
         self._gathered: dict[Mode, int] = {"train": 0, "eval": 0}
         self.rank = 0
@@ -70,7 +71,7 @@ class Variable(Receiver):
 
     @property
     def local_results(self) -> dict[str, ResultEntry]:
-        """What this process has captured since it was last gathered, by name."""
+        """The values that this process has captured since the last gather, by name."""
         found: dict[str, ResultEntry] = {}
         for entries in self._local.values():
             for name, entry in list(entries.items()):
@@ -83,7 +84,7 @@ class Variable(Receiver):
         self._keep(name, copied(kept), iteration)
 
     def save_ordinary(self, name: str, value: torch.Tensor, iteration: Iteration) -> None:
-        """As ``save``, for an ordinary tensor."""
+        """Like ``save``, for an ordinary tensor."""
         if self.pre_save_callbacks:
             self.save(name, value, iteration)
         else:
@@ -101,7 +102,7 @@ class Variable(Receiver):
             entry.values.append(copy)
 
     def reduced(self, name: str, value: Any, iteration: int) -> Any:
-        """What the ``pre_save`` callbacks make of a value; raises as ``save`` does."""
+        """The result of the ``pre_save`` callbacks; raises like ``save``."""
 
         def reduce(value: Any) -> Any:
             try:
@@ -116,7 +117,7 @@ class Variable(Receiver):
         return shown(value, reduce)
 
     def is_due(self, mode: Mode, iteration: int) -> bool:
-        """Whether what was captured is to be gathered after this iteration."""
+        """Return whether a gather is due after this iteration."""
         return self.mode in (None, mode) and iteration % self.gather_interval == 0
 
     def next_gather(self, mode: Mode, iteration: int) -> int:
@@ -127,12 +128,12 @@ class Variable(Receiver):
         return number
 
     def has_local(self, mode: Mode) -> bool:
-        """Whether anything waits to be gathered."""
+        """Return whether anything waits to be gathered."""
         return bool(self._local[mode])
 
     @covering_jumps
     def hand_over(self, mode: Mode, number: int, rank: int) -> dict[str, ResultEntry]:
-        """What was captured since this was last asked, after the ``pre_gather`` callbacks."""
+        """The values captured since the last call, after the ``pre_gather`` callbacks."""
         self._gathered[mode] = number
         entries, self._local[mode] = self._local[mode], {}
         if ON_THE_WAY.arrive():
@@ -141,7 +142,7 @@ class Variable(Receiver):
                 with unseen_among(entry.values):
                     entry.values[:] = [_in_ordinary_memory(value) for value in entry.values]
         if rank != self.rank:
-            self.rank = rank  # Only now there is a process group.
+            self.rank = rank  # The process group was made only now.
             for kept in (entries, *self._local.values()):
                 for entry in kept.values():
                     entry.ranks = [rank] * len(entry.iterations)
@@ -149,7 +150,8 @@ class Variable(Receiver):
             for name, entry in entries.items():
                 for callback in self.pre_gather_callbacks:
                     if hasattr(callback, "after_gather"):
-                        # It asks by itself which rank this is, and knows so that it is before.
+                        # It determines the rank by itself, and so knows that it runs before the
+                        # gather.
                         callback(name, entry.values, entry.iterations)
                         if not entry.iterations:
                             entry.ranks.clear()
@@ -190,7 +192,7 @@ def _of_rank(entry: ResultEntry, rank: int) -> ResultEntry:
 
 
 def _after_gather(callbacks: Callbacks) -> None:
-    """Tell those who want to know that all names of a gather have been handed over."""
+    """Tell the callbacks with ``after_gather`` that all names of a gather were handed over."""
     for callback in callbacks:
         after_gather = getattr(callback, "after_gather", None)
         if after_gather is not None:
@@ -208,7 +210,7 @@ def _in_ordinary_memory(value: Any) -> Any:
 
 
 def refuse_all_but_lists(**given: object) -> None:
-    """Raise ``CaptureError`` for the first of these that cannot be gone through."""
+    """Raise ``CaptureError`` for the first of these that is not a list."""
     for name, value in given.items():
         if not isinstance(value, Iterable):
             shown = getattr(value, "__name__", repr(value))

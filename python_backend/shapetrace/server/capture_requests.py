@@ -51,7 +51,7 @@ class CaptureRequests:
         self._changed()
 
     def check(self, given: PathToCheck) -> CheckedPath:
-        """What is wrong with a path that somebody types."""
+        """The problem of a path that the user is typing."""
         try:
             parse(given.path)
         except PathError as error:

@@ -52,7 +52,7 @@ class WatchRequests:
         self._changed()
 
     def check(self, given: WatchToCheck) -> CheckedWatch:
-        """What is wrong with a name that somebody types."""
+        """The problem of a name that the user is typing."""
         try:
             found = wanted_from([given.name])
         except ShapetraceError as error:

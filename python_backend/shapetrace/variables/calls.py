@@ -1,4 +1,4 @@
-"""Which followed calls run, and who called them."""
+"""Tracks the followed calls that run, and their callers."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from shapetrace.events.followed import Caller
 
 MOST_CALLERS: Final = 3
 MODULE: Final = "<module>"
-"""The function of a module's own code. Callers end there: what is around it imports or runs it."""
+"""The name of a module's own code. Callers end there: frames around it import or run it."""
 _STANDARD_LIBRARY: Final = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
 
 next_number: Final = itertools.count(1).__next__
-"""A number for a call that no other in this process has."""
+"""A number for a call, unique in this process."""
 
 Running: TypeAlias = tuple[int, int, CodeType]
-"""A followed call that has begun and is not over: its number, its depth and what runs, as another
-frame may have got the number of one that ended at the recursion limit."""
+"""A running followed call: its number, its depth and its code. The code tells it from a later frame
+with the same id."""
 
 running: Final[dict[int, Running]] = {}
-"""By the frame that it runs in. What is here goes with its call, so a number will do."""
+"""Running calls by the id of their frame, removed when the call ends."""
 
 
 def around(frame: FrameType) -> tuple[Running | None, tuple[Caller, ...]]:
-    """The followed call that a frame's was made in, and the functions that called."""
+    """The followed call that encloses a frame, and the frame's callers."""
     callers: list[Caller] = []
     outer = frame.f_back
     if not running:
@@ -52,7 +52,7 @@ def around(frame: FrameType) -> tuple[Running | None, tuple[Caller, ...]]:
 
 
 def callers_of(frame: FrameType) -> tuple[Caller, ...]:
-    """The functions that called what runs in a frame, the innermost first; a few of them."""
+    """The callers of a frame's function, the innermost first, up to a limit."""
     callers: list[Caller] = []
     outer = frame.f_back
     while outer is not None:
@@ -67,12 +67,12 @@ def callers_of(frame: FrameType) -> tuple[Caller, ...]:
 
 
 _callers: Final[dict[tuple[int, int], tuple[CodeType, Caller | None]]] = {}
-"""By code and instruction; the code is kept, so that its number stays its own."""
+"""By code and instruction; the code is kept alive, so that its id stays unique."""
 _MOST_CALLERS_KNOWN: Final = 4096
 
 
 def _caller_in(frame: FrameType) -> Caller | None:
-    """What runs in a frame; None where it only hands calls on."""
+    """The function of a frame; None if it only passes calls on."""
     code = frame.f_code
     key = (id(code), frame.f_lasti)
     known = _callers.get(key)
@@ -88,7 +88,7 @@ def _caller_in(frame: FrameType) -> Caller | None:
 
 
 def _is_between(filename: str) -> bool:
-    """Whether code only hands calls on: ours, torch's, and that of the standard library."""
+    """Return whether code only passes calls on: ours, torch's and the standard library's."""
     if is_own_file(filename) or filename.startswith(("<frozen ", "<string>")):
         return True
     torch = getattr(sys.modules.get("torch"), "__file__", None)
@@ -99,7 +99,7 @@ def _is_between(filename: str) -> bool:
 
 
 def flavor_of(code: CodeType) -> str:
-    """What a call of this code is."""
+    """The kind of a call of this code."""
     flags = code.co_flags
     if flags & inspect.CO_ASYNC_GENERATOR:
         return "async generator"
@@ -124,18 +124,18 @@ def parameters_of(code: CodeType) -> tuple[str, ...]:
 
 _main_process = os.getpid()
 process_name: str | None = None
-"""What this process is called, where it was started by another one of the program's."""
+"""The name of this process, if another process of the program started it."""
 _main_thread = threading.main_thread().ident
 
 
 def label(is_async: bool) -> str | None:
-    """What tells apart calls that run in turns; None for the main thread of the main process."""
+    """The label of the process, thread and task; None for the main thread of the main process."""
     number = get_ident()
     if number == _main_thread and process_name is None and not is_async:
         return None
     names = [process_name] if process_name else []
     if number != _main_thread:
-        # Not current_thread(), which would enter threads that Python does not know.
+        # Not current_thread(), which would register threads unknown to Python.
         thread = getattr(threading, "_active", {}).get(number)
         names.append("a thread" if thread is None else thread.name)
     if is_async:
@@ -146,11 +146,11 @@ def label(is_async: bool) -> str | None:
 
 
 _first_tasks: Final[weakref.WeakKeyDictionary[Any, Any]] = weakref.WeakKeyDictionary()
-"""Of each event loop the task that was heard of first."""
+"""The first task of each event loop that a call was reported in."""
 
 
 def _task_name() -> str | None:
-    """The task that runs, where it is not the first that is heard of in its event loop."""
+    """The name of the running task, unless it is the first reported one of its event loop."""
     asyncio: Any = sys.modules.get("asyncio")
     try:
         task = asyncio.current_task()
@@ -167,7 +167,7 @@ def _task_name() -> str | None:
 def _name_process() -> None:
     global process_name
     multiprocessing: Any = sys.modules.get("multiprocessing.process")
-    # One that is started anew knows its name before it knows of its parent.
+    # A spawned process knows its name before its parent process.
     name = None if multiprocessing is None else multiprocessing.current_process().name
     if name is not None and (name != "MainProcess" or multiprocessing.parent_process()):
         process_name = name
@@ -182,11 +182,11 @@ def _after_fork_in_child() -> None:
 
 
 is_new_process = True
-"""Whether it has to be seen which process this is."""
+"""Whether this process has not determined its name yet."""
 
 
 def name_process(name: str | None = None) -> None:
-    """See which process this is, once in each, or be told; one that it forks is seen again."""
+    """Determine or set the name of this process, once; a forked child does so again."""
     global is_new_process, process_name
     is_new_process = False
     if name is None:

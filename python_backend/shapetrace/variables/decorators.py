@@ -31,11 +31,11 @@ def auto_diff(
     file: Any = None,
     handler: Outlet | None = None,
 ) -> Any:
-    """Print each call of a function: its inputs, its output, how long it took.
+    """Print each call of a function: inputs, output and duration.
 
-    ``stats`` adds the smallest, the largest and the mean number. With ``file`` it is printed there;
-    a ``handler`` is called with each event (``shapetrace.events.followed``), and nothing is printed
-    unless there is a ``file`` too.
+    ``stats`` adds the smallest, the largest and the mean number. With ``file``, the text goes
+    there. A ``handler`` is called with each event (``shapetrace.events.followed``); then nothing is
+    printed, unless there is a ``file`` too.
     """
     request = Request((), _outlets(file, handler), stats)
     if function is None:
@@ -50,11 +50,11 @@ def var_tracker(
     file: Any = None,
     handler: Outlet | None = None,
 ) -> Callable[[Function], Function]:
-    """Print each change of some variables of a function, at the line that made it.
+    """Print each change of some variables of a function, with the line that made it.
 
     Names are written as in the function: ``"video"``, ``"sample['video']"``, ``"self.cache.k"``.
-    With ``tolerance``, contents are compared, and a change that is no larger is called so. The rest
-    is as for ``auto_diff``, which this includes.
+    With ``tolerance``, contents are compared, and a change within it is marked as such. The rest is
+    as for ``auto_diff``, which this includes.
     """
     if tolerance is not None and not tolerance >= 0:
         raise ValueError(f"tolerance is to be a number from 0 on, not {tolerance!r}")
@@ -76,17 +76,14 @@ def _outlets(file: Any, handler: Outlet | None) -> tuple[Outlet, ...]:
 
 
 def _decorated(decorated: Function, request: Request) -> Function:
-    """The very same object, whose function is followed from now on."""
+    """The decorated object itself, whose function is followed from now on."""
     for function in functions_of(decorated):
         track(function, request)
     return decorated
 
 
 def functions_of(decorated: Any) -> list[types.FunctionType]:
-    """The functions that were defined where a decorator stands.
-
-    Those of methods, of properties, and those beneath other decorators that say what they wrap.
-    """
+    """The functions below a decorator: methods, those of properties, and wrapped ones."""
     if isinstance(decorated, property):
         accessors = (decorated.fget, decorated.fset, decorated.fdel)
         return [found for each in accessors if each is not None for found in functions_of(each)]

@@ -1,4 +1,4 @@
-"""What a value looks like, as an event says it. None of the program's code runs."""
+"""Describes values for events. None of the program's code runs."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from shapetrace.variables.loaded import Tensors, loaded_tensors
 from shapetrace.variables.tensor_memories import describe_tensor, look_at
 
 MOST_DEPTH: Final = 4
-"""How deep containers are looked into."""
+"""Limit on the depth of nested containers."""
 MOST_LOOKED_AT: Final = 256
-"""So many values are looked at in one container and those in it."""
+"""Limit on the values in one container and its nested ones."""
 _MOST_KNOWN: Final = 4096
 
 _known: dict[Any, FollowedValue] = {}
-"""Arrays that look alike share their description."""
+"""Shared descriptions of arrays with equal dtype, shape and class."""
 
 NONE: Final = FollowedValue(followed.SCALAR, Other("None"))
-"""What None looks like."""
+"""The description of None."""
 
 
 @leaving_surely
 def describe(value: Any) -> FollowedValue:
-    """What a value looks like."""
+    """Describe a value."""
     if value is None:
         return NONE
     tensors = loaded_tensors()
@@ -87,11 +87,11 @@ def _described(value: Any, tensors: Tensors | None, depth: int, budget: list[int
 
 
 _objects: Final[dict[int, tuple[weakref.ref[type], FollowedValue]]] = {}
-"""What objects look like that are nothing else, by the number of their class, which is not kept."""
+"""Descriptions of plain objects by the id of their class, which is not kept alive."""
 
 
 def describe_object(value: Any) -> FollowedValue:
-    """What any other object is, by its class."""
+    """Describe any other object, by its class."""
     kind = type(value)
     if issubclass(kind, type):  # not isinstance, which asks the value for its class
         return _of_class(f"<class {name_of(value)}>")
@@ -104,7 +104,7 @@ def _of_class(name: str) -> FollowedValue:
 
 
 def held_container(value: Any, kind: type, tensors: Tensors | None) -> Held | None:
-    """What is in a value that is nothing but what is in it; None where it is more, or nothing."""
+    """The contents of a value that is a pure container; None for other values."""
     if not _holds(kind):
         return None
     try:
@@ -112,7 +112,7 @@ def held_container(value: Any, kind: type, tensors: Tensors | None) -> Held | No
     except Exception as error:
         if is_asynchronous(error):
             raise
-        return None  # changed by another thread while it was looked at
+        return None  # changed by another thread meanwhile
     return held if held is not None and held.is_own else None
 
 
@@ -122,11 +122,11 @@ _HOLDERS: Final = (
     *map(type, ({}.keys(), {}.values(), {}.items())),
 )
 _kinds: dict[int, tuple[weakref.ref[type], bool]] = {}
-"""Which classes are containers, by number. A class is not kept: all of its module would be."""
+"""Whether a class is a container, by its id. Keeping the class would keep its module alive."""
 
 
 def _holds(kind: type) -> bool:
-    """Whether what is in an object of this class may be all there is to it."""
+    """Return whether objects of this class may be pure containers."""
     known = _kinds.get(id(kind))
     if known is None or known[0]() is not kind:
         classes = classes_of(kind)
@@ -163,7 +163,7 @@ def _described_plain(value: Any) -> FollowedValue:
 
 
 def describe_array(array: Any, arrays: Any) -> FollowedValue:
-    """What a NumPy array looks like."""
+    """Describe a NumPy array."""
     try:
         shape = arrays.shape.__get__(array)
         dtype = arrays.dtype.__get__(array)
@@ -184,12 +184,12 @@ def describe_array(array: Any, arrays: Any) -> FollowedValue:
 
 
 def dtype_name(dtype: Any) -> str:
-    """NumPy's name of a dtype, or what it is where it has fields."""
+    """NumPy's name of a dtype; a word for structured ones."""
     return f"({', '.join(dtype.names)})" if dtype.names else str(dtype.name)
 
 
 def numpy_number_text(value: Any, kind: type) -> str | None:
-    """A number of NumPy's, with its type; None for everything else."""
+    """The text of a NumPy number, with its type; None for other values."""
     if kind.__module__ != "numpy" or not hasattr(kind, "dtype"):
         return None
     numpy_kind: Any = kind

@@ -1,4 +1,4 @@
-"""In what two remembered values differ."""
+"""Finds the differences of two remembered values."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from shapetrace.variables.tensor_memories import TensorMemory
 
 NO_PARTS: Final[tuple[tuple[PartChanged, ...], int]] = ((), 0)
 MOST_PARTS: Final = 4
-"""So many parts of a container are told of; the others are counted."""
+"""Limit on the parts of a container that are reported; the others are counted."""
 
 
 def differences(
     before: Memory | None, after: Memory, is_same_object: bool, tolerance: float | None = None
 ) -> tuple[str, ...]:
-    """In what a value differs from the one before; empty where nothing is known to."""
+    """The differences of a value from the one before; empty if none are known."""
     if before is None:
         return (followed.NEW,)
     if is_same_object and _is_untouched(before, after):
@@ -56,17 +56,17 @@ def differences(
 def parts_of(
     before: Memory | None, after: Memory, tolerance: float | None = None
 ) -> tuple[tuple[PartChanged, ...], int]:
-    """The first parts of a container that differ, and how many more do."""
+    """The first different parts of a container, and the number of the others."""
     if not isinstance(before, ContainerMemory) or not isinstance(after, ContainerMemory):
         return NO_PARTS
     if before.kind is not after.kind:
-        return NO_PARTS  # they are found in other ways: all of one would be gone, and all new
+        return NO_PARTS  # of different classes: every part would count as removed or added
     changed = list(_parts(before, after, "", tolerance))
     return tuple(changed[:MOST_PARTS]), max(len(changed) - MOST_PARTS, 0)
 
 
 def _is_untouched(before: Memory, after: Memory) -> bool:
-    """Whether what is remembered twice of one object shows that nothing was done to it."""
+    """Return whether two memories of one object show that it was not changed."""
     if isinstance(before, TensorMemory) and isinstance(after, TensorMemory):
         is_counted = before.version is not None and before.version == after.version
         is_there = before.address == after.address and before.offset == after.offset
@@ -78,7 +78,7 @@ def _is_untouched(before: Memory, after: Memory) -> bool:
 
 
 def _looks(before: FollowedValue, after: FollowedValue) -> tuple[str, ...]:
-    """In what two values look different."""
+    """The differences in the descriptions of two values."""
     if before is after:
         return ()
     one, other = before.value, after.value
@@ -111,7 +111,7 @@ def _of_arrays(
     looks_different: bool,
     tolerance: float | None,
 ) -> tuple[str, ...]:
-    """In what the contents of two arrays of one shape differ, as far as that is known."""
+    """The differences in the contents of two arrays of one shape, as far as known."""
     layout = before.layout
     if looks_different or layout is None or after.layout is not layout:
         pass
@@ -129,7 +129,7 @@ def _of_arrays(
 
 
 def _degree(before: Numbers | None, after: Numbers | None, tolerance: float | None) -> str:
-    """What to call a difference of contents."""
+    """The word for a difference of contents."""
     if tolerance is not None and is_within(before, after, tolerance):
         return followed.TOLERANCE
     return followed.VALUES
@@ -184,7 +184,7 @@ def _has_same_keys(before: ContainerMemory, after: ContainerMemory) -> bool:
 def _parts(
     before: ContainerMemory, after: ContainerMemory, path: str, tolerance: float | None
 ) -> Iterator[PartChanged]:
-    """The innermost parts that differ."""
+    """The innermost different parts."""
     known = {key: (name, part) for key, name, part in _named(before)}
     is_whole = len(before.parts) == before.length  # or it may only have moved out of sight
     for key, name, part in _named(after):
@@ -217,7 +217,7 @@ def _is_one_object(before: Memory | None, after: Memory) -> bool:
 
 
 def _named(memory: ContainerMemory) -> Iterator[tuple[object, str, Memory]]:
-    """The parts of a container: what they are known by, how that is written, and the part."""
+    """The parts of a container: key, text of the key, and value."""
     if memory.keys is None:
         for position, part in enumerate(memory.parts):
             yield position, f"[{position}]", part
@@ -228,5 +228,5 @@ def _named(memory: ContainerMemory) -> Iterator[tuple[object, str, Memory]]:
             yield key, f".{key}", part
         elif is_plain(key):
             yield repr(key), f"[{key!r}]", part
-        else:  # the memory keeps it, so that its number stays its own
+        else:  # the memory keeps it alive, so that its id stays unique
             yield id(key), f"[{name_of(type(key))}]", part

@@ -1,4 +1,4 @@
-"""What is followed, as the user writes it: ``video``, ``sample['video']``, ``self.cache.k``."""
+"""Parses names to follow: ``video``, ``sample['video']``, ``self.cache.k``."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class FollowedName:
     root: str
     """The variable."""
     steps: tuple[Step, ...] = ()
-    """The way from its value to what is followed."""
+    """The steps from its value to the followed one."""
 
 
 def parse_name(text: object) -> FollowedName:
-    """Read what is to be followed; raises ``NameSyntaxError`` with what is wrong."""
+    """Parse a name; raises ``NameSyntaxError`` with the reason."""
     if not isinstance(text, str):
         raise NameSyntaxError(f"{_shown(text)} is no text with a name; {_EXAMPLES}")
     stripped = text.strip()
@@ -70,7 +70,7 @@ def _key(node: ast.expr, text: str) -> Key:
 def never_assigned(
     name: FollowedName, known: frozenset[str], function: str, foreign: frozenset[str] = frozenset()
 ) -> str | None:
-    """One line where a function has no such variable; None where it has."""
+    """A line for the user if a function has no such variable, else None."""
     if name.root in known:
         return None
     if name.root in foreign:

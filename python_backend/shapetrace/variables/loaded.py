@@ -1,4 +1,4 @@
-"""What is needed of torch to look at tensors; nothing is imported for it."""
+"""The parts of torch for remembering tensors; nothing is imported here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Tensors:
     """The parts of torch that following needs, on top of those for the debugger's panes."""
 
     def __init__(self, torch: Torch) -> None:
-        # What describes tensors is loaded now, and not in the middle of a followed call.
+        # Modules that describe tensors are loaded now, not in the middle of a followed call.
         import shapetrace.events.rows
         import shapetrace.recorder.describe
         import shapetrace.recorder.plain_rows  # noqa: F401 (only loaded)
@@ -27,12 +27,12 @@ class Tensors:
         self.version_of: Final[Any] = torch.base._version.__get__
         self.strided: Final[Any] = torch.torch.strided
         self.settings: Final[Any] = torch.torch.__future__
-        """One of them has modules swap tensors, which weak references would be in the way of."""
+        """torch.__future__: one setting has modules swap tensors, which weak references prevent."""
         self.tracing: Final[Any] = getattr(internals, "_get_tracing_state", _nothing)
-        """None where torch.jit.trace is not writing down what is done, as asking for a size."""
+        """Returns None outside torch.jit.trace, which records even queries of sizes."""
         # Not data_ptr(), which makes a lazily cloned tensor copy its data.
         self.address_of: Final[Any] = getattr(internals, "_data_address", _address_of_storage)
-        """Where a tensor's storage is; the tensor may begin later in it."""
+        """Address of a tensor's storage; the tensor may begin later in it."""
         self.offset_of: Final[Any] = torch.base.storage_offset
 
 
@@ -49,7 +49,7 @@ _tensors: Tensors | None = None
 
 
 def loaded_tensors() -> Tensors | None:
-    """Torch, where the program has imported it."""
+    """Torch; None if the program has not imported it."""
     global _tensors
     if _tensors is None and "torch" in sys.modules:
         torch = loaded_torch()

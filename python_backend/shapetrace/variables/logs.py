@@ -1,10 +1,10 @@
-"""``logger`` and its handlers: one file for each process and thread, made when first written to.
+"""``logger`` and its handlers: a file for each process and thread, made at the first write.
 
     logger.addHandler(h4logger())        under ./shapetrace-logs, or where it is told to
     log2file("frames", 73)               prints it, too
 
-Where files go: what ``h4logger(folder)`` says, else the environment's ``SHAPETRACE_LOGS``, else
-``shapetrace-logs`` in the directory that the program was in when the first file was needed.
+Folder of the files: the argument of ``h4logger(folder)``, else ``SHAPETRACE_LOGS`` in the
+environment, else ``shapetrace-logs`` in the working directory at the first write.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class FileForEach(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record to the file of this thread."""
-        # What a fork has copied is the parent's, and is told apart by the process.
+        # Files that a fork has copied are the parent's; the process id tells them apart.
         key = (os.getpid(), threading.get_ident())
         try:
             text = self.format(record)
@@ -73,11 +73,11 @@ class FileForEach(logging.Handler):
             self.handleError(record)
 
     def _leave(self, key: tuple[int, int], error: OSError) -> None:
-        """Nothing can be written, which is said once. The next record is tried anew."""
+        """Report once that nothing can be written. The next record is tried again."""
         file = self._files.pop(key, None)
         if file is not None:
             with suppressing(OSError):
-                file.close()  # with what it could not write, or that would pile up
+                file.close()  # drops what it could not write, which would pile up
         if not self._has_failed:
             self._has_failed = True
             folder = self._folder or os.environ.get(VARIABLE) or FOLDER
@@ -105,12 +105,12 @@ class FileForEach(logging.Handler):
 
 
 def _is_running(key: tuple[int, int]) -> bool:
-    """Whether a thread of this process is still there."""
+    """Return whether a thread of this process is alive."""
     return key[0] == os.getpid() and key[1] in sys._current_frames()
 
 
 def h4logger(folder: str | os.PathLike[str] | None = None) -> logging.Handler:
-    """A handler that writes one file for each process and thread; none is made before it writes."""
+    """A handler that writes a file for each process and thread, made at the first write."""
     return FileForEach(folder)
 
 
@@ -130,10 +130,10 @@ def log2file(*messages: object) -> None:
 
 
 class _ToLogger(Idle):
-    """What is printed goes to the logger too, where somebody has given it a handler."""
+    """An outlet that logs printed events, if ``logger`` has a handler."""
 
     def is_idle(self) -> bool:
-        """Whether it has none."""
+        """Return whether ``logger`` has no handler."""
         return not logger.handlers
 
     def __call__(self, event: FollowedEvent) -> None:
@@ -146,7 +146,7 @@ TO_LOGGER: Final = _ToLogger()
 
 
 def to_logger(text: StyledText) -> None:
-    """Log lines, where the logger has a handler."""
+    """Log lines, if the logger has a handler."""
     if logger.handlers:
         for line in text.plain().splitlines():
             logger.info("%s", line)

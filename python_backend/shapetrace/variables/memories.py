@@ -1,16 +1,15 @@
-"""Remembering what a variable held, so that the next look tells whether that has changed.
+"""Remembers a variable's value, to tell later whether it has changed.
 
-- Tensors: by identity and by the version that counts what was written in place; then, on the CPU,
-  by a sample of their bytes. Those of inference mode, which count nothing, by the sample alone.
-- NumPy arrays, which count nothing either: by identity and a sample.
-- Numbers and texts: by value; a NaN is as it was.
-- Lists, tuples, dictionaries, sets, dataclasses: by what is in them, in turn.
+- Tensors: by identity and version; then, on the CPU, by a sample of their bytes. Tensors of
+  inference mode, which have no version, by the sample alone.
+- NumPy arrays, which have no version either: by identity and a sample.
+- Numbers and texts: by value; NaN equals NaN.
+- Lists, tuples, dictionaries, sets, dataclasses: by their items, recursively.
 - All other objects: by identity.
 
-An identity is that of an object that is still there; for arrays with memory of their own, it is the
-place in memory, and what lies there. Nothing that a call has let go of is kept alive, but for
-parameters and tensors of other classes until the next look: weak references would be in the way of
-``swap_tensors``, as they are of ``resize`` for arrays.
+Identity is checked by a reference; for arrays with memory of their own, by their address and
+content. Values are not kept alive, but for parameters and tensor subclasses until the next check:
+weak references would prevent ``swap_tensors``, as they prevent ``resize`` of arrays.
 """
 
 from __future__ import annotations
@@ -54,29 +53,29 @@ from shapetrace.variables.tensor_memories import TensorMemory
 
 
 class Inspection:
-    """How values are looked at."""
+    """State of one check of values."""
 
     __slots__ = ("left", "tensors", "wants_numbers")
 
     def __init__(self, tensors: Tensors | None, wants_numbers: bool) -> None:
         self.tensors = tensors
         self.wants_numbers = wants_numbers
-        """Whether numbers are kept, to tell how far apart they are."""
+        """Whether numbers are kept, to compare them with a tolerance."""
         self.left = MOST_LOOKED_AT
-        """So many more values are looked at."""
+        """How many more values may be visited."""
 
 
 class Memory(Protocol):
-    """What is remembered of a value."""
+    """A remembered value."""
 
     described: FollowedValue
-    """What it looked like."""
+    """Its description."""
 
     def is_still(self, value: Any) -> bool:
-        """Whether it is still that value, and surely as it was."""
+        """Return whether a value is the remembered one, and surely unchanged."""
 
     def is_of(self, value: Any) -> bool:
-        """Whether it is the same object, whatever has become of it."""
+        """Return whether it is the same object, changed or not."""
 
 
 class ArrayMemory:
@@ -86,7 +85,7 @@ class ArrayMemory:
 
     def __init__(self, array: Any, arrays: Any, wants_numbers: bool = False) -> None:
         self.arrays = arrays
-        # With a weak reference on it, NumPy refuses to resize an array.
+        # NumPy refuses to resize an array that has a weak reference.
         self.reference: Any = None if owns_memory(array, arrays) else weakref.ref(array)
         self.number = id(array)
         self.described = describe_array(array, arrays)
@@ -94,7 +93,7 @@ class ArrayMemory:
         self.numbers: Numbers | None = numbers_of_array(array) if wants_numbers else None
 
     def is_of(self, value: Any) -> bool:
-        """Whether it is the same array, or one in the very place of it that is gone."""
+        """Return whether it is the same array, or one at the address of an array that is gone."""
         if self.reference is None:
             return (
                 id(value) == self.number
@@ -104,7 +103,7 @@ class ArrayMemory:
         return self.reference() is value and value is not None
 
     def is_still(self, value: Any) -> bool:
-        """Whether it is the same array, with the same bytes where they are read."""
+        """Return whether it is the same array, with the same bytes where they are read."""
         return (
             self.is_of(value)
             and _sample_of(value, self.arrays) == (self.layout, self.content)
@@ -113,7 +112,7 @@ class ArrayMemory:
 
 
 def _sample_of(array: Any, arrays: Any) -> tuple[SampleLayout | None, bytes]:
-    """Some bytes of an array, and of its mask if it has one, or its first objects in words."""
+    """A sample of an array's bytes and of its mask, or its first objects as texts."""
     layout, content = _unmasked_sample_of(array, arrays)
     if type(array) is not arrays:
         masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
@@ -147,7 +146,7 @@ _SOME: Final = SampleLayout((), False, 0)
 
 
 def _items_of(array: Any, arrays: Any) -> tuple[SampleLayout, bytes]:
-    """The first objects of an array: plain values as they are, others by their class."""
+    """The first objects of an array: plain values themselves, others by class."""
     first = list(islice(arrays.flat.__get__(array), MOST_ITEMS))
     texts = [plain_text(item) if type(item) in PLAIN else name_of(type(item)) for item in first]
     is_all = arrays.size.__get__(array) == len(first) and PLAIN.issuperset(map(type, first))
@@ -190,12 +189,12 @@ class ContainerMemory(SeenContainer):
         )
 
     def is_of(self, value: Any) -> bool:
-        """Whether it is the same container."""
+        """Return whether it is the same container."""
         known = self.reference
         return known is not None and known() is value and value is not None
 
     def is_still(self, value: Any) -> bool:
-        """Whether it holds the same values, as they were."""
+        """Return whether it holds the same values, unchanged."""
         if type(value) is not self.kind:
             return False
         held = held_container(value, self.kind, loaded_tensors())
@@ -203,7 +202,7 @@ class ContainerMemory(SeenContainer):
 
 
 class SetMemory(SeenSet):
-    """A set: how many there are, and which plain ones."""
+    """A set, by size and plain values."""
 
     __slots__ = ("described",)
 
@@ -212,11 +211,11 @@ class SetMemory(SeenSet):
         self.described = describe(value)
 
     def is_of(self, value: Any) -> bool:
-        """Sets are known by what is in them."""
+        """Sets have no identity: they are compared by content."""
         return False
 
     def is_still(self, value: Any) -> bool:
-        """Whether the same plain values are in it."""
+        """Return whether the same plain values are in it."""
         if type(value) is not self.kind:
             return False
         held = held_container(value, self.kind, None)
@@ -236,7 +235,7 @@ class ObjectMemory(SeenObject):
         self.described = describe_object(value)
 
     def is_of(self, value: Any) -> bool:
-        """Whether it is the same object."""
+        """Return whether it is the same object."""
         return self.is_still(value)
 
 
@@ -284,14 +283,14 @@ class NumberMemory:
         self.described = describe(value)
         number = None if self.content is None else value.item()
         self.number: Any = number if type(number) in (int, float, complex) else None
-        """The number, to tell how far apart two are."""
+        """The number, for tolerances."""
 
     def is_of(self, value: Any) -> bool:
         """Numbers have no identity."""
         return False
 
     def is_still(self, value: Any) -> bool:
-        """Whether it has the same type and bytes."""
+        """Return whether it has the same type and bytes."""
         is_known = type(value) is self.kind and self.content is not None
         return is_known and _bytes_of(value) == self.content
 

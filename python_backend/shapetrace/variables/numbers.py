@@ -1,4 +1,4 @@
-"""Numbers of a tensor or an array, kept where a tolerance is asked for."""
+"""Remembered numbers of a tensor or an array, for tolerances."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from shapetrace.panes.tensor_contents import reason_not_to_read
 from shapetrace.variables.loaded import Tensors
 
 MOST_NUMBERS: Final = 1 << 16
-"""So many numbers are kept of each; of more, some that are spread over it."""
+"""Limit on the numbers kept of each; of larger ones, evenly spaced numbers."""
 
 
 class Numbers(NamedTuple):
-    """Some numbers, by the library that they are of."""
+    """Some numbers, as an array of their own library."""
 
     values: Any
     """One row of ``float64``."""
@@ -28,7 +28,7 @@ class Numbers(NamedTuple):
 
 
 def numbers_of_tensor(tensor: Any, tensors: Tensors) -> Numbers | None:
-    """Numbers of a tensor; None where it is not read."""
+    """Numbers of a tensor; None if it is not read."""
     torch = tensors.torch
     if reason_not_to_read(tensor, torch) is not None:
         return None
@@ -47,7 +47,7 @@ def numbers_of_tensor(tensor: Any, tensors: Tensors) -> Numbers | None:
 
 @leaving_surely
 def numbers_of_array(array: Any) -> Numbers | None:
-    """Numbers of a NumPy array; None where it has none."""
+    """Numbers of a NumPy array; None if it has none."""
     numpy: Any = sys.modules["numpy"]
     try:
         if not may_be_read(array, numpy.ndarray):
@@ -68,7 +68,7 @@ def numbers_of_array(array: Any) -> Numbers | None:
 
 @leaving_surely
 def is_within(before: Numbers | None, after: Numbers | None, tolerance: float) -> bool | None:
-    """Whether no two numbers are further apart; None where that cannot be told."""
+    """Return whether all numbers differ by at most a tolerance; None if unknown."""
     if before is None or after is None:
         return None
     if before.is_torch is not after.is_torch or before.total != after.total:

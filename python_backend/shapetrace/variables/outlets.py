@@ -1,7 +1,7 @@
-"""Where events go: printed to a stream, handed to a function, or both.
+"""Outlets of events: a stream, a function, or both.
 
-An outlet that fails is left out from then on, which is said once; the program goes on. What the
-program's own functions do on the way, as the ``write`` of its stream, is not followed.
+An outlet that fails is dropped, which is reported once; the program goes on. Functions of the
+program that an outlet calls, such as the ``write`` of its stream, are not followed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from shapetrace.views.styled import StyledText
 from shapetrace.views.terminal_text import is_terminal, terminal_width, wants_color
 
 Outlet: TypeAlias = Callable[[FollowedEvent], object]
-"""Is told of each event."""
+"""Is called with each event."""
 
 
 class TextStream(Protocol):
-    """What text is written to."""
+    """A stream for text."""
 
     def write(self, text: str, /) -> object:
         """Write a text."""
@@ -35,10 +35,10 @@ class TextStream(Protocol):
 
 
 class Idle:
-    """An outlet that may have nobody to tell."""
+    """An outlet that may have no receiver."""
 
     def is_idle(self) -> bool:
-        """Whether telling it would do nothing."""
+        """Return whether calling it would do nothing."""
         raise NotImplementedError
 
     def __call__(self, event: FollowedEvent) -> None:
@@ -47,26 +47,26 @@ class Idle:
 
 
 class _Known(NamedTuple):
-    """What is known of the stream that was printed to last."""
+    """Cached properties of the last stream."""
 
     stream: Any
     is_plain: bool
-    """Whether none of the program's code runs where it is written to."""
+    """Whether writing to it runs none of the program's code."""
     rendering: Rendering
 
 
 class _Terminal(NamedTuple):
-    """What a stream has said, which may be the program's code: it is asked once."""
+    """A stream's answer to ``isatty``, asked once, as it may run code of the program's."""
 
     is_one: bool
 
     def isatty(self) -> bool:
-        """Whether the stream is a terminal."""
+        """Return whether the stream is a terminal."""
         return self.is_one
 
 
 class Printing:
-    """Prints events as a tree, to a stream or to whatever is stdout at that moment."""
+    """Prints events as a tree, to a stream or to the current stdout."""
 
     def __init__(self, stream: Any = None, color: str = "auto", width: int | None = None) -> None:
         self.stream = stream
@@ -82,7 +82,7 @@ class Printing:
         self._print(lambda rendering: rendering.lines(text.lines))
 
     def again(self, key: object, seconds: float | None = None) -> bool:
-        """Print lines that were printed before, if they were; a time may follow them."""
+        """Print lines again if they were printed before, optionally with a duration."""
         if telling.is_on:
             return True
         stream = sys.stdout if self.stream is None else self.stream
@@ -109,7 +109,7 @@ class Printing:
                 telling.is_on = False
         except UnicodeEncodeError:
             self._look_at(stream)
-            return False  # what it now takes is not known yet
+            return False  # its new encoding is not known yet
         return True
 
     def _print(self, text_by: Callable[[Rendering], str]) -> None:
@@ -121,15 +121,15 @@ class Printing:
             return
         try:
             write(stream, text_by(known.rendering))
-        except UnicodeEncodeError:  # it was told to take another encoding since we looked at it
+        except UnicodeEncodeError:  # reconfigured to another encoding since the last check
             known = self._look_at(stream)
             try:
                 write(stream, text_by(known.rendering))
             except UnicodeEncodeError:
-                pass  # a stream that does not say what it takes
+                pass  # a stream without an encoding
 
     def _look_at(self, stream: Any) -> _Known:
-        """What is to be known of a stream: all of it or nothing, as other threads print as well."""
+        """Determine a stream's properties, in one object, as other threads print as well."""
         was_telling, telling.is_on = telling.is_on, True
         try:
             terminal = _Terminal(hasattr(stream, "isatty") and is_terminal(stream))
@@ -151,25 +151,25 @@ class Printing:
 
 
 def write(stream: Any, text: str) -> None:
-    """Write lines to a stream all at once, so that those of other threads do not come between.
+    """Write lines to a stream at once, so that lines of other threads do not come between.
 
     Raises ``UnicodeEncodeError`` where the stream does not take them, and then has taken nothing.
     """
     try:
         stream.write(text)
         if calls.process_name is not None:
-            # Processes share what stdout goes to; what is kept back would be cut anywhere.
+            # Processes share the target of stdout; buffered lines would be cut anywhere.
             stream.flush()
     except UnicodeEncodeError:
         raise
     except (AttributeError, OSError, ValueError) as error:
         if is_asynchronous(error):
             raise
-        # None, closed, or nobody reads it: the program can go on without our text.
+        # None, closed, or a broken pipe: the program can go on without our text.
 
 
 def _is_plain(stream: Any) -> bool:
-    """Whether a stream is one of Python's own, which writes to a file."""
+    """Return whether a stream is one of Python's own, which writes to a file."""
     if type(stream) is not TextIOWrapper:
         return False
     try:
@@ -193,17 +193,17 @@ TO_STDOUT: Final = Printing()
 
 
 class _Telling(threading.local):
-    """Whether this thread is telling of something just now."""
+    """Whether this thread is calling an outlet."""
 
     is_on = False
 
 
 telling: Final = _Telling()
-"""What an outlet does is not followed."""
+"""Within the block, calls of this thread are not followed."""
 
 
 class Outlets:
-    """Those who are told of what one function does."""
+    """The outlets of one function."""
 
     def __init__(self, outlets: tuple[Outlet, ...]) -> None:
         self.all = outlets
@@ -212,10 +212,11 @@ class Outlets:
         is_only = len(printing) == 1 and 1 + len(self._idle) == len(outlets)
         self._only = printing[0] if is_only else None
         self.alone = None if self._idle else self._only
-        """Where there is never anything but printing, that: it needs no event for what it knows."""
+        """The print stream, if it is the only outlet: it needs no event for lines it has
+        printed."""
 
     def printing(self) -> Printing | None:
-        """Where there is nothing but printing now, that."""
+        """The print stream, if printing is the only outlet now."""
         if self._only is None or telling.is_on:
             return None
         for outlet in self._idle:
@@ -247,5 +248,5 @@ class Outlets:
 
 
 def complain(text: str) -> None:
-    """Say something on stderr, in one line."""
+    """Print one line on stderr."""
     Printing(sys.stderr)(FollowingNote(text))

@@ -1,4 +1,4 @@
-"""Events as text for one stream. What was written once is known: most lines come again."""
+"""Renders events as text for one stream, with a cache, as most lines repeat."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from shapetrace.views.terminal_text import to_text
 _MOST_KNOWN: Final = 2048
 _SAMPLE: Final = 1e-6
 _SHARED: Final = (followed.TENSOR, followed.ARRAY, followed.SCALAR, followed.OTHER)
-"""Kinds of values that share their description with those that look alike."""
+"""Kinds of values whose descriptions are shared objects."""
 
 
 class Rendering:
@@ -38,10 +38,10 @@ class Rendering:
         self._color = color
         self._encoding = encoding
         self.known: dict[object, tuple[str, object]] = {}
-        """What was written, with what was described, so that what it is known by stays its own."""
+        """Rendered lines by key, with the described values, which keeps their ids unique."""
         sample = self.lines([(time_span(_SAMPLE),)])
         self._around_time = sample.split(seconds_text(_SAMPLE))
-        """What stands before and after a time."""
+        """The text before and after a duration."""
 
     def lines(self, lines: Iterable[Line]) -> str:
         """Lines as text."""
@@ -49,7 +49,7 @@ class Rendering:
         return to_text(text, color=self._color, encoding=self._encoding)
 
     def text_of(self, event: FollowedEvent) -> str:
-        """The lines that tell of an event."""
+        """The lines of an event."""
         if type(event) is VariableChanged:
             return self._changed(event)
         if type(event) is CallEnded:
@@ -59,7 +59,7 @@ class Rendering:
         return self.lines(event_text(event, self._options).lines)
 
     def timed(self, text: str, seconds: float) -> str:
-        """The end of a call, with how long it took."""
+        """The line of a call's end, with its duration."""
         if len(self._around_time) != 2:  # the encoding has no µ
             return text + self.lines([(time_span(seconds),)])
         before, after = self._around_time
@@ -122,7 +122,7 @@ def change_key(
     before: FollowedValue | None,
     after: FollowedValue,
 ) -> object:
-    """By what the line of a change is known."""
+    """The cache key of a change's line."""
     return (file, name, line, depth, thread, differs, id(before), id(after))
 
 
@@ -135,12 +135,12 @@ def call_key(
     names: str,
     values: Iterable[int],
 ) -> object:
-    """By what the lines of a call are known, with the ids of callers and values."""
+    """The cache key of a call's lines, with the ids of callers and values."""
     return (file, line, depth, thread, tuple(map(id, callers)), names, *values)
 
 
 def names_key(function: str, names: Iterable[str]) -> str:
-    """By what is known what a call's lines name: a file that is loaded again may have others."""
+    """The cache key of the names in a call's lines: a reloaded file may have others."""
     return "\0".join((function, *names))
 
 
@@ -154,7 +154,7 @@ def end_key(
     error: str | None,
     value: FollowedValue | None,
 ) -> object:
-    """By what the last line of a call is known, but for its time."""
+    """The cache key of a call's last line, without its duration."""
     return (file, line, depth, thread, flavor, outcome, error, id(value))
 
 

@@ -1,4 +1,4 @@
-"""Finding what is followed in a variable's value, without running any code of the program's.
+"""Resolves a followed name in a variable's value, without running code of the program's.
 
 Attributes are those that an object has by itself: no property, ``__getattr__`` or ``__getitem__``
 is asked. Modules' parameters, buffers and submodules are found, gradients of tensors, and what a
@@ -26,7 +26,7 @@ _ROWS: Final = (list, tuple, deque)
 
 
 def resolve(value: Any, steps: tuple[Step, ...]) -> Any:
-    """What a way leads to, or ``MISSING``."""
+    """The value that steps lead to, or ``MISSING``."""
     for is_item, name in steps:
         value = _item(value, name) if is_item else _attribute(value, str(name))
         if value is MISSING:
@@ -101,13 +101,13 @@ def _attribute(value: Any, name: str) -> Any:
 
 @leaving_surely
 def _gradient(tensor: Any, tensors: Tensors) -> Any:
-    """The gradient of a tensor that keeps one; torch warns of asking others."""
+    """The gradient of a tensor that keeps one; reading others makes torch warn."""
     with tensors.as_is():
         return tensor.grad if tensor.is_leaf or tensor.retains_grad else MISSING
 
 
 def _of_class(classes: tuple[type, ...], name: str) -> Any:
-    """What a class gives all its objects, where it is a plain value and no descriptor."""
+    """A class attribute that is a plain value and no descriptor."""
     for each in classes:
         if name in each.__dict__:
             found = each.__dict__[name]

@@ -1,7 +1,6 @@
-"""Remembering a tensor.
+"""Remembers tensors.
 
-By identity, by the version that counts what was written to it, by where its numbers are, and on the
-CPU by some of its bytes.
+By identity, version, address, and on the CPU by a sample of the bytes.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ _MOST_KNOWN: Final = 4096
 
 
 class TensorKind(NamedTuple):
-    """What is known of all tensors that look alike."""
+    """Shared facts of tensors with equal class, dtype, shape and device."""
 
     described: FollowedValue
     layout: SampleLayout | None
-    """Which bytes are read; None where they are not on the CPU."""
+    """The bytes to read; None if they are not on the CPU."""
     itemsize: int
     is_complex: bool
 
@@ -46,7 +45,7 @@ _looks: Final[dict[object, TensorKind]] = {}
 
 @leaving_surely
 def describe_tensor(tensor: Any, tensors: Tensors) -> FollowedValue:
-    """What a tensor looks like."""
+    """Describe a tensor."""
     if tensors.function_modes():
         with tensors.as_is():
             return _described(tensor, tensors)
@@ -68,7 +67,7 @@ def _describe(tensor: Any, tensors: Tensors) -> FollowedValue:
 
 
 def look_at(tensor: Any, tensors: Tensors, version: int | None = 0) -> TensorKind | None:
-    """What a plain tensor looks like; None where it cannot say, or is a transform's own."""
+    """Describe a plain tensor; None if it refuses, or belongs to a transform."""
     try:
         key = (
             tensor.shape,
@@ -109,7 +108,7 @@ class TensorMemory:
     )
 
     def __init__(self, tensor: Any, tensors: Tensors, wants_numbers: bool = False) -> None:
-        """Remember a tensor as it is: neither a mode nor its own class is to hear of it."""
+        """Remember a tensor, unnoticed by modes and its own class."""
         self.tensors = tensors
         kind = type(tensor)
         if kind is tensors.tensor and not tensors.settings._swap_module_params_on_conversion:
@@ -122,13 +121,13 @@ class TensorMemory:
         except RuntimeError as error:
             if is_asynchronous(error):
                 raise
-            # inference mode counts nothing
+            # no version in inference mode
         self.version = version
-        """How often it had been written to; None where that is not counted."""
+        """Its version; None if it has none."""
         self.address: int | None = None
-        """Where its storage is, which ``tensor.data = other`` changes; None where unknown."""
+        """Address of its storage, which ``tensor.data = other`` changes; None if unknown."""
         self.offset = 0
-        """At which number of its storage it begins."""
+        """Its offset in the storage."""
         self.layout: SampleLayout | None = None
         self.content = b""
         look = look_at(tensor, tensors, version) if kind in tensors.plain else None
@@ -138,14 +137,14 @@ class TensorMemory:
             self.described = look.described
             self._read(tensor, look)
         self.is_counted = version is not None and self.address is not None
-        """Whether version and address tell that nothing has happened."""
+        """Whether version and address are enough to notice changes."""
         self.numbers: Numbers | None = numbers_of_tensor(tensor, tensors) if wants_numbers else None
 
     def _read(self, tensor: Any, look: TensorKind) -> None:
-        """Read some of its bytes, where they are surely there.
+        """Read a sample of its bytes, if they are surely there.
 
-        The storage is held meanwhile, as another thread may give the tensor another one. What is
-        not torch's own memory (NumPy's, a buffer's) may be gone though the tensor is not.
+        The storage is held meanwhile, as another thread may give the tensor another one. Memory
+        that is not torch's own (NumPy's, a buffer's) may be gone before the tensor.
         """
         tensors, layout = self.tensors, look.layout
         try:
@@ -158,7 +157,7 @@ class TensorMemory:
             if start + layout.reach > storage.nbytes():
                 return
             if tensor.is_neg() or (look.is_complex and tensor.is_conj()):
-                return  # the bytes are not all there is to it
+                return  # its bytes are not its whole content
             if other_threads():
                 if tensor.untyped_storage() is not storage:
                     return
@@ -170,18 +169,18 @@ class TensorMemory:
                 self.content = read(address + start, layout)
             self.layout = layout
         except Exception as error:
-            # Functorch's tensors and those that are only described have no storage.
+            # Functorch's tensors and fake tensors have no storage.
             if is_asynchronous(error):
                 raise
             return
 
     def is_of(self, value: Any) -> bool:
-        """Whether it is the same tensor, whatever was written to it."""
+        """Return whether it is the same tensor, changed or not."""
         return self.reference() is value and value is not None
 
     @leaving_surely
     def is_still(self, value: Any) -> bool:
-        """Whether it is the same tensor, and nothing was written to it."""
+        """Return whether it is the same tensor, unchanged."""
         if not self.is_of(value):
             return False
         tensors = self.tensors

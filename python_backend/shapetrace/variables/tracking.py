@@ -1,7 +1,7 @@
-"""Having functions followed: once each, whoever asks for it, and until it is stopped.
+"""Has functions followed: each once, for any number of requests.
 
-A function stays the object that it was, and is found where it was: only its code is another. Of
-functions that are made anew in each call of another one, the code with hooks is made once.
+A function stays the same object; only its code is replaced. For functions that are defined again in
+each call of another one, the code with hooks is made once.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _LOCK: Final = module_lock()
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What somebody wants to hear of a function."""
+    """What to report of a function, and to which outlets."""
 
     everything: tuple[Followed, ...]
     outlets: tuple[Outlet, ...]
     stats: bool = False
-    """Whether statistics of arguments and results are wanted too."""
+    """Whether statistics of arguments and results are reported too."""
 
 
 class Tracking:
@@ -47,7 +47,7 @@ class Tracking:
 
     @leaving_surely
     def stop(self) -> None:
-        """No longer follow; the last one gives the function its own code back."""
+        """End the request; the last one restores the function's own code."""
         with holding(_LOCK):
             subject, self._subject = self._subject, None
             function = self._function()
@@ -77,7 +77,7 @@ def track(function: Callable[..., Any], request: Request) -> Tracking:
 
 
 class _Subject:
-    """A function that is followed, for all who want to hear of it."""
+    """A followed function, with all its requests."""
 
     def __init__(self, function: types.FunctionType) -> None:
         self._code: Final = own_code(function)
@@ -113,8 +113,8 @@ _subjects: Final[weakref.WeakKeyDictionary[types.FunctionType, _Subject]] = (
     weakref.WeakKeyDictionary()
 )
 _shared: Final[dict[object, tuple[types.FunctionType, Request]]] = {}
-"""Functions of which only the code is used: that of functions in functions, made once. With what
-was asked for, so that what it is known by stays its own."""
+"""Carriers of the code with hooks of nested functions, made once. Their requests are kept too, so
+that the ids in the key stay unique."""
 
 
 def _merged(requests: Iterable[Request]) -> Request:
@@ -146,7 +146,7 @@ def _shared_code(
     key = (code, function.__qualname__, request.everything, request.stats, outlets)
     found = _shared.get(key)
     if found is None:
-        # It has the cells of nobody, so that nothing is kept alive by it.
+        # It has empty cells, so that it keeps nothing alive.
         cells = tuple(types.CellType() for _ in code.co_freevars)
         known = types.FunctionType(code, function.__globals__, function.__name__, None, cells)
         known.__qualname__ = function.__qualname__

@@ -1,4 +1,4 @@
-"""One look at a value, with its numbers: what ``_log_change`` prints."""
+"""Describes a value once, with statistics: what ``_log_change`` prints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shapetrace.variables.loaded import loaded_tensors
 from shapetrace.variables.value_statistics import with_statistics
 
 MOST: Final = 16
-"""So many tensors and arrays of one value are told of."""
+"""Limit on the tensors and arrays of one value."""
 _DEPTH: Final = 3
 
 
@@ -22,7 +22,7 @@ def look_at(name: str, value: Any) -> list[NamedValue]:
     """A tensor, or the tensors and arrays in a value, each with statistics; else the value."""
     tensors = loaded_tensors()
     if tensors is not None and tensors.tracing() is not None:
-        return []  # torch.jit.trace would write it down
+        return []  # torch.jit.trace would record it
     found = []
     for inner_name, inner in _arrays(name, value, 0):
         found.append(NamedValue(inner_name, with_statistics(describe(inner), inner)))

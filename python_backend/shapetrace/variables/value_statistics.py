@@ -1,7 +1,7 @@
-"""The numbers of a tensor or an array, read only where ``stats=True`` asks for it.
+"""Statistics of tensors and arrays, for ``stats=True``.
 
-No more than some megabytes are read of one, for no longer than a moment; of what lies on another
-device nothing is, as that would wait for it.
+At most a few megabytes of each are read; tensors on other devices are not read at all, as that
+would wait for the device.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from shapetrace.panes.tensor_contents import statistics_in
 from shapetrace.variables.loaded import loaded_tensors
 
 MOST_BYTES: Final = 16 << 20
-"""So much of an array is read at most."""
+"""Limit on the bytes of an array that are read."""
 
 
 def with_statistics(described: FollowedValue, value: Any) -> FollowedValue:

@@ -1,4 +1,4 @@
-"""What is done when a followed function begins, a variable may have changed, a call returns."""
+"""Reports calls and changes of variables of followed functions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _tensors: Tensors | None = None
 
 
 def _load_tensors() -> Tensors | None:
-    """What is needed of torch, once the program has imported it."""
+    """Load the needed parts of torch, once the program has imported it."""
     global _tensors
     _tensors = loaded_tensors()
     return _tensors
@@ -59,7 +59,7 @@ def _load_tensors() -> Tensors | None:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """One thing that is followed, and how."""
+    """One followed name and its options."""
 
     name: FollowedName
     stats: bool = False
@@ -67,11 +67,11 @@ class Followed:
 
 
 Keyed: TypeAlias = tuple[str | int, Followed]
-"""Something that is followed, and by what its memory is known in a call."""
+"""A followed name, and its key among a call's memories."""
 
 
 class CallState:
-    """One call that runs. It is let go when the call is over, in whatever way."""
+    """State of a running call. It is freed when the call ends in any way."""
 
     __slots__ = ("began", "is_over", "key", "listener", "memories", "running", "thread")
 
@@ -83,21 +83,21 @@ class CallState:
         self.key = key
         self.thread = thread
         self.memories: dict[str | int, Memory] = {}
-        """What is remembered of what is followed, by its key."""
+        """Remembered values by key."""
         self.is_over = True
-        """Whether its end was told, or its beginning was not."""
+        """Whether its end was reported, or its beginning was not."""
         self.began = 0.0
 
     @catching_everywhere
     def __del__(self) -> None:
         try:
             self._forget()
-            # Its making may have been interrupted.
+            # The constructor may have been interrupted.
             if not getattr(self, "is_over", True) and not sys.is_finalizing():
                 self.listener.left(self, _getframe(1))
         except BaseException as error:
             if is_asynchronous(error):
-                self._forget()  # It may have come before that.
+                self._forget()  # The interruption may have come before that.
                 later = raise_later(error)
                 del later
             elif isinstance(error, RecursionError):
@@ -138,18 +138,18 @@ class VariableListener:
         self._flavor = flavor or calls.flavor_of(code)
         self._has_failed = False
         self.missing: Exception | None = None
-        """Why something was not told. With no room on the stack it is said when there is."""
+        """Reasons why something was not reported, printed once there is room on the stack."""
         self._is_async = self._flavor in ("coroutine", "async generator")
         self._of: dict[str, list[Keyed]] = {}
-        """What is followed of each variable, with its key."""
+        """Followed names of each variable, with their keys."""
         for number, each in enumerate(everything):
             self._of.setdefault(each.name.root, []).append((number, each))
         self._given = [(at, name) for at, name in enumerate(self._parameters) if name in self._of]
         self._outer = [name for name in code.co_freevars if name in self._of]
-        """Those of the functions around, which have a value already."""
+        """Variables of enclosing functions, which are bound already."""
         self._whole = {each.name.root for each in everything if not each.name.steps}
         self._only_whole: dict[str, Followed] = {}
-        """Of those of which nothing but the variable itself is followed: its name is the key."""
+        """Variables that are followed only as a whole; the name is the key of the memory."""
         for name, pairs in self._of.items():
             followed = pairs[0][1]
             if len(pairs) == 1 and not followed.name.steps:
@@ -157,7 +157,7 @@ class VariableListener:
                 self._of[name] = [(name, followed)]
 
     def hooks(self) -> Hooks:
-        """All that there is to hear."""
+        """The hooks of this listener."""
         hooks = Hooks(
             self.looked_at,
             self.returned,
@@ -177,15 +177,15 @@ class VariableListener:
             return None
 
     def stepped_aside(self) -> None:
-        """Something runs that torch.compile made, where no function is followed."""
+        """A compiled region runs, where no function is followed."""
         text = f"{self._function}: calls of it in what torch.compile has compiled are not followed"
         self._outlets.tell(FollowingNote(text, self._function, self._file, self._line))
 
     def _fault(self, error: Exception) -> None:
-        """Say once what went wrong with us; what is the program's is raised again."""
+        """Report an error of our own once; raise the program's again."""
         if is_asynchronous(error):
             raise error
-        self.missing = error.with_traceback(None)  # which would keep all that it has met
+        self.missing = error.with_traceback(None)  # its traceback would keep values alive
         if not self._has_failed and not isinstance(error, RecursionError):
             self._complain(error)
 
@@ -258,7 +258,7 @@ class VariableListener:
     def _begin(
         self, state: CallState, frame: FrameType, given: tuple[object, ...]
     ) -> list[NamedValue]:
-        """Remember what is there when the call begins; what is followed in it, not all of it."""
+        """Remember the followed values that exist when the call begins."""
         inner: list[NamedValue] = []
         for at, name in self._given:
             whole = self._only_whole.get(name)
@@ -306,7 +306,7 @@ class VariableListener:
                 self._fault(error)
 
     def deleted(self, state: Any, names: frozenset[str]) -> None:
-        """Variables are deleted: what they get next is new to them."""
+        """Variables are deleted: their next value counts as the first."""
         for name in names:
             for key, _ in self._of.get(name, ()):
                 state.memories.pop(key, None)
@@ -327,14 +327,14 @@ class VariableListener:
             for index, (name, line, assigned) in enumerate(marks):
                 value = values[index]
                 if is_quick:
-                    known = memories.get(name)  # only of the whole variable, if that is all
+                    known = memories.get(name)  # the whole variable only
                     kind = type(known)
                     if kind is TensorMemory:
                         if known.reference() is value and value is not None:
                             if (
                                 known.is_counted
                                 and value._version == known.version
-                                # Where memories are of tensors torch is there.
+                                # If a memory is of a tensor, torch is loaded.
                                 and tensors.address_of(value) == known.address  # type: ignore[union-attr]
                                 and value.storage_offset() == known.offset
                             ):
@@ -370,7 +370,7 @@ class VariableListener:
             and before.content != after.content
             and followed.tolerance is None
         ):
-            differs: tuple[str, ...] = _VALUES  # as below, for what is most common
+            differs: tuple[str, ...] = _VALUES  # as below, for the most common case
         else:
             is_same_object = before is not None and before.is_of(value)
             differs = differences(before, after, is_same_object, followed.tolerance)
@@ -405,7 +405,7 @@ class VariableListener:
         )
 
     def _removed(self, state: CallState, followed: Followed, gone: Memory, line: int) -> None:
-        """Something was taken out of a variable that is the same as before."""
+        """An item was removed from a variable that is the same object as before."""
         call, depth, _ = state.running
         self._outlets.tell(
             VariableChanged(
@@ -433,7 +433,7 @@ class VariableListener:
             self._fault(error)
 
     def left(self, state: CallState, frame: FrameType) -> None:
-        """The call is over and has not returned: it has raised, or was thrown away."""
+        """The call has ended without returning: it has raised, or was dropped."""
         left = self._left if self._unseen is None else self._unseen(self._left)
         left(state, frame)
 
@@ -456,7 +456,7 @@ class VariableListener:
 
     @covering_jumps
     def _look_at_last(self, state: CallState, frame: FrameType, line: int) -> None:
-        """What the line has changed that raised: its variables are still there."""
+        """Report changes by the line that raised: its variables still exist."""
         values = frame.f_locals
         try:
             for name in self._of:

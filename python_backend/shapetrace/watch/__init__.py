@@ -8,7 +8,7 @@ Modules:
 - ``watched_functions``: which functions are followed for which name
 - ``listening``: who hears of watched variables
 - ``existing``: follows functions that already exist
-- ``unseen_names``: explains names that brought nothing
+- ``unseen_names``: explains names without reports
 - ``program_watch``: watches a whole program
 - ``children``: goes on in processes that ``multiprocessing`` starts
 """

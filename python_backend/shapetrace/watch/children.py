@@ -1,9 +1,9 @@
-"""Going on watching in processes that `multiprocessing` starts anew, by spawn or by a server.
+"""Continues watching in processes that `multiprocessing` starts by spawn or forkserver.
 
-What such a process is told before anything else of the program's is there, its preparation data,
-is given one more item: one that begins to watch when it is unpickled. A server of forks begins with
-its command, as it may load the program's modules for those that it forks: what is preloaded, and on
-Python 3.14 the script. Forked processes have all of this process in them, and need nothing.
+The preparation data that a spawned process unpickles first gets one more item, which begins to
+watch when it is unpickled. A fork server begins with its command line, as it may load the program's
+modules for its children: preloaded ones, and on Python 3.14 the script. Forked processes inherit
+everything, and need nothing.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _ITEM: Final = "shapetrace"
 _STARTING: Final = frozenset(
     f"multiprocessing.popen_{way}" for way in ("spawn_posix", "spawn_win32", "forkserver")
 )
-"""The modules that start processes, each of which is loaded for the first of these."""
+"""The modules that start processes, each loaded at the first start."""
 
 _FORK_SERVER: Final = "fork server"
 _SERVES_FORKS: Final = "from multiprocessing.forkserver import main"
-"""What is in the command of a server of forks, and of no other process."""
+"""Text that only a fork server's command contains."""
 
 _BEGIN: Final = """\
 import sys
@@ -40,7 +40,7 @@ begin(*{arguments!r})
 
 
 class Begin:
-    """Pickled, this is a call of a function of ours in the process that reads it."""
+    """Calls a function of ours in the process that unpickles it."""
 
     def __init__(self, function: Callable[..., object], *arguments: object) -> None:
         self._function: Final = function
@@ -54,7 +54,7 @@ class Begin:
         return f"exec({self._text()!r}, {{}}); {command}"
 
     def _text(self) -> str:
-        # It needs nothing to be found that the process cannot find yet.
+        # It imports nothing that the process cannot find yet.
         return _BEGIN.format(
             folders=[_backend()],
             module=self._function.__module__,
@@ -70,36 +70,36 @@ def _backend() -> str:
 
 
 class Children:
-    """Has processes that are started begin with something, until this is ended."""
+    """Has started processes begin with a function call, until ``end``."""
 
     def __init__(self, function: Callable[..., object], *arguments: object) -> None:
-        """``function`` is called with what a process is to be called, and the arguments.
+        """``function`` is called with the name of the process and the arguments.
 
-        That is None where the process has a name of its own. A process forked from one that has
-        begun may be told to begin again.
+        The name is None if the process has its own. A process forked from one that has begun may
+        begin again.
         """
         self._begin: Final = Begin(function, None, *arguments)
         self._begin_in_server: Final = Begin(function, _FORK_SERVER, *arguments)
         self._undo: Final[list[Callable[[], None]]] = []
         self.has_started = False
-        """Whether there was any."""
+        """Whether any process was started."""
 
     def loading(self, module: str) -> None:
-        """The program loads a module: one that is to start processes, perhaps."""
+        """The program loads a module, perhaps one that starts processes."""
         if module in _STARTING:
-            # Each of these imports it as the first thing that it does.
+            # Each of these modules imports it first.
             import multiprocessing.spawn
 
             self._begin_with(multiprocessing.spawn)
 
     def begin(self) -> None:
-        """From now on; what starts processes may be loaded already."""
+        """Begin; the modules that start processes may be loaded already."""
         spawn = sys.modules.get("multiprocessing.spawn")
         if spawn is not None and any(name in sys.modules for name in _STARTING):
             self._begin_with(spawn)
 
     def end(self) -> None:
-        """Let processes start as without us."""
+        """Restore how processes are started."""
         while self._undo:
             self._undo.pop()()
 
@@ -151,7 +151,7 @@ class Children:
 
 
 def _with(begin: Begin, argument: Any) -> Any:
-    """An argument of a process to be started: if it is what makes a server of forks, with ours."""
+    """An argument of a new process; a fork server's command gets our call."""
     if isinstance(argument, str) and _SERVES_FORKS in argument:
         return begin.before(argument)
     return argument

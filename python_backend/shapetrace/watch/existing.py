@@ -1,4 +1,4 @@
-"""Following functions that a program has made already, from their next call on."""
+"""Follows functions that already exist, from their next call on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shapetrace.instrument.source import source_of
 
 
 def functions_in(is_users: Callable[[str, str], bool]) -> Iterator[types.FunctionType]:
-    """All functions there are whose module and file are the user's."""
+    """All existing functions of the user's modules and files."""
     for each in gc.get_objects():
         if type(each) is types.FunctionType:
             try:
@@ -28,7 +28,7 @@ def functions_in(is_users: Callable[[str, str], bool]) -> Iterator[types.Functio
 def follow_existing(
     function: types.FunctionType, roots: frozenset[str], choose: Choose
 ) -> tuple[list[tuple[Listener, Following]], str | None]:
-    """Follow a function and what it defines, as it is chosen; and why not all, if so."""
+    """Follow the chosen ones of a function and its nested functions; return the problems."""
     code = own_code(function)
     if not roots & variables_in(code):
         return [], None
@@ -50,7 +50,7 @@ def follow_existing(
 
 
 def variables_in(code: types.CodeType) -> set[str]:
-    """The local variables of a function, and of those that it defines."""
+    """The local variables of a function and of nested functions."""
     found = {*code.co_varnames, *code.co_cellvars, *code.co_freevars}
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

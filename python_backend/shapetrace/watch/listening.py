@@ -1,4 +1,4 @@
-"""Who hears of the variables that are watched: as for ``var_tracker``, and of modules too."""
+"""Makes listeners for watched variables: as for ``var_tracker``, and for modules too."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def listener_for(
     outlet: Outlet,
     unseen: Callable[[Any], Any] | None = None,
 ) -> Listener:
-    """What hears of some variables of one function, or of a module, and tells an outlet.
+    """A listener that reports variables of one function, or of a module, to an outlet.
 
-    ``unseen`` wraps all that is called, so that a debugger does not look at it.
+    ``unseen`` wraps its functions, so that a debugger does not stop in them.
     """
     names = {each.name.text: each.name for each in wanted}
     followed = tuple(Followed(name) for name in names.values())

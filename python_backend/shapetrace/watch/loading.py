@@ -1,7 +1,7 @@
-"""Having what python loads pass by us on its way from a file to being run.
+"""Replaces the code of modules between loading and running them.
 
-The loaders stay what they are. What they say a module's code is, is asked for by the import system,
-by `runpy` and by nobody else before it is run; nothing of ours is on the stack while it runs.
+The loaders' methods that return a module's code are wrapped. The import system and `runpy` call
+them before the code runs, so none of our frames is on the stack while it runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from shapetrace._asynchronous import clean, is_asynchronous
 from shapetrace._exception_table import catching_everywhere
 
 Prepare: TypeAlias = Callable[[CodeType, str, Callable[[], str | None]], CodeType]
-"""Given a module's code, its name and how to read its source: the code to be run. Never raises."""
+"""Takes a module's code, its name and a reader of its source; returns the code to run. Never
+raises."""
 
 
 class _Loader(Protocol):
@@ -28,7 +29,7 @@ class _Loader(Protocol):
 
 
 class Loading:
-    """What python loads, from when this is begun until it is ended."""
+    """Wraps loaders from ``begin`` to ``end``."""
 
     def __init__(self, prepare: Prepare, runners: Iterable[Any] = ()) -> None:
         """``runners`` are modules that run scripts as ``runpy`` does."""
@@ -37,18 +38,18 @@ class Loading:
         self._undo: Final[list[Callable[[], None]]] = []
 
     def begin(self) -> None:
-        """Have all that is loaded pass by from now on."""
-        # The base of those for files, of whatever kind.
+        """Wrap the loaders."""
+        # The base class of all loaders for files.
         source_loader: Any = importlib.machinery.SourceFileLoader.__mro__[2]
         self._replace(source_loader, "get_code", self._of_loader)
         self._replace(zipimport.zipimporter, "get_code", self._of_loader)
-        # What `run_path` runs, and with it a child process that is started anew.
+        # `run_path` runs this, and so does a spawned child process.
         for runner in self._runners:
             if hasattr(runner, "_get_code_from_file"):
                 self._replace(runner, "_get_code_from_file", self._of_file)
 
     def end(self) -> None:
-        """Put back what was there."""
+        """Restore the loaders."""
         while self._undo:
             self._undo.pop()()
 
@@ -98,7 +99,7 @@ class Loading:
 
 
 def text_of(file: str) -> str | None:
-    """The text of a Python file; None where it is compiled or gone."""
+    """The text of a Python file; None if it is compiled or gone."""
     try:
         with open(file, "rb") as stream:
             return importlib.util.decode_source(stream.read())

@@ -1,4 +1,4 @@
-"""Watching variables in the whole of a program: what it loads, and the processes it starts."""
+"""Watches variables in a whole program: in modules it loads and processes it starts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from shapetrace.watch.watched_functions import Watching
 
 
 class Watch:
-    """Has everything that a program loads from now on told of, in this process and its children."""
+    """Watches all that the program loads, in this process and its children."""
 
     def __init__(self, names: Sequence[str], packages: Sequence[str], printing: Printing) -> None:
         self._watching: Final = Watching(
@@ -30,29 +30,29 @@ class Watch:
         self._loading: Final = Loading(self.prepared)
 
     def begin(self) -> None:
-        """From now on."""
+        """Begin to watch."""
         self._loading.begin()
         self._children.begin()
 
     def end(self) -> None:
-        """Load what is to come as without us; what is followed goes on to be."""
+        """Stop watching modules loaded from now on; functions stay followed."""
         self._children.end()
         self._loading.end()
 
     def prepared(self, code: CodeType, module: str, text: Callable[[], str | None]) -> CodeType:
-        """What is to run in place of a module's code."""
+        """The code to run in place of a module's own."""
         self._children.loading(module)
         return self._watching.prepared(code, module, text)
 
     def lines(self) -> list[str]:
-        """What there is to say in the end."""
-        # Forked processes say what they have called, those that were started anew do not.
+        """The lines to print at the end."""
+        # Forked processes share their flags of calls, spawned ones do not.
         is_alone = not self._children.has_started
         return self._watching.lines("" if is_alone else " in the main process")
 
 
 _has_begun = False
-"""Whether this process watches, or the one that it was forked from."""
+"""Whether this process, or the one it was forked from, watches."""
 
 
 def begin_in_child(
@@ -62,7 +62,7 @@ def begin_in_child(
     color: str,
     width: int | None,
 ) -> None:
-    """Watch the same in a process that was started anew, once; ``process`` is what to call it."""
+    """Watch the same names in a spawned process, once; ``process`` is its name."""
     global _has_begun
     if _has_begun:
         return

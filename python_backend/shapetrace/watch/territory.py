@@ -1,4 +1,4 @@
-"""Whose code a file is: the user's, or a library's that was installed."""
+"""Decides whether a file is the user's code or an installed library's."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Territory:
     """The code in which variables are watched."""
 
     def __init__(self, packages: Iterable[str] = (), but: Iterable[str] = ()) -> None:
-        """``packages`` are installed and count all the same; what is in ``but`` does not."""
+        """Installed ``packages`` count as well; files in ``but`` do not."""
         self._packages: Final = tuple(packages)
         self._excluded: Final = tuple(map(os.path.abspath, (OWN_DIRECTORY, *but)))
 
     def has(self, module: str, file: str) -> bool:
-        """Whether a module is the user's, or of a package that was named."""
+        """Return whether a module is the user's, or in one of ``packages``."""
         if file.startswith("<"):
             return False
         file = os.path.abspath(file)
@@ -36,7 +36,7 @@ class Territory:
 
 @lru_cache(maxsize=8)
 def _installed_roots(path: tuple[str, ...]) -> tuple[str, ...]:
-    """The folders that libraries are installed in, the standard library's among them."""
+    """The folders of installed libraries and the standard library."""
     found = [each for each in path if os.path.basename(os.path.normpath(each)) in _INSTALLED]
     return (_LIBRARY, *map(os.path.abspath, found))
 

@@ -1,4 +1,4 @@
-"""What is said of a name that was to be watched and brought nothing.
+"""Explains why nothing was reported for a watched name.
 
 nothing that was loaded assigns 'vidoe'; did you mean video (in transform, pipeline.py:12)?
 'video' is assigned in transform (pipeline.py:12), of which no call was seen
@@ -20,15 +20,15 @@ from shapetrace.instrument.scopes import assigned
 from shapetrace.watch.wanted import Wanted
 
 Sources: TypeAlias = dict[str, tuple[str, str]]
-"""Of each file its module and its text."""
+"""Module and text of each file."""
 
 MOST_PLACES: Final = 3
-"""Functions that are named in one line."""
+"""Limit on the functions named in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A function, or a module by ``<module>``, that gives something a value."""
+    """A function (or ``<module>``) that assigns a variable."""
 
     function: str
     file: str
@@ -44,7 +44,7 @@ def line_of_missing(
     sources: Mapping[str, tuple[str, str]],
     where: str = "",
 ) -> str:
-    """Why there is nothing of a name, in one line; ``where`` is who has seen no call."""
+    """One line that explains a name without reports; ``where`` says which processes saw no call."""
     if places:
         named = ", ".join(map(str, places[:MOST_PLACES]))
         more = len(places) - MOST_PLACES
@@ -85,7 +85,7 @@ def line_of_missing(
 def _variables(
     sources: Mapping[str, tuple[str, str]],
 ) -> Iterator[tuple[Place, dict[str, int], str]]:
-    """Each function with what it gives values, and the module it is in."""
+    """Each function with the variables it assigns, and its module."""
     for file, (module, text) in sources.items():
         try:
             tree = parsed(text)

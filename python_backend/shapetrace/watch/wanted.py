@@ -1,4 +1,4 @@
-"""What is to be watched, as it is written on a command line or chosen in an editor.
+"""Parses the names to watch, as written on a command line or chosen in an editor.
 
 video,mask                    in whatever function assigns them, and at module level
 transform:video               in the functions of this name
@@ -25,37 +25,37 @@ MODULE: Final = "<module>"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One variable, or something in one."""
+    """One variable, or a part of one."""
 
     name: FollowedName
     function: str | None = None
-    """Where alone it is to be watched."""
+    """The only function to watch it in, if given."""
 
     @property
     def root(self) -> str:
-        """The variable that it is, or is in."""
+        """The variable itself, or the one it is a part of."""
         return self.name.root
 
     @property
     def is_variable(self) -> bool:
-        """Whether it is a variable, and not what is in one."""
+        """Whether it is a variable, and not a part of one."""
         return not self.name.steps
 
     @property
     def text(self) -> str:
-        """What stands for it on a command line."""
+        """Its form on a command line."""
         name = self.name.text
         return name if self.function is None else f"{self.function}:{name}"
 
     def is_in(self, function: str, module: str) -> bool:
-        """Whether it is to be watched in a function of this qualified name."""
+        """Return whether it is watched in a function of this qualified name."""
         if self.function is None:
             return True
         whole = f".{module}.{function}".replace(".<locals>", "")
         return whole.endswith(f".{self.function.replace('.<locals>', '')}")
 
     def is_mentioned(self, node: ast.AST) -> bool:
-        """Whether the source has it in this form; a variable need not be asked for."""
+        """Return whether the source contains the expression; plain variables need no check."""
         wanted = _shape(ast.parse(self.name.text, mode="eval").body)
         return any(
             _shape(each) == wanted
@@ -65,7 +65,7 @@ class Wanted:
 
 
 def wanted_from(texts: Iterable[str]) -> tuple[Wanted, ...]:
-    """All that is asked for, each once; raises ``NameSyntaxError`` with what is wrong."""
+    """Parse all names, each once; raises ``NameSyntaxError`` with the reason."""
     found = [wanted_of(part) for text in texts for part in _parts(text)]
     if not found:
         raise NameSyntaxError("name what to watch: video, transform:video or \"sample['video']\"")
@@ -73,7 +73,7 @@ def wanted_from(texts: Iterable[str]) -> tuple[Wanted, ...]:
 
 
 def wanted_of(text: str) -> Wanted:
-    """One that is asked for."""
+    """Parse one name."""
     function, name = _split(text)
     if function is not None and not _is_function(function):
         raise NameSyntaxError(
@@ -96,7 +96,7 @@ def _split(text: str) -> tuple[str | None, str]:
 
 
 def _parts(text: str) -> list[str]:
-    """What is between the commas, but for those in brackets and quotes."""
+    """Split at commas that are outside of brackets and quotes."""
     places = [place for place, character in _outside(text) if character == ","]
     starts = [0, *(place + 1 for place in places)]
     parts = (text[start:end] for start, end in zip(starts, [*places, len(text)], strict=True))
@@ -104,7 +104,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _outside(text: str) -> Iterator[tuple[int, str]]:
-    """The characters that are in no brackets and quotes."""
+    """The characters outside of brackets and quotes."""
     depth, quote = 0, ""
     for place, character in enumerate(text):
         if quote:
@@ -120,6 +120,6 @@ def _outside(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _shape(expression: ast.expr) -> str:
-    """What is the same for all ways of writing it, be it read or stored to."""
+    """A normal form of an expression, the same for reading and storing."""
     text = ast.dump(expression)
     return text.replace("ctx=Store()", "ctx=Load()").replace("ctx=Del()", "ctx=Load()")

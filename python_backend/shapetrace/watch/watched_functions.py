@@ -1,4 +1,4 @@
-"""Which functions are followed for what is watched, and what became of each name."""
+"""Follows functions for the watched names, and notes what became of each name."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from shapetrace.watch.unseen_names import Place, Sources, line_of_missing
 from shapetrace.watch.wanted import Wanted
 
 Listen: TypeAlias = Callable[[Place, CodeType, tuple[Wanted, ...]], Listener]
-"""Makes a listener for what is wanted in one function, or in a module."""
+"""Makes a listener for names in one function, or in a module."""
 
 
 @dataclass(slots=True)
 class _Found:
-    """What is known of one that is wanted."""
+    """What was found for one name."""
 
     places: list[Place] = field(default_factory=list)
     reached: Flag = field(default_factory=lambda: _flag())
@@ -38,7 +38,7 @@ class _Found:
 class Watching:
     """Follows variables wherever the user's code assigns them.
 
-    With ``apart``, each has a listener of its own, and can be dropped by itself.
+    With ``apart``, each name has its own listener, and can be dropped by itself.
     """
 
     def __init__(
@@ -56,15 +56,15 @@ class Watching:
         self._sources: Final[Sources] = {}
         self._regions_before: Final = regions_begun()
         self.problems: Final[dict[str, None]] = {}
-        """What is not followed, and why."""
+        """What cannot be followed, and why."""
 
     @property
     def wanted(self) -> tuple[Wanted, ...]:
-        """All that is watched."""
+        """All watched names."""
         return tuple(self._found)
 
     def prepared(self, code: CodeType, module: str, text: Callable[[], str | None]) -> CodeType:
-        """What is to run in place of a module's code: often the same. Never raises."""
+        """The code to run in place of a module's own, often the same. Never raises."""
         try:
             if not self._found or not self._territory.has(module, code.co_filename):
                 return code
@@ -77,7 +77,7 @@ class Watching:
             return code
 
     def add(self, wanted: Iterable[Wanted]) -> None:
-        """Watch more: in what is loaded from now on, and in functions that are there already."""
+        """Watch more names, in modules loaded from now on and in existing functions."""
         new = [each for each in wanted if each not in self._found]
         for each in new:
             self._found[each] = _Found()
@@ -93,20 +93,20 @@ class Watching:
                 self._note(function.__qualname__, f"{type(error).__name__}: {error}")
 
     def drop(self, wanted: Wanted) -> None:
-        """No longer watch something."""
+        """Stop watching a name."""
         found = self._found.pop(wanted, None)
         for following in found.followings if found is not None else ():
             following.stop()
 
     def missing(self, wanted: Wanted, where: str = "") -> str | None:
-        """Why there is nothing of a name; None where there is something."""
+        """Explain a name without reports; None if there are some."""
         found = self._found[wanted]
         if found.reached[0]:
             return None
         return line_of_missing(wanted, found.places, dict(self._sources), where)
 
     def lines(self, where: str = "") -> list[str]:
-        """What there is to say in the end: what is not followed, and names that brought nothing."""
+        """The lines to print at the end: what cannot be followed, and names without reports."""
         missing = (self.missing(each, where) for each in self.wanted)
         aside = regions_begun() - self._regions_before
         count = f"{aside:,} calls of it"
@@ -143,7 +143,7 @@ class Watching:
     def _follow(
         self, function: types.FunctionType, wanted: list[Wanted], roots: frozenset[str]
     ) -> None:
-        """Follow a function that is there already."""
+        """Follow an existing function."""
         module, file = function.__module__ or "", function.__code__.co_filename
 
         def choose(name: str, node: ast.Module | Definition, own: CodeType) -> Choice:
@@ -196,14 +196,14 @@ class Watching:
 
 
 class _Reached:
-    """A listener that also notes that there was a call."""
+    """A listener that also notes the first call."""
 
     def __init__(self, listener: Listener, found: list[_Found]) -> None:
         self.found: Final = found
         self._listener: Final = listener
 
     def hooks(self) -> Hooks:
-        """Those of the listener; what is compiled is told of in the end."""
+        """The listener's hooks; compiled functions are reported at the end."""
         own = self._listener.hooks()
         return replace(
             own,
@@ -237,7 +237,7 @@ class Flag(Protocol):
 
 
 def _flag() -> Flag:
-    """A byte that forked processes share: what is reached in one of them is reached."""
+    """A byte shared with forked processes: a call in one of them counts for all."""
     try:
         import mmap
 
