@@ -38,7 +38,7 @@ def silent_paths(plan: Plan, capture: Capture, ran: Mapping[Mode, int]) -> Itera
         if is_known or any(_is_captured(want, refused) for want in wants):
             continue  # The reason was reported before.
         reason = _reason(text, wants, concerned, plan, capture, ran)
-        yield CaptureIssue("silent", f"brought nothing: {reason}", text)
+        yield CaptureIssue("silent", f"captured nothing: {reason}", text)
 
 
 def _is_captured(want: Want, captured: set[str]) -> bool:

@@ -58,7 +58,7 @@ class Left(Enum):
     NOTHING = "no journal"
     BUSY = "the journal of a living process, which is committing"
     UNFINISHED = "the journal of a commit that a process was killed in"
-    FOREIGN = "something else in the journal's place: damaged, another file's, somebody else's"
+    FOREIGN = "something else in the journal's place: damaged, another file's or program's"
 
 
 def journal_of(path: str) -> str:

@@ -128,8 +128,8 @@ class Storage:
         if self._transaction.is_replaced():
             self._problems.tell(
                 ("replaced", self._identity),
-                f"{self._shown} was removed or replaced by somebody else, and with it what had been"
-                " saved; what comes is saved to a new file",
+                f"{self._shown} was removed or replaced meanwhile, and the saved values with it; "
+                "later values are saved to a new file",
             )
             self._let_go()
             self._identity = None
@@ -265,7 +265,7 @@ class Storage:
             transactions.create(path, content, overwrite=False)
             self._problems.tell(
                 ("taken", path),
-                f"{self._shown} was made by somebody else meanwhile; saving to"
+                f"{self._shown} was made by another program meanwhile; saving to"
                 f" {os.path.basename(path)} instead",
             )
             self._shown = os.path.join(os.path.dirname(self._shown), os.path.basename(path))

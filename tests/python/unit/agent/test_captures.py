@@ -187,7 +187,7 @@ def test_a_problem_is_told_of_its_path() -> None:
     assert list(heard.missing) == ["forward.none"]
     assert heard.missing["forward.none"].startswith("matches nothing: function 'forward' has no")
     assert [path for path, _ in heard.notes] == ["a..b", "forward.hidden.inner"]
-    assert heard.notes[1][1].startswith("brought nothing: ")
+    assert heard.notes[1][1].startswith("captured nothing: ")
 
 
 def test_how_a_problem_is_worded_is_nobodys_business(monkeypatch: pytest.MonkeyPatch) -> None:

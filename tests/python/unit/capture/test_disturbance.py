@@ -222,7 +222,7 @@ def test_the_fused_path_stays_and_is_told_of() -> None:
     assert kernels.calls == plain.calls
     assert list(tracer.results) == ["layers.0", "layers.1", "forward"]
     assert tracer.problems == [
-        f"'{path}' brought nothing: {name} did not run; in evaluation torch computes a "
+        f"'{path}' captured nothing: {name} did not run; in evaluation torch computes a "
         "TransformerEncoder in one fused step (torch.backends.mha.set_fastpath_enabled(False) "
         "turns that off)"
         for path, name in (

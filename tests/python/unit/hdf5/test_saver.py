@@ -237,7 +237,7 @@ def test_a_file_that_somebody_else_makes_meanwhile_is_left_alone(
     one.after_gather()
     assert other.path == str(path.with_name("run-2.h5"))
     assert other.problems == [
-        f"{path} was made by somebody else meanwhile; saving to run-2.h5 instead"
+        f"{path} was made by another program meanwhile; saving to run-2.h5 instead"
     ]
     assert [read_values(each.path, "x")[0].value for each in (one, other)] == [1, 2]
     assert "run-2.h5" in capsys.readouterr().err
@@ -253,7 +253,7 @@ def test_a_file_that_is_removed_meanwhile(path: Path) -> None:
     saver.close()
     assert [item.value for item in read_values(path, "x")] == [2]
     assert len(saver.problems) == 1
-    assert "was removed or replaced by somebody else" in saver.problems[0]
+    assert "was removed or replaced meanwhile" in saver.problems[0]
 
 
 def test_a_pickled_saver_begins_afresh(path: Path) -> None:
