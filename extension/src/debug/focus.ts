@@ -136,7 +136,7 @@ export class Focus implements DebugAdapterTrackerFactory, Disposable {
   async #update(generation: number): Promise<void> {
     const stop = await this.#find();
     if (generation !== this.#generation) {
-      return; // Somebody has gone on, or has chosen another frame meanwhile.
+      return; // The program has gone on, or another frame was chosen meanwhile.
     }
     const focused = await this.#tell(stop);
     if (generation === this.#generation) {

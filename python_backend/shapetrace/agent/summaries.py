@@ -42,7 +42,7 @@ _PLAIN: Final = frozenset({bool, int, float, complex, str, bytes, type(None)})
 
 
 class Summary(NamedTuple):
-    """What is told of a captured value."""
+    """What is sent of a captured value."""
 
     kind: str
     dtype: str = ""

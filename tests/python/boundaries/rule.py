@@ -73,7 +73,8 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         # What is shown of it: functions of values, which know of no protocol's server.
         {"features"},
         # What is answered to the editor.
-        {"capturing", "comparisons", "export", "handling", "navigation", "stop_focus", "watching"},
+        {"capture_requests", "comparisons", "export", "handling", "navigation", "stop_focus"}
+        | {"watch_requests"},
         {"app"},
         {"__main__"},
     ),

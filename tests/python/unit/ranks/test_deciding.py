@@ -89,7 +89,7 @@ def test_who_took_no_part_is_known_of_its_own_process_group(
 
 def test_a_gathering_that_is_over_lets_the_store_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that lives on keeps its port: the program could make no other group there."""
-    groups = [Group(0, 2, HashStore())]
+    groups = [RankGroup(0, 2, HashStore())]
     store = weakref.ref(groups[0].store)
     monkeypatch.setattr(module, "default_group", groups.pop)
     monkeypatch.setattr(module, "_begun", collections.Counter())
