@@ -6,6 +6,7 @@ Modules:
 
 - ``bootstrap``: starts the agent: with the program, on attaching, after a fork
 - ``agent``: the agent: runs the recorder, and sends what is new from a hidden thread
+- ``left_over_modes``: removes modes that torch puts back after the agent has left
 - ``environment``: reads facts about the program without importing anything
 - ``debugger``: asks pydevd about breakpoints, and whether the program is stopped
 - ``hiding``: keeps our files out of the debugger's steps and stacks

@@ -20,6 +20,7 @@ from shapetrace._exception_table import leaving_surely
 from shapetrace.agent import debugger, in_place
 from shapetrace.agent.environment import is_worker, load_for_stops, torch_version, why_unsupported
 from shapetrace.agent.hiding import hide_code, hide_skips, unseen
+from shapetrace.agent.left_over_modes import LeftOverModes
 from shapetrace.agent.panes import show_shapes
 from shapetrace.agent.requests import Requests
 from shapetrace.agent.stop_query import StopQueries
@@ -114,6 +115,7 @@ class Agent:
             address, this_process(()), on_connected=self._begin_anew, on_command=self._obey
         )
         self._thread = own_thread(self._run, "Shapetrace")
+        self._left_over = LeftOverModes()
 
     @property
     def is_over(self) -> bool:
@@ -154,10 +156,7 @@ class Agent:
         while self._undo:
             self._undo.pop()()
         if recorder is not None:
-            from shapetrace.recorder.stand_ins import remove_left_over_modes
-
-            # Ours, where they could not be reached from here, only pass calls on by now.
-            soon_on_main_thread(lambda _: remove_left_over_modes())
+            self._left_over.remove()
 
     # On the program's threads
 
@@ -312,7 +311,7 @@ class Agent:
             if self._sender.is_over and self.address.mode == "debug":
                 # No listener is left: the program must run as without us.
                 self.leave()
-                return
+                break
             now = System.now()
             try:
                 self._ask_to_join()
@@ -323,7 +322,9 @@ class Agent:
                 self._note_fault(error)
             before = now
             self._sender.step(POLL_SECONDS)
-        self._say_the_rest()
+        else:
+            self._say_the_rest()
+        self._left_over.remove_until_gone(lambda: self._is_finished)
 
     def _note_fault(self, error: Exception) -> None:
         """Try again with all rows anew, as the program may have replaced something for a while."""

@@ -6,7 +6,8 @@ Those that stay on the stack meanwhile are in ``watch_importlib_bootstrap``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import FrameType
+from typing import Any, Final
 
 import torch
 
@@ -17,9 +18,19 @@ from shapetrace.recorder.stacks import dispatch_modes, function_modes, leave_fun
 from shapetrace.recorder.tracebacks import clean
 from shapetrace.recorder.watch_importlib_bootstrap import (
     DispatchMode,
+    FunctionMode,
     PassingMode,
     Running,
     put_back,
+)
+
+_MODES_AT_WORK: Final = frozenset(
+    {
+        FunctionMode.__torch_function__.__code__,
+        PassingMode.__torch_function__.__code__,
+        DispatchMode.__torch_dispatch__.__code__,
+        torch.overrides.handle_torch_function.__code__,
+    }
 )
 
 
@@ -31,6 +42,19 @@ def remove_left_over_modes() -> None:
     for mode in dispatch_modes():
         if type(mode) is DispatchMode and mode.retired:
             mode.retire()
+
+
+def may_come_back(frame: FrameType) -> bool:
+    """Return whether a mode of ours may be off this thread's stacks for the time of a call alone.
+
+    Torch takes a mode off to call it, and puts it back afterwards whatever was done meanwhile.
+    """
+    caller: FrameType | None = frame
+    while caller is not None:
+        if caller.f_code in _MODES_AT_WORK:
+            return True
+        caller = caller.f_back
+    return False
 
 
 class SymbolicSizes:

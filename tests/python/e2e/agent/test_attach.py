@@ -106,6 +106,37 @@ def test_the_agent_comes_in_and_leaves_nothing_behind(tmp_path: Path) -> None:
     same_surroundings(program.output)
 
 
+def test_leaving_in_the_middle_of_a_backward_pass(tmp_path: Path) -> None:
+    """Torch has our mode off its stack meanwhile, and puts it back afterwards."""
+    waits = """
+def wait(gradient):
+    if os.path.exists("wait"):
+        print("in the backward pass", flush=True)
+    while os.path.exists("wait"):
+        time.sleep(0.01)
+"""
+    text = TRAINING.replace("net = Net()\n", f"net = Net(){waits}", 1)
+    text = text.replace("    loss.backward()", "    loss.register_hook(wait); loss.backward()")
+    # It ends only when the mode is gone.
+    stop = 'while not os.path.exists("stop")'
+    text = text.replace(stop, f"{stop} or torch._C._len_torch_function_stack()")
+    script = write(tmp_path, text)
+    with running(script) as program, SessionServer() as server:
+        program.wait_for("ready")
+        with program.attached() as session:
+            enter(session, server)
+            heard = server.process()
+            heard.wait_for(is_complete)
+            (tmp_path / "wait").touch()
+            program.wait_for("in the backward pass")
+            server.send(heard, {"type": "finish"})
+            heard.wait_for_end()
+        (tmp_path / "stop").touch()
+        (tmp_path / "wait").unlink()
+        assert program.wait_for_end() == 0
+    same_surroundings(program.output)
+
+
 def test_attaching_again(tmp_path: Path) -> None:
     script = write(tmp_path)
     with running(script) as program:
