@@ -53,8 +53,8 @@ def test_rows_arrive_while_the_program_runs(tmp_path: Path) -> None:
         import sys, threading, torch
         net = torch.nn.Linear(3, 4)
         net(torch.ones(2, 3))
-        print("waiting", flush=True)
         go_on = threading.Event()
+        print("waiting", flush=True)
         go_on.wait()
         net(torch.ones(5, 3))
         """,
@@ -245,8 +245,8 @@ def test_the_server_ends_the_recording(tmp_path: Path) -> None:
         import threading, torch
         net = torch.nn.Linear(3, 4)
         net(torch.ones(2, 3))
-        print("waiting", flush=True)
         go_on = threading.Event()
+        print("waiting", flush=True)
         go_on.wait()
         net(torch.ones(5, 3))
         print("over")

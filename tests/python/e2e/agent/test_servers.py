@@ -25,8 +25,8 @@ import threading
 import torch
 net = torch.nn.Linear(3, 4)
 net(torch.ones(2, 3))
-print("waiting", flush=True)
 go_on = threading.Event()
+print("waiting", flush=True)
 go_on.wait()
 net(torch.ones(5, 3))
 print("over", flush=True)
@@ -40,8 +40,8 @@ source = "\\n".join(f"x = x + {number}" for number in range(1000))
 for round in range(30):
     code = compile(source, f"made_{round}.py", "exec")
     exec(code, {"x": torch.ones(3)})
-print("waiting", flush=True)
 go_on = threading.Event()
+print("waiting", flush=True)
 go_on.wait()
 print("over", flush=True)
 """

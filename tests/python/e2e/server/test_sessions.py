@@ -91,7 +91,7 @@ def test_when_a_session_is_closed_its_processes_are_told(client: Client, path: P
     agent.send_all(recorded(path))
     client.wait(lambda: client.places(uri) == HINTS)
     assert client.request("shapetrace/closeSession", {"session": "session-1"}) is None
-    assert heard(agent)["type"] == "stop"
+    assert heard(agent)["type"] == "finish"
     agent.close()
     client.wait(lambda: states(client)[-1] == "gone")
     assert client.places(uri) == HINTS
