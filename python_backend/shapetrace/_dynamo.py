@@ -167,10 +167,8 @@ def _follow_regions() -> None:
         for name in ("_TorchDynamoContext", "DisableContext"):
             if "__call__" in vars(getattr(evaluation, name, object)):
                 _replace(getattr(evaluation, name), "__call__", _make_compile)
-        for thread, frame in sys._current_frames().items():
-            owner = _outermost_wrapper(frame, evaluation.__file__)
-            if owner is not None:
-                _enter(thread, owner)
+        for thread, owner in _owners_now(evaluation.__file__):
+            _enter(thread, owner)
 
 
 def _make_begin(original: Any) -> Any:
@@ -253,6 +251,16 @@ def _owner_of(frame: FrameType) -> int:
     if frame.f_code.co_name in ("__enter__", "__exit__"):
         return id(frame.f_locals.get("self"))
     return id(frame)
+
+
+def _owners_now(file: str | None) -> list[tuple[int, int]]:
+    """Return the threads that are in something compiled, each with the call of it."""
+    # This function's own frame is among them: a variable would have it keep itself and its callers.
+    return [
+        (thread, owner)
+        for thread, frame in sys._current_frames().items()
+        if (owner := _outermost_wrapper(frame, file)) is not None
+    ]
 
 
 def _outermost_wrapper(frame: FrameType | None, file: str | None) -> int | None:

@@ -33,8 +33,10 @@ _COMPILED_CODE_RUNS: Final = os.path.join(os.sep, "_dynamo", "eval_frame.py")
 def running_forwards(kinds: CodeKinds) -> frozenset[tuple[int, int]]:
     """The frames of methods called forward, on all threads: each by its identity and its code's."""
     found: set[tuple[int, int]] = set()
-    for innermost in sys._current_frames().values():
-        frame: FrameType | None = innermost
+    frames = list(sys._current_frames().values())
+    while frames:
+        # No variable keeps this function's own frame, which would keep itself and the program's.
+        frame: FrameType | None = frames.pop()
         while frame is not None:
             if kinds.of(frame.f_code) == FORWARD:
                 found.add((id(frame), id(frame.f_code)))

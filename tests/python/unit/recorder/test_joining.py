@@ -19,10 +19,12 @@ from torch import nn
 import shapetrace
 from shapetrace.process.main_thread import soon_on_main_thread
 from shapetrace.recorder import ranks
+from shapetrace.recorder.joining import running_forwards
 from shapetrace.recorder.options import RecorderOptions
 from shapetrace.recorder.session import Recorder
 from tests.support.process_groups import process_group
 from tests.support.recorder import names_of, paths_of
+from tests.support.reference.remains import survivors
 from tests.support.session_server import BACKEND
 
 
@@ -212,3 +214,14 @@ def test_a_process_group_that_is_taken_down_is_remembered() -> None:
         with shapetrace.trace() as recording:
             group.close()
     assert (recording.trace.run.rank, recording.trace.run.world_size) == (0, 3)
+
+
+def test_looking_for_forwards_keeps_no_frame() -> None:
+    """Its own frame is among those that it looks at."""
+
+    def look() -> dict[str, list[Any]]:
+        value = torch.ones(2)
+        running_forwards(Recorder(RecorderOptions(), None).kinds)
+        return {"value": [value]}
+
+    assert survivors(look) == []
