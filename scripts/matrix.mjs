@@ -111,10 +111,15 @@ function test(name, python, tests, all) {
   const results = join(RESULTS, `pytest-${name}.xml`);
   rmSync(results, { force: true });
   const sharing = ["--numprocesses", String(WORKERS), "--dist=worksteal"];
-  const code = run(python, ["-m", "pytest", ...sharing, `--junit-xml=${results}`, ...tests], {
-    ...ENVIRONMENT,
-    // `npm test` tries them all, and two more Pythons are to take no longer than that one.
-    ...(!all && { SHAPETRACE_ONE_IN: process.env["SHAPETRACE_ONE_IN"] ?? "8" }),
-  });
+  const order = all ? [] : ["--randomly-dont-reorganize"];
+  const code = run(
+    python,
+    ["-m", "pytest", ...sharing, ...order, `--junit-xml=${results}`, ...tests],
+    {
+      ...ENVIRONMENT,
+      // `npm test` tries them all, and two more Pythons are to take no longer than that one.
+      ...(!all && { SHAPETRACE_ONE_IN: process.env["SHAPETRACE_ONE_IN"] ?? "8" }),
+    },
+  );
   return totalsOf(results, code);
 }

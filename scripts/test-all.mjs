@@ -13,6 +13,7 @@ main(async () => {
     ...process.env,
     SHAPETRACE_EDITOR: "both",
     SHAPETRACE_EXAMPLES: "new",
+    SHAPETRACE_ORDER: "random",
   });
   return Math.max(code, await testOn([...PYTHONS, ...TORCHES], { all: true }));
 });
