@@ -13,11 +13,8 @@ import { packageExtension } from "./package.mjs";
 import { Failure, main, PYTHON, ROOT, run, setUp } from "./setup.mjs";
 import { inWords, reasonsOf, sum, totalsOf } from "./totals.mjs";
 
-/**
- * How many processes share the Python tests, which wait for other processes a third of the time: for
- * the debugger, which takes a tenth of a second for a step, and for servers.
- */
-const PYTEST_WORKERS = 5;
+/** How many processes share the Python tests, which wait for other processes a good part of the time. */
+const PYTEST_WORKERS = 3;
 
 /** Files in their order, unless a random one is asked for: some tests still lean on others. */
 const ORDER = process.env["SHAPETRACE_ORDER"] === "random" ? [] : ["--randomly-dont-reorganize"];
