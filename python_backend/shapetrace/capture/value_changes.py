@@ -1,9 +1,7 @@
 """Whether a value differs from what was last seen.
 
-- Tensors: by identity, and by the version that counts their changes in place. Identity is checked
-  by a weak reference, or for parameters by a strong one, as weak ones would break
-  ``swap_tensors``. An ``id`` would not do: the next tensor may get it.
-  Parameters also by the steps of fused optimizers, which the version does not count.
+- Tensors: as ``inspecting.tensor_changes`` does; by their whole content where torch counts no
+  changes, and also by the steps of fused optimizers, which the version does not count.
 - Texts, numbers and None: by class and value; NaN equals NaN.
 - Arrays, and tensors of which not all changes are counted, those of inference mode and the running
   statistics of normalizations: by content.
@@ -15,7 +13,6 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import torch
@@ -42,9 +39,11 @@ from shapetrace.inspecting import changes
 from shapetrace.inspecting.attributes import dataclass_fields
 from shapetrace.inspecting.changes import SeenContainer, SeenObject, SeenPlain, SeenSet, Strong
 from shapetrace.inspecting.containers import contained_by
+from shapetrace.inspecting.tensor_changes import SeenTensor
+from shapetrace.inspecting.torch_access import Torch
 
-_base: Final[Any] = torch._C.TensorBase
-_version_of: Final[Callable[[Any], int]] = _base._version.__get__
+_TORCH: Final = Torch(torch)
+_version_of: Final = _TORCH.version_of
 _DEEPEST: Final = 16
 _USUAL: Final = frozenset({list, tuple, dict})
 _MOST_COMPARED: Final = 1 << 22
@@ -89,7 +88,7 @@ def lasting(value: Any) -> SeenInCall | None:
 def _seen(value: Any, depth: int) -> SeenInCall:
     kind = type(value)  # not isinstance, which asks the value for its class
     if issubclass(kind, torch.Tensor):
-        return SeenTensor(value)
+        return SeenWholeTensor(value)
     if kind is Uncounted:
         return _SeenUncounted(value, depth)
     if issubclass(kind, ATOMS):
@@ -142,75 +141,49 @@ class SeenOrdinary(weakref.ref[Any]):
         if value is None or self() is not value:
             return False
         if function_modes():
-            return version_of(value) == self.version
+            return self._is_unchanged(value)
         return bool(value._version == self.version)
+
+    @leaving_surely
+    def _is_unchanged(self, value: Any) -> bool:
+        with DisableTorchFunction():
+            return bool(value._version == self.version)
 
     def lasting(self) -> SeenInCall | None:
         """Itself."""
         return self
 
 
-class SeenTensor:
+def _version_with_steps(tensor: Any) -> int:
+    """The version of a tensor, to which the steps of fused optimizers are added."""
+    version: int = _version_of(tensor) + fused_steps_of(tensor)
+    return version
+
+
+_TORCH.version_of = _version_with_steps
+
+
+class SeenWholeTensor(SeenTensor):
     """Any other tensor: parameters, those of other classes, and those without versions."""
 
-    __slots__ = ("_content", "_pointer", "_reference", "_steps", "_strong", "_version")
+    __slots__ = ("_content",)
 
+    @leaving_surely
     def __init__(self, tensor: torch.Tensor) -> None:
-        self._strong: Any = None
-        if type(tensor) is torch.Tensor and not swaps_tensors():
-            self._reference: Any = weakref.ref(tensor)
-        else:
-            self._reference, self._strong = None, tensor
-        self._pointer = _pointer_of(tensor)
-        self._steps = fused_steps_of(tensor)
-        self._version = version_of(tensor)
-        self._content = None if self._version is not None else _content_of(tensor)
+        with DisableTorchFunction():
+            super().__init__(tensor, _TORCH)
+        self._content = None if self.version is not None else _content_of(tensor)
 
-    def is_still(self, value: Any) -> bool:
-        """Return whether it is the same tensor, and as it was."""
-        reference = self._reference
-        if value is None or (self._strong if reference is None else reference()) is not value:
-            return False
-        version = version_of(value)
-        if version != self._version or _pointer_of(value) != self._pointer:
-            return False
-        if fused_steps_of(value) != self._steps:
-            return False
-        return version is not None or _is_equal(self._content, _content_of(value))
+    def has_content_of(self, tensor: Any) -> bool:
+        """Return whether a tensor has the same numbers."""
+        return _is_equal(self._content, _content_of(tensor))
 
     def lasting(self) -> SeenInCall | None:
         """Itself; None for a tensor subclass, which it would keep alive."""
-        if self._reference is None and type(self._strong) is not torch.nn.Parameter:
+        reference = self.reference
+        if type(reference) is Strong and type(reference.value) is not torch.nn.Parameter:
             return None
         return self
-
-
-@leaving_surely
-def version_of(tensor: Any) -> int | None:
-    """The version of a tensor; None where torch does not count changes."""
-    try:
-        if function_modes() or type(tensor) is not torch.Tensor:
-            with DisableTorchFunction():
-                return _version_of(tensor)
-        return tensor._version
-    except RuntimeError as error:
-        if is_asynchronous(error):
-            raise
-        return None
-
-
-@leaving_surely
-def _pointer_of(tensor: Any) -> int:
-    """The address of its data, which ``parameter.data = other`` changes; 0 if unknown."""
-    if type(tensor) is not torch.nn.Parameter:
-        return 0
-    try:
-        with DisableTorchFunction():
-            return int(_base.data_ptr(tensor))
-    except RuntimeError as error:
-        if is_asynchronous(error):
-            raise
-        return 0
 
 
 def _content_of(tensor: torch.Tensor) -> torch.Tensor | None:

@@ -14,4 +14,5 @@ Modules:
 - ``torch_access``: the torch and NumPy that the program has imported
 - ``containers``: what is inside containers and objects
 - ``changes``: whether a value is as it was
+- ``tensor_changes``: whether a tensor is as it was
 """

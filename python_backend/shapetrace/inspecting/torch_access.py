@@ -33,9 +33,19 @@ class Torch:
         symbolic = (getattr(torch, name, None) for name in ("SymInt", "SymFloat", "SymBool"))
         self.symbolic = frozenset(kind for kind in symbolic if kind is not None)
         """Classes of symbolic sizes, whose repr is their name."""
+        self.plain = frozenset({self.tensor, self.parameter})
+        """Tensor classes without Python code of their own."""
         self.leaves = frozenset({self.tensor, self.module, *self.storages})
         self.as_is: Any = torch._C.DisableTorchFunction
         """Context to inspect a tensor without function modes and ``__torch_function__``."""
+        self.function_modes: Any = torch._C._len_torch_function_stack
+        self.settings: Any = torch.__future__
+        """torch.__future__: one setting has modules swap tensors, which weak references prevent."""
+        self.version_of: Any = self.base._version.__get__
+        # Not data_ptr(), which makes a lazily cloned tensor copy its data.
+        self.address_of: Any = getattr(torch._C, "_data_address", _address_of_storage)
+        """Address of a tensor's storage; the tensor may begin later in it."""
+        self.offset_of: Any = self.base.storage_offset
         self.lost_memory = lost_memory_of(torch)
         self.unseen = unnoticed_of(torch).unseen
         """Context to compute without the program noticing."""
@@ -58,8 +68,14 @@ class Torch:
         return has_plain_data(type(tensor), self.tensor)
 
 
+def _address_of_storage(tensor: Any) -> int:
+    address: int = tensor.data_ptr() - tensor.storage_offset() * tensor.element_size()
+    return address
+
+
 @cache
-def _torch_of(module: Any) -> Torch:
+def torch_of(module: Any) -> Torch:
+    """The parts of torch, the module."""
     return Torch(module)
 
 
@@ -70,7 +86,7 @@ def loaded_torch() -> Torch | None:
     if module is None or getattr(specification, "_initializing", False):
         return None
     try:
-        return _torch_of(module)
+        return torch_of(module)
     except AttributeError:  # another module of that name
         return None
 

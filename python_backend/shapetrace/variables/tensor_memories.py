@@ -1,20 +1,15 @@
-"""Remembers tensors.
-
-By identity, version, address, and on the CPU by a sample of the bytes.
-"""
+"""Remembers tensors: what they look like, and on the CPU a sample of the bytes."""
 
 from __future__ import annotations
 
 from _thread import _count as other_threads
 from typing import Any, Final, NamedTuple
-from weakref import ref
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._exception_table import leaving_surely
 from shapetrace.events import followed
 from shapetrace.events.followed import FollowedValue
 from shapetrace.events.model import Other
-from shapetrace.inspecting.changes import Strong
 from shapetrace.inspecting.sampling import (
     COUNTED,
     UNCOUNTED,
@@ -23,6 +18,7 @@ from shapetrace.inspecting.sampling import (
     read,
     read_steadily,
 )
+from shapetrace.inspecting.tensor_changes import SeenTensor
 from shapetrace.panes.tensors import described
 from shapetrace.variables.loaded import Tensors
 from shapetrace.variables.numbers import Numbers, numbers_of_tensor
@@ -99,62 +95,42 @@ def look_at(tensor: Any, tensors: Tensors, version: int | None = 0) -> TensorKin
     return look
 
 
-class TensorMemory:
+class TensorMemory(SeenTensor):
     """A tensor."""
 
-    __slots__ = (
-        *("address", "content", "described", "is_counted", "layout", "numbers", "offset"),
-        *("reference", "tensors", "version"),
-    )
+    __slots__ = ("content", "described", "is_counted", "layout", "numbers", "tensors")
 
     def __init__(self, tensor: Any, tensors: Tensors, wants_numbers: bool = False) -> None:
         """Remember a tensor, unnoticed by modes and its own class."""
+        is_plain = type(tensor) in tensors.plain
+        # Held while it is read, as another thread may give the tensor another one.
+        storage = _storage_of(tensor) if is_plain else None
+        super().__init__(tensor, tensors.torch)
         self.tensors = tensors
-        kind = type(tensor)
-        if kind is tensors.tensor and not tensors.settings._swap_module_params_on_conversion:
-            self.reference: Any = ref(tensor)
-        else:
-            self.reference = Strong(tensor)
-        version: int | None = None
-        try:
-            version = tensor._version if kind in tensors.plain else tensors.version_of(tensor)
-        except RuntimeError as error:
-            if is_asynchronous(error):
-                raise
-            # no version in inference mode
-        self.version = version
-        """Its version; None if it has none."""
-        self.address: int | None = None
-        """Address of its storage, which ``tensor.data = other`` changes; None if unknown."""
-        self.offset = 0
-        """Its offset in the storage."""
         self.layout: SampleLayout | None = None
         self.content = b""
-        look = look_at(tensor, tensors, version) if kind in tensors.plain else None
+        look = look_at(tensor, tensors, self.version) if is_plain else None
         if look is None:
             self.described = _describe(tensor, tensors)
         else:
             self.described = look.described
-            self._read(tensor, look)
-        self.is_counted = version is not None and self.address is not None
-        """Whether version and address are enough to notice changes."""
+            self._read(tensor, storage, look)
+        is_counted = self.version is not None and self.address is not None
+        self.is_counted = is_counted and look is not None
+        """Whether version and address are enough to notice changes, and run no code of a class."""
         self.numbers: Numbers | None = numbers_of_tensor(tensor, tensors) if wants_numbers else None
 
-    def _read(self, tensor: Any, look: TensorKind) -> None:
+    def _read(self, tensor: Any, storage: Any, look: TensorKind) -> None:
         """Read a sample of its bytes, if they are surely there.
 
-        The storage is held meanwhile, as another thread may give the tensor another one. Memory
-        that is not torch's own (NumPy's, a buffer's) may be gone before the tensor.
+        Memory that is not torch's own (NumPy's, a buffer's) may be gone before the tensor.
         """
-        tensors, layout = self.tensors, look.layout
+        layout, address = look.layout, self.address
+        if layout is None or not address or storage is None:
+            return
         try:
-            storage = tensor.untyped_storage()
-            address = self.address = tensors.address_of(tensor)
-            self.offset = tensor.storage_offset()
-            if layout is None or not address or not storage.resizable():
-                return
             start = self.offset * look.itemsize
-            if start + layout.reach > storage.nbytes():
+            if not storage.resizable() or start + layout.reach > storage.nbytes():
                 return
             if tensor.is_neg() or (look.is_complex and tensor.is_conj()):
                 return  # its bytes are not its whole content
@@ -162,46 +138,31 @@ class TensorMemory:
                 if tensor.untyped_storage() is not storage:
                     return
                 content = read_steadily(address + start, layout)
-                if content is None or tensors.address_of(tensor) != address:
+                if content is None or self.torch.address_of(tensor) != address:
                     return  # another thread has freed it
                 self.content = content
             else:
                 self.content = read(address + start, layout)
             self.layout = layout
         except Exception as error:
-            # Functorch's tensors and fake tensors have no storage.
             if is_asynchronous(error):
                 raise
-            return
 
-    def is_of(self, value: Any) -> bool:
-        """Return whether it is the same tensor, changed or not."""
-        return self.reference() is value and value is not None
+    def has_content_of(self, tensor: Any) -> bool:
+        """Return whether a tensor looks the same, with the same bytes where they are read."""
+        now = TensorMemory(tensor, self.tensors)
+        return (
+            now.described == self.described
+            and now.layout == self.layout
+            and now.content == self.content
+        )
 
-    @leaving_surely
-    def is_still(self, value: Any) -> bool:
-        """Return whether it is the same tensor, unchanged."""
-        if not self.is_of(value):
-            return False
-        tensors = self.tensors
-        if self.version is None:
-            with tensors.as_is():
-                now = TensorMemory(value, tensors)
-            return (
-                now.version is None
-                and now.described == self.described
-                and now.layout == self.layout
-                and now.content == self.content
-            )
-        try:
-            with tensors.as_is():
-                if tensors.version_of(value) != self.version:
-                    return False
-                return self.address is None or (
-                    tensors.address_of(value) == self.address
-                    and tensors.offset_of(value) == self.offset
-                )
-        except Exception as error:
-            if is_asynchronous(error):
-                raise
-            return False
+
+def _storage_of(tensor: Any) -> Any:
+    try:
+        return tensor.untyped_storage()
+    except Exception as error:
+        # Functorch's tensors and fake tensors have no storage.
+        if is_asynchronous(error):
+            raise
+        return None

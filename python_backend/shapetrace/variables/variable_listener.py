@@ -334,8 +334,7 @@ class VariableListener:
                             if (
                                 known.is_counted
                                 and value._version == known.version
-                                # If a memory is of a tensor, torch is loaded.
-                                and tensors.address_of(value) == known.address  # type: ignore[union-attr]
+                                and known.torch.address_of(value) == known.address
                                 and value.storage_offset() == known.offset
                             ):
                                 continue

@@ -58,6 +58,7 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"torch_access"},
         {"containers"},
         {"changes"},
+        {"tensor_changes"},
     ),
     "server": (
         # What knows nothing of programs: places in texts, and what is sent to the editor.
