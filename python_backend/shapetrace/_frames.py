@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from types import FrameType
-from typing import Any, Final
+from collections.abc import Mapping
+from types import CodeType, FrameType
+from typing import Any, Final, TypeVar
+
+Known = TypeVar("Known")
 
 _SNAPSHOT_STAYS: Final = sys.version_info < (3, 13)
 _OURS_AND_THE_FRAMES: Final = 4
@@ -26,6 +29,21 @@ def frame_of_program(frame: FrameType | None) -> FrameType | None:
     while frame is not None and frame.f_code.co_filename.startswith(OWN_DIRECTORY):
         frame = frame.f_back
     return frame
+
+
+def innermost_of(
+    frame: FrameType | None, known: Mapping[int, tuple[CodeType, Known]]
+) -> tuple[FrameType, Known] | None:
+    """The innermost frame from this one on that something is known of, by id and code.
+
+    The code tells a frame from a later one with the same id.
+    """
+    while frame is not None:
+        found = known.get(id(frame))
+        if found is not None and found[0] is frame.f_code:
+            return frame, found[1]
+        frame = frame.f_back
+    return None
 
 
 def let_go(values: Any, frame: FrameType) -> None:

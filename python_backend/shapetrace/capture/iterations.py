@@ -12,14 +12,14 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType
+from types import AsyncGeneratorType, CodeType, CoroutineType, FrameType, GeneratorType
 from typing import Any, Final
 
 import torch
 from torch.nn import Module
 
 from shapetrace._exception_table import leaving_surely
-from shapetrace._frames import frame_of_program
+from shapetrace._frames import frame_of_program, innermost_of
 from shapetrace._locks import holding
 from shapetrace.capture.results import Mode
 
@@ -44,8 +44,8 @@ class Iteration:
         """Whether ``replica`` or ``started_in`` is set."""
         self.replica: dict[int, int] | None = None
         """Modules of the replica that runs, with the modules they were copied from."""
-        self.started_in: int | None = None
-        """Id of the frame of a ``forward`` that was called directly."""
+        self.started_in: dict[int, tuple[CodeType, None]] | None = None
+        """The frame of a ``forward`` that was called directly, by its id, and its code."""
 
 
 class _Local(threading.local):
@@ -121,7 +121,7 @@ class Iterations:
             return None
         iteration = self.begin(module, frame.f_back)
         if iteration is not None:
-            iteration.started_in = id(frame)
+            iteration.started_in = {id(frame): (frame.f_code, None)}
             iteration.is_special = True
         return iteration
 
@@ -163,25 +163,21 @@ class Iterations:
         if iteration is not None and iteration.started_in is not None:
             # An exception that ends a ``forward`` is not reported here.
             frame = frame or frame_of_program(sys._getframe(1))
-            while frame is not None and id(frame) != iteration.started_in:
-                frame = frame.f_back
-            if frame is None:
+            if innermost_of(frame, iteration.started_in) is None:
                 self._let_go(iteration)
                 return None
         return iteration
 
     def _of_a_generator(self, frame: FrameType | None) -> Iteration | None:
-        frames = set()
-        while frame is not None:
-            frames.add(id(frame))
-            frame = frame.f_back
-        found: Iteration | None = None
+        running: dict[int, tuple[CodeType, Iteration]] = {}
         for reference, iteration in self._later:
             later = reference()
-            own = [getattr(later, name, None) for name in ("gi_frame", "cr_frame", "ag_frame")]
-            if any(each is not None and id(each) in frames for each in own):
-                found = iteration
-        return found
+            for name in ("gi_frame", "cr_frame", "ag_frame"):
+                own = getattr(later, name, None)
+                if own is not None:
+                    running[id(own)] = (own.f_code, iteration)
+        found = innermost_of(frame, running)
+        return None if found is None else found[1]
 
 
 @contextmanager

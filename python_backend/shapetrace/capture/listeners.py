@@ -20,19 +20,21 @@ from shapetrace.capture.iterations import Iteration, Iterations
 from shapetrace.capture.plan import Subject, Want
 from shapetrace.capture.problems import CaptureIssue
 from shapetrace.capture.receivers import CallbackError, Receiver
-from shapetrace.capture.value_changes import SeenInCall, SeenOrdinary, lasting
+from shapetrace.capture.value_changes import SeenInCall, SeenOrdinary
 from shapetrace.capture.value_changes import seen as remembered
 from shapetrace.capture.value_items import entries_along, where_it_ends
-from shapetrace.instrument import Hooks
+from shapetrace.instrument.interface import Hooks, requests_by_variable
+
+_Wanted: TypeAlias = dict[str, list[tuple[Any, Want]]]
 
 State: TypeAlias = tuple[
-    Iteration, dict[str, list[Want]], list[Want], dict[Any, SeenInCall], dict[str, Want], bool
+    Iteration, _Wanted, list[Want], dict[Any, SeenInCall], dict[str, Want], bool
 ]
-"""One call of a followed function: its iteration, what is wanted of its variables and of what it
-returns, what it has been seen to hold, of which variables only the whole value is wanted, under one
-name, and whether the iteration ends with it. What such a variable holds is kept by its name."""
+"""One call of a followed function: its iteration, what is wanted of its variables (with keys) and
+of what it returns, what it has been seen to hold, by key, of which variables only the whole value
+is wanted, and whether the iteration ends with it."""
 
-_Ready: TypeAlias = tuple[Subject, dict[str, list[Want]], list[Want], dict[str, Want]]
+_Ready: TypeAlias = tuple[Subject, _Wanted, list[Want], dict[str, Want]]
 
 
 class Capture:
@@ -90,33 +92,40 @@ class Capture:
         else:
             self.mistake(error)
 
-    def look_inside(self, want: Want, value: Any, state: State) -> None:
-        """Save the wanted parts of a value that have changed."""
+    def look(self, want: Want, key: Any, value: Any, state: State) -> None:
+        """Save a value and the wanted parts of it, as far as they have changed."""
+        if want.whole:
+            self._check(want, key, value, value, state)
+        try:
+            for path, states in want.routes:
+                met = False
+                for name, inner, whole in entries_along(value, path, states, want.name):
+                    met = True
+                    part = want.parts.get(name)
+                    if part is None:
+                        part = want.parts[name] = Want(name, want.receiver)
+                    self._check(part, part, inner, whole, state)
+                if not met and value is not None:
+                    end = where_it_ends(value, path, states, want.name)
+                    self.dead_ends.setdefault(path.text, end)
+        except Exception as error:
+            self.not_saved(error, want.name, state[0])
+
+    def _check(self, want: Want, key: Any, value: Any, whole: Any, state: State) -> None:
+        """Save a value if what tells of its changes differs from what this call or the last saw."""
         iteration, seen = state[0], state[3]
-        for path, states in want.routes:
-            met = False
-            for name, inner, whole in entries_along(value, path, states, want.name):
-                met = True
-                known = seen.get((want, name))
-                if known is not None and known.is_still(whole):
-                    continue
-                now = seen[want, name] = remembered(whole)
-                last = None if known is not None else want.last_inside.get(name)
-                if last is not None and last.is_still(whole):
-                    continue
-                try:
-                    self.receivers[want.receiver].save(name, inner, iteration)
-                except Exception as error:
-                    self.not_saved(error, name, iteration)
-                    continue
-                now_lasting = now.lasting()
-                if now_lasting is not None:
-                    want.last_inside[name] = now_lasting
-                else:
-                    want.last_inside.pop(name, None)
-            if not met and value is not None:
-                end = where_it_ends(value, path, states, want.name)
-                self.dead_ends.setdefault(path.text, end)
+        try:
+            known = seen.get(key)
+            if known is not None and known.is_still(whole):
+                return
+            now = seen[key] = remembered(whole)
+            last = None if known is not None else want.last
+            if last is not None and last.is_still(whole):
+                return
+            self.receivers[want.receiver].save(want.name, value, iteration)
+            want.last = now.lasting()
+        except Exception as error:
+            self.not_saved(error, want.name, iteration)
 
 
 class FunctionListener:
@@ -211,20 +220,17 @@ class FunctionListener:
         """The values wanted in iterations in which these receivers are due."""
         chosen: dict[int, _Ready] = {}
         for number, subject in self._subjects.items():
-            wanted: dict[str, list[Want]] = {}
+            variables = subject.locals if self._wants_locals else {}
+            wanted, simple = requests_by_variable(
+                (name, want, want, want.whole and not want.routes)
+                for name, wants in variables.items()
+                for want in wants
+                if want.receiver in due
+            )
             returns: list[Want] = []
-            if self._wants_locals:
-                for name, wants in subject.locals.items():
-                    if some := [want for want in wants if want.receiver in due]:
-                        wanted[name] = some
             if self._wants_returns:
                 returns = [want for want in subject.returns if want.receiver in due]
             if wanted or returns:
-                simple = {
-                    name: wants[0]
-                    for name, wants in wanted.items()
-                    if len(wants) == 1 and wants[0].whole and not wants[0].routes
-                }
                 chosen[number] = (subject, wanted, returns, simple)
         self._ready, self._due = chosen, due
 
@@ -270,20 +276,8 @@ class FunctionListener:
             else:
                 seen[name] = self._save_ordinary(want, value, iteration)
             return
-        for want in wanted.get(name, ()):
-            key = name if name in simple else want
-            try:
-                known = seen.get(key)
-                if want.whole and (known is None or not known.is_still(value)):
-                    now = seen[key] = remembered(value)
-                    last = None if known is not None else want.last
-                    if last is None or not last.is_still(value):
-                        self._receivers[want.receiver].save(want.name, value, iteration)
-                        want.last = now.lasting()
-                if want.routes:
-                    self._capture.look_inside(want, value, state)
-            except Exception as error:
-                self._capture.not_saved(error, want.name, iteration)
+        for key, want in wanted.get(name, ()):
+            self._capture.look(want, key, value, state)
 
     def _save_ordinary(self, want: Want, value: Tensor, iteration: Iteration) -> SeenOrdinary:
         """Save an ordinary tensor and note its version."""
@@ -300,17 +294,12 @@ class FunctionListener:
         """The call has returned."""
         iteration = state[0]
         for want in state[2]:
-            try:
+            if type(value) is Tensor and is_ordinary(value):
                 last = want.last
-                if last is not None and last.is_still(value):
-                    continue
-                if type(value) is Tensor and is_ordinary(value):
+                if last is None or not last.is_still(value):
                     self._save_ordinary(want, value, iteration)
-                    continue
-                self._receivers[want.receiver].save(want.name, value, iteration)
-                want.last = lasting(value)
-            except Exception as error:
-                self._capture.not_saved(error, want.name, iteration)
+            else:
+                self._capture.look(want, want, value, state)
         if state[5]:
             try:
                 self._iterations.end(iteration, value)

@@ -44,8 +44,8 @@ class Want:
     """Paths of parts of it that are captured."""
     last: SeenInCall | None = None
     """What was saved last."""
-    last_inside: dict[str, SeenInCall] = field(default_factory=dict)
-    """The last saved parts of it, by name."""
+    parts: dict[str, Want] = field(default_factory=dict)
+    """The parts of it that were captured, by name."""
 
 
 @dataclass(slots=True, eq=False)
@@ -124,7 +124,7 @@ class Plan:
         for subject in self.subjects:
             for want in subject.wants:
                 want.last = None
-                want.last_inside.clear()
+                want.parts.clear()
 
     @property
     def forgetting(self) -> Callable[[object], None]:

@@ -80,11 +80,6 @@ def seen(value: Any) -> SeenInCall:
     return _seen(value, 0)
 
 
-def lasting(value: Any) -> SeenInCall | None:
-    """Remember a value beyond the call that it was seen in."""
-    return seen(value).lasting()
-
-
 def _seen(value: Any, depth: int) -> SeenInCall:
     kind = type(value)  # not isinstance, which asks the value for its class
     if issubclass(kind, torch.Tensor):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, fields
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+
+Request = TypeVar("Request")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +86,25 @@ class Listener(Protocol):
 
     def hooks(self) -> Hooks:
         """The functions to call; asked for once for each followed function."""
+
+
+def requests_by_variable(
+    requests: Iterable[tuple[str, Hashable, Request, bool]],
+) -> tuple[dict[str, list[tuple[Any, Request]]], dict[str, Request]]:
+    """The requests of each variable with their keys, and those for nothing but its whole value.
+
+    Given are variable, key, request, and whether it is for the whole value only. What such a
+    request last saw is found by the variable's name: its key is the name, if it is the only one.
+    """
+    of: dict[str, list[tuple[Any, Request]]] = {}
+    whole: dict[str, Request] = {}
+    for name, key, request, is_whole in requests:
+        of.setdefault(name, []).append((key, request))
+        if is_whole:
+            whole[name] = request
+    for name, pairs in of.items():
+        if len(pairs) > 1:
+            whole.pop(name, None)
+        elif name in whole:
+            of[name] = [(name, whole[name])]
+    return of, whole

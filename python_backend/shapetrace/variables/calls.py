@@ -13,7 +13,7 @@ from types import CodeType, FrameType
 from typing import Any, Final, TypeAlias
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace._frames import is_own_file
+from shapetrace._frames import innermost_of, is_own_file
 from shapetrace.events.followed import Caller
 
 MOST_CALLERS: Final = 3
@@ -24,35 +24,23 @@ _STANDARD_LIBRARY: Final = os.path.join(os.path.dirname(os.path.abspath(os.__fil
 next_number: Final = itertools.count(1).__next__
 """A number for a call, unique in this process."""
 
-Running: TypeAlias = tuple[int, int, CodeType]
-"""A running followed call: its number, its depth and its code. The code tells it from a later frame
-with the same id."""
+Running: TypeAlias = tuple[int, int]
+"""A running followed call: its number and its depth."""
 
-running: Final[dict[int, Running]] = {}
-"""Running calls by the id of their frame, removed when the call ends."""
+running: Final[dict[int, tuple[CodeType, Running]]] = {}
+"""Running calls and their code by the id of their frame, removed when the call ends."""
 
 
 def around(frame: FrameType) -> tuple[Running | None, tuple[Caller, ...]]:
-    """The followed call that encloses a frame, and the frame's callers."""
-    callers: list[Caller] = []
-    outer = frame.f_back
-    if not running:
+    """The followed call that encloses a frame, and the frame's callers within that."""
+    found = innermost_of(frame.f_back, running) if running else None
+    if found is None:
         return None, callers_of(frame)
-    is_whole = False
-    while outer is not None:
-        caller = None if is_whole else _caller_in(outer)
-        if caller is not None:
-            callers.append(caller)
-            is_whole = len(callers) == MOST_CALLERS or caller.function == MODULE
-        found = running.get(id(outer))
-        if found is not None and found[2] is outer.f_code:
-            return found, tuple(callers)
-        outer = outer.f_back
-    return None, tuple(callers)
+    return found[1], callers_of(frame, found[0])
 
 
-def callers_of(frame: FrameType) -> tuple[Caller, ...]:
-    """The callers of a frame's function, the innermost first, up to a limit."""
+def callers_of(frame: FrameType, last: FrameType | None = None) -> tuple[Caller, ...]:
+    """The callers of a frame's function, the innermost first, up to a limit or a last frame."""
     callers: list[Caller] = []
     outer = frame.f_back
     while outer is not None:
@@ -62,6 +50,8 @@ def callers_of(frame: FrameType) -> tuple[Caller, ...]:
             callers.append(caller)
             if len(callers) == MOST_CALLERS or caller.function == MODULE:
                 break
+        if outer is last:
+            break
         outer = outer.f_back
     return tuple(callers)
 

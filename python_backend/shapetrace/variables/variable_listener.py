@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sys import _getframe
 from time import perf_counter
 from types import CodeType, FrameType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._exception_table import catching_everywhere, covering_jumps
@@ -28,9 +28,9 @@ from shapetrace.events.followed import (
     VariableChanged,
 )
 from shapetrace.events.model import Other
-from shapetrace.instrument.interface import Hooks
+from shapetrace.instrument.interface import Hooks, requests_by_variable
 from shapetrace.variables import calls
-from shapetrace.variables.calls import Running, around, callers_of, label, running
+from shapetrace.variables.calls import Running, around, label, running
 from shapetrace.variables.describing import NONE, describe
 from shapetrace.variables.differences import NO_PARTS, differences, parts_of
 from shapetrace.variables.followed_names import FollowedName
@@ -66,17 +66,17 @@ class Followed:
     tolerance: float | None = None
 
 
-Keyed: TypeAlias = tuple[str | int, Followed]
-"""A followed name, and its key among a call's memories."""
-
-
 class CallState:
     """State of a running call. It is freed when the call ends in any way."""
 
     __slots__ = ("began", "is_over", "key", "listener", "memories", "running", "thread")
 
     def __init__(
-        self, listener: VariableListener, key: int, running: Running, thread: str | None
+        self,
+        listener: VariableListener,
+        key: int,
+        running: tuple[CodeType, Running],
+        thread: str | None,
     ) -> None:
         self.listener = listener
         self.running = running
@@ -140,21 +140,16 @@ class VariableListener:
         self.missing: Exception | None = None
         """Reasons why something was not reported, printed once there is room on the stack."""
         self._is_async = self._flavor in ("coroutine", "async generator")
-        self._of: dict[str, list[Keyed]] = {}
-        """Followed names of each variable, with their keys."""
-        for number, each in enumerate(everything):
-            self._of.setdefault(each.name.root, []).append((number, each))
+        self._of, self._only_whole = requests_by_variable(
+            (each.name.root, number, each, not each.name.steps)
+            for number, each in enumerate(everything)
+        )
+        """Followed names of each variable with the keys of their memories, and the variables that
+        are followed only as a whole."""
         self._given = [(at, name) for at, name in enumerate(self._parameters) if name in self._of]
         self._outer = [name for name in code.co_freevars if name in self._of]
         """Variables of enclosing functions, which are bound already."""
         self._whole = {each.name.root for each in everything if not each.name.steps}
-        self._only_whole: dict[str, Followed] = {}
-        """Variables that are followed only as a whole; the name is the key of the memory."""
-        for name, pairs in self._of.items():
-            followed = pairs[0][1]
-            if len(pairs) == 1 and not followed.name.steps:
-                self._only_whole[name] = followed
-                self._of[name] = [(name, followed)]
 
     def hooks(self) -> Hooks:
         """The hooks of this listener."""
@@ -198,16 +193,12 @@ class VariableListener:
         if telling.is_on or (tensors is not None and tensors.tracing() is not None):
             return None
         printing = self._outlets.alone or self._outlets.printing()
-        outer: Running | None = None
-        if running:
-            outer, callers = around(frame)
-        else:
-            callers = callers_of(frame)
+        outer, callers = around(frame)
         number = calls.next_number()
         if calls.is_new_process:
             calls.name_process()
         depth = 0 if outer is None else outer[1] + 1
-        now = (number, depth, frame.f_code)
+        now = (frame.f_code, (number, depth))
         thread = label(self._is_async)
         state = CallState(self, id(frame), now, thread)
         running[id(frame)] = now
@@ -378,7 +369,7 @@ class VariableListener:
         looks = after.described
         told = with_statistics(looks, value) if followed.stats else looks
         former = None if before is None else before.described
-        call, depth, _ = state.running
+        call, depth = state.running[1]
         printing = self._outlets.alone or self._outlets.printing()
         if printing is not None and printing.again(
             change_key(self._file, name, line, depth, state.thread, differs, former, told)
@@ -405,7 +396,7 @@ class VariableListener:
 
     def _removed(self, state: CallState, followed: Followed, gone: Memory, line: int) -> None:
         """An item was removed from a variable that is the same object as before."""
-        call, depth, _ = state.running
+        call, depth = state.running[1]
         self._outlets.tell(
             VariableChanged(
                 call=call,
@@ -466,7 +457,7 @@ class VariableListener:
 
     def _end(self, state: CallState, outcome: str, value: FollowedValue | None, line: int) -> None:
         seconds = perf_counter() - state.began
-        call, depth, _ = state.running
+        call, depth = state.running[1]
         printing = self._outlets.alone or self._outlets.printing()
         if printing is not None:
             key = end_key(self._file, line, depth, state.thread, self._flavor, outcome, None, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ import torch
 from torch import nn
 
 from shapetrace import ModelTracer
+from shapetrace._frames import innermost_of
 from tests.python.unit.capture.models import (
     AsyncStreaming,
     Awaited,
@@ -175,6 +177,19 @@ def test_data_parallel(is_wrapper_given: bool) -> None:
     assert tracer.results["forward"].iterations == [1, 2]
     assert tracer.results["layers.0"].iterations == [1, 2]
     assert "__call__" not in vars(nn.DataParallel)
+
+
+def test_a_frame_is_told_from_a_later_one_with_its_id() -> None:
+    frame = sys._getframe()
+    code = frame.f_code
+
+    def called() -> None:
+        inner = sys._getframe()
+        assert innermost_of(inner, {id(frame): (code, "outer")}) == (frame, "outer")
+        assert innermost_of(inner, {id(frame): (code, 1), id(inner): (code, 2)}) == (frame, 1)
+        assert innermost_of(inner, {id(frame): (inner.f_code, "gone")}) is None
+
+    called()
 
 
 def test_other_models_of_the_class_do_not_count() -> None:
