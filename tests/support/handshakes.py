@@ -12,7 +12,7 @@ from typing import Any
 from shapetrace.transport.handshake import hello_message
 from shapetrace.transport.messages import Hello, ProcessInfo
 
-PROTOCOL = 4
+PROTOCOL = 5
 NONCE = "5a" * 32
 """A nonce of the test's: the product's own are random."""
 

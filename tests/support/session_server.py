@@ -22,10 +22,8 @@ from typing import Any, TypeVar
 from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Tensor, Variable
 from shapetrace.events.rows import RowReader
 from shapetrace.events.stop import Stop
-from shapetrace.server.captured import Captured
 from shapetrace.server.listener import AgentListener, ProcessKey
-from shapetrace.server.watched import Watched
-from shapetrace.transport.captures import CapturedValue, CaptureNews
+from shapetrace.server.requested import Requested
 from shapetrace.transport.framing import Message
 from shapetrace.transport.messages import (
     Bye,
@@ -35,9 +33,17 @@ from shapetrace.transport.messages import (
     Rows,
     read_from_agent,
 )
+from shapetrace.transport.requested import (
+    CAPTURED,
+    WATCHED,
+    CapturedValue,
+    CaptureNews,
+    RunningCall,
+    WatchedChange,
+    WatchNews,
+)
 from shapetrace.transport.session_address import VARIABLE, AfterPass, Level, Mode, SessionAddress
 from shapetrace.transport.session_address import write_address as text_of_address
-from shapetrace.transport.watches import WatchNews
 from shapetrace.views.shapes import value_text
 from tests.support.debug_adapter import PATIENCE
 from tests.support.debug_client import Launch
@@ -64,8 +70,9 @@ class Heard:
         self.variables: dict[int, Variable] = {}
         self.counts: dict[int, int] = {}
         self.coverage: tuple[Coverage, ...] = ()
-        self.captured = Captured()
-        self.watched = Watched()
+        self.captured: Requested[CapturedValue] = Requested(CAPTURED)
+        self.watched: Requested[WatchedChange] = Requested(WATCHED)
+        self.watched_calls: dict[int, RunningCall] = {}
         self.stop: NumberedStop | None = None
         """The last one."""
         self.bye: str | None = None
@@ -112,13 +119,13 @@ class Heard:
     def values(self, name: str) -> list[CapturedValue]:
         """The captured values of a name."""
         named = [kept for kept in self.captured.names.values() if kept.about.name == name]
-        return [value for kept in named for value in kept.values]
+        return [value for kept in named for value in kept]
 
     def changes(self, name: str) -> list[str]:
         """How a watched variable has changed, and on which lines."""
         found = []
-        for timeline in self.watched.timelines.values():
-            for change in timeline if timeline.text == name else ():
+        for timeline in self.watched.names.values():
+            for change in timeline if timeline.about.request == name else ():
                 event = change.event
                 before = "" if event.before is None else f"{value_text(event.before.value)} → "
                 after = value_text(event.after.value)
@@ -168,6 +175,8 @@ class Heard:
             case WatchNews(sources=sources):
                 self.sources.update((source.path, source.digest) for source in sources)
                 self.watched.add(said)
+                if said.running is not None:
+                    self.watched_calls = {each.call: each for each in said.running}
             case NumberedStop():
                 self.stop = said
             case ProcessStatus():

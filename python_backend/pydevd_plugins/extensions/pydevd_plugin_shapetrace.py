@@ -14,7 +14,7 @@ import time
 from _pydevd_bundle.pydevd_extension_api import DebuggerEventHandler
 
 OLDEST = (3, 11)
-PROTOCOL = 4
+PROTOCOL = 5
 SECONDS = 2.0
 LONGEST_ANSWER = 4096
 

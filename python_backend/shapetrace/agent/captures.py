@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace.agent.feeds import Feed
 from shapetrace.agent.summaries import summary_of
-from shapetrace.transport.captures import (
-    MOST_KEPT,
-    CapturedName,
+from shapetrace.transport.requested import (
+    CAPTURED,
     CapturedValue,
     CaptureNews,
     Mode,
+    RequestedName,
 )
-from shapetrace.transport.messages import write
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -46,12 +45,8 @@ class Captures:
         self._now = now
         self._models: list[weakref.ref[Module]] = []
         self._leave: list[Callable[[], None]] = []
-        self._names: dict[tuple[str, str, str], CapturedName] = {}
-        self._names_told = 0
-        """How many of them the server was told."""
-        self._feed: Feed[CapturedValue] = Feed(
-            MOST_WAITING, MOST_AT_ONCE, (0, MOST_KEPT), problems={}
-        )
+        self._names: dict[tuple[str, str, str], RequestedName] = {}
+        self._feed: Feed[CapturedValue] = Feed(MOST_WAITING, MOST_AT_ONCE, CAPTURED, problems={})
         self._misses: dict[str, str] = {}
         """What the first model had to say that has nothing of a path."""
         self._met: set[str] = set()
@@ -97,8 +92,9 @@ class Captures:
             if len(self._names) >= MOST_NAMES:
                 self.noted(path, f"only the first {MOST_NAMES:,} names are captured")
                 return
-            known = CapturedName(len(self._names) + 1, name, path, model)
+            known = RequestedName(len(self._names) + 1, name, path, model)
             self._names[model, path, name] = known
+            self._feed.names.append(known)
         summary = summary_of(value)
         ordinal = self._feed.next_ordinal(known.number)
         self._feed.add(CapturedValue(known.number, ordinal, iteration, mode, *summary))
@@ -121,23 +117,11 @@ class Captures:
         """What has not been told yet, or some of it; None where that is nothing."""
         if not self._paths:
             return None
-        values = self._feed.take()
-        # Behind the values: each name is told before the first of its.
-        names = list(self._names.values())[self._names_told :]
-        self._names_told += len(names)
-        changed = self._feed.changed(paths=self._paths, problems=self._problems_now())
-        if not values and not names and not changed:
-            return None
-        return CaptureNews(**changed, names=tuple(names), values=tuple(values))
-
-    def message(self) -> dict[str, Any] | None:
-        """What has not been told yet, or some of it, for the server."""
-        news = self.news()
-        return None if news is None else write(news)
+        news = self._feed.news(lambda: {"requests": self._paths, "problems": self._problems_now()})
+        return CaptureNews(**news) if news else None
 
     def begin_anew(self) -> None:
         """Tell everything once more, as far as it is kept: there is a server that knows nothing."""
-        self._names_told = 0
         self._feed.begin_anew()
 
     def end(self) -> None:

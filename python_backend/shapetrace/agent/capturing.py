@@ -23,7 +23,7 @@ from shapetrace.capture.iterations import Iteration
 from shapetrace.capture.problems import CaptureIssue
 from shapetrace.capture.receivers import Receiver
 from shapetrace.capture.structure import unwrapped
-from shapetrace.transport.captures import Mode
+from shapetrace.transport.requested import Mode
 
 _MODES: Final[tuple[Mode, Mode]] = ("train", "eval")
 

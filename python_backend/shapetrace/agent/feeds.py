@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from typing import Any, Final, Generic, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any, Final, Generic
 
-from shapetrace.transport.history import History, Numbered
-
-
-class NamedItem(Numbered, Protocol):
-    """An item of a name."""
-
-    @property
-    def name(self) -> int:
-        """The number of the name."""
-
-
-Item = TypeVar("Item", bound=NamedItem)
+from shapetrace.transport.history import History
+from shapetrace.transport.requested import Item, Limits, RequestedName
 
 _NEVER: Final = object()
 
@@ -29,9 +20,7 @@ class Feed(Generic[Item]):
     what the server was told last, of all that is told only when it changes.
     """
 
-    def __init__(
-        self, most_waiting: int, most_at_once: int, kept: tuple[int, int], **known: object
-    ) -> None:
+    def __init__(self, most_waiting: int, most_at_once: int, kept: Limits, **known: object) -> None:
         """Let so many items wait, the newest; ``known`` is what a server takes for granted."""
         self._waiting: deque[Item] = deque(maxlen=most_waiting)
         self._again: deque[Item] = deque()
@@ -42,6 +31,9 @@ class Feed(Generic[Item]):
         self._ordinals: dict[int, itertools.count[int]] = {}
         self._granted = known
         self._told = dict(known)
+        self.names: Final[list[RequestedName]] = []
+        """All names; their numbers grow. Filled on the program's threads."""
+        self._names_told = 0
 
     def next_ordinal(self, name: int) -> int:
         """The position of the next item of a name, from 1. Called on the program's threads."""
@@ -69,15 +61,26 @@ class Feed(Generic[Item]):
             taken.append(item)
         return taken
 
-    def changed(self, **now: object) -> dict[str, Any]:
-        """Those of these that the server was not told, which it will be."""
-        news = {name: value for name, value in now.items() if self._told.get(name, _NEVER) != value}
-        self._told.update(news)
-        return news
+    def news(self, now: Callable[[], dict[str, object]]) -> dict[str, Any]:
+        """The next items and new names, and what the server was not told of what is true now.
+
+        By the fields of ``RequestedNews``; empty where there is nothing to tell.
+        """
+        items = self.take()
+        # Behind the items: each name is told before the first of its.
+        names = self.names[self._names_told :]
+        self._names_told += len(names)
+        told = self._told
+        news = {name: value for name, value in now().items() if told.get(name, _NEVER) != value}
+        told.update(news)
+        if not (items or names or news):
+            return {}
+        return {**news, "names": tuple(names), "items": tuple(items)}
 
     def begin_anew(self) -> None:
         """Tell another server everything, first the items that were kept."""
         self._told = dict(self._granted)
+        self._names_told = 0
         self._again = deque(item for kept in self._kept.values() for item in kept)
 
     def forget(self) -> None:

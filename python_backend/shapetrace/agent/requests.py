@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from shapetrace.agent.captures import Captures
 from shapetrace.agent.watches import Watches
+from shapetrace.transport.messages import write
 from shapetrace.transport.originals import System
 
 if TYPE_CHECKING:
@@ -35,10 +36,10 @@ class Requests:
         """Send what has not been sent yet."""
         for each in (self.captures, self.watches):
             for _ in range(MESSAGES):
-                message = each.message() if sender.has_room() else None
-                if message is None:
+                news = each.news() if sender.has_room() else None
+                if news is None:
                     break
-                if not sender.offer(message):
+                if not sender.offer(write(news)):
                     each.begin_anew()
                     break
 

@@ -27,7 +27,7 @@ from shapetrace.inspecting.statistics import (
 from shapetrace.inspecting.torch_access import Torch, array_type, loaded_torch
 from shapetrace.panes import presentation
 from shapetrace.panes.tensors import described
-from shapetrace.transport.captures import BINS, Statistics
+from shapetrace.transport.requested import BINS, Statistics
 from shapetrace.views.shapes import value_text
 
 MOST_NUMBERS: Final = 1 << 20

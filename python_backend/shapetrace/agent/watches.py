@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from shapetrace._errors import ShapetraceError
 from shapetrace._exception_table import leaving_surely
@@ -28,10 +28,9 @@ from shapetrace.events.followed import (
 from shapetrace.events.source_text import source_row
 from shapetrace.events.update import Source
 from shapetrace.process.forks import undivided
-from shapetrace.transport.messages import write
-from shapetrace.transport.watches import (
-    MOST_FIRST,
-    MOST_LAST,
+from shapetrace.transport.requested import (
+    WATCHED,
+    RequestedName,
     RunningCall,
     WatchedChange,
     WatchNews,
@@ -65,10 +64,7 @@ class Watches:
         self._loading: Loading | None = None
         self._running: dict[int, RunningCall] = {}
         self._feed: Feed[WatchedChange] = Feed(
-            *(MOST_WAITING, MOST_AT_ONCE, (MOST_FIRST, MOST_LAST)),
-            names=(),
-            problems={},
-            running=(),
+            MOST_WAITING, MOST_AT_ONCE, WATCHED, requests=(), problems={}, running=()
         )
         self._refused: dict[str, str] = {}
         """Names that are none, and why."""
@@ -113,6 +109,7 @@ class Watches:
                 self._watched[text] = wanted
                 new.append(wanted)
             if text not in self._names:
+                self._feed.names.append(RequestedName(len(self._names), text, text))
                 self._names.append(text)
         if new:
             self._begin_watching().add(new)
@@ -174,29 +171,23 @@ class Watches:
         """What has not been told yet, or some of it; None where that is nothing."""
         if not self._names:
             return None
-        changes = self._feed.take()
-        running = tuple(self._running.values())
-        changed = self._feed.changed(
-            names=tuple(self._names),
-            problems=self._problems_now(),
-            running=running,
-        )
-        if not changes and not changed:
+        news = self._feed.news(self._now)
+        if not news:
             return None
-        files = dict.fromkeys(each.event.file for each in changes)
-        files.update(dict.fromkeys(each.file for each in running))
+        files = dict.fromkeys(each.event.file for each in news["items"])
+        files.update(dict.fromkeys(each.file for each in news.get("running", ())))
         sources = [file for file in files if file not in self._told_files]
         self._told_files.update(sources)
         return WatchNews(
-            **changed,
-            sources=tuple(Source(*source_row(file, self._since)) for file in sources),
-            changes=tuple(changes),
+            **news, sources=tuple(Source(*source_row(file, self._since)) for file in sources)
         )
 
-    def message(self) -> dict[str, Any] | None:
-        """What has not been told yet, or some of it, for the server."""
-        news = self.news()
-        return None if news is None else write(news)
+    def _now(self) -> dict[str, object]:
+        return {
+            "requests": tuple(self._names),
+            "problems": self._problems_now(),
+            "running": tuple(self._running.values()),
+        }
 
     def begin_anew(self) -> None:
         """Tell everything once more, as far as it is kept: there is a server that knows nothing."""

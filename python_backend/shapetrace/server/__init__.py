@@ -17,8 +17,8 @@ Modules:
 - ``store``: all traces, and which one a file's hints come from
 - ``file_records``: what was recorded in one file, by line and expression
 - ``nesting``: which call ran inside which
-- ``captured``: the captured values of one process
-- ``watched``: the watched variables of one process
+- ``requested``: the captured values or watched variables of one process
+- ``watched_lines``: the values of watched variables on each line
 - ``source_structure``: the statements and functions of a source file
 - ``statements``: what each kind of statement produces
 - ``plain_lines``: statements of source that this Python cannot parse

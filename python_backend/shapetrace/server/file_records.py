@@ -9,8 +9,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from shapetrace.events.model import Container, ErrorInfo, ModuleCall, Op, Value, Variable
 from shapetrace.server.ranges import SourceRange
-from shapetrace.server.watched import WatchedLine
-from shapetrace.transport.watches import WatchedChange
+from shapetrace.server.watched_lines import WatchedLine
+from shapetrace.transport.requested import WatchedChange
 from shapetrace.views.shapes import result_value
 
 Call: TypeAlias = Op | ModuleCall

@@ -8,11 +8,17 @@ from typing import TypeAlias
 
 from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Run, Trace, Variable
 from shapetrace.events.update import Source
-from shapetrace.server.captured import Captured
 from shapetrace.server.file_records import Call, FileRecords
 from shapetrace.server.nesting import Nesting
-from shapetrace.server.watched import Watched
+from shapetrace.server.requested import Requested
 from shapetrace.transport.messages import NumberedStop, ProcessInfo
+from shapetrace.transport.requested import (
+    CAPTURED,
+    WATCHED,
+    CapturedValue,
+    RunningCall,
+    WatchedChange,
+)
 
 ProcessKey: TypeAlias = Hashable
 """Names one process, among those of all sessions."""
@@ -48,10 +54,12 @@ class Process:
     """For each module call the frame of the program's function that it began with."""
     named: dict[tuple[str, str], set[int]] = field(default_factory=dict)
     """The module calls of each module, by its path and class."""
-    captured: Captured = field(default_factory=Captured)
+    captured: Requested[CapturedValue] = field(default_factory=lambda: Requested(CAPTURED))
     """Its captured values."""
-    watched: Watched = field(default_factory=Watched)
+    watched: Requested[WatchedChange] = field(default_factory=lambda: Requested(WATCHED))
     """How its watched variables changed."""
+    watched_calls: dict[int, RunningCall] = field(default_factory=dict)
+    """The running calls of functions with watched variables."""
     stop: NumberedStop | None = None
     """The last stop that the editor asked about."""
     is_running: bool = True
@@ -142,7 +150,7 @@ class Session:
     @property
     def is_watching(self) -> bool:
         """Whether variables are watched in a process of it, or were."""
-        return any(each.watched.names for each in self.processes.values())
+        return any(each.watched.requests for each in self.processes.values())
 
     @property
     def is_finished(self) -> bool:

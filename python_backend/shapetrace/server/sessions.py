@@ -15,7 +15,6 @@ from shapetrace.server.messages.captures import CaptureProblem
 from shapetrace.server.messages.sessions import SessionState, Status
 from shapetrace.server.messages.watches import WatchProblem
 from shapetrace.server.store import TraceStore
-from shapetrace.transport.captures import CaptureNews
 from shapetrace.transport.framing import Message
 from shapetrace.transport.messages import (
     Bye,
@@ -26,7 +25,7 @@ from shapetrace.transport.messages import (
     Rows,
     read_from_agent,
 )
-from shapetrace.transport.watches import WatchNews
+from shapetrace.transport.requested import CaptureNews, WatchNews
 
 _TURN = 0.005
 """Seconds of reading old messages after which the editor has its turn."""
@@ -167,9 +166,7 @@ class Sessions:
 
     def _tell_watch_problems(self, session: str) -> None:
         """Report the names that no program of a session assigned; called when all have ended."""
-        processes = [
-            each.watched for each in self._store.processes(session).values() if each.watched.names
-        ]
+        processes = [each.watched for each in self._store.processes(session).values()]
         for name in dict.fromkeys(name for each in processes for name in each.problems):
             # The workers of a loader may have what the program itself has not.
             if name and self._store.is_watched_anywhere(session, name):

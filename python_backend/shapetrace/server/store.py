@@ -8,14 +8,12 @@ from typing import TypeAlias
 
 from shapetrace.events.model import Coverage, Frame, ModuleCall, Op, Trace, Variable
 from shapetrace.events.update import Source, Update
-from shapetrace.server.captured import Captured
 from shapetrace.server.file_records import Call, FileRecords, Key
 from shapetrace.server.processes import Process, ProcessKey, Session
+from shapetrace.server.requested import Requested
 from shapetrace.server.uris import file_key
-from shapetrace.server.watched import Watched
-from shapetrace.transport.captures import CaptureNews
 from shapetrace.transport.messages import NumberedStop
-from shapetrace.transport.watches import WatchNews
+from shapetrace.transport.requested import CAPTURED, WATCHED, CaptureNews, WatchNews
 
 Listener: TypeAlias = Callable[[frozenset[str], frozenset[str]], None]
 """Called with the keys of files: those with new records, and those whose counts changed."""
@@ -144,6 +142,7 @@ class TraceStore:
             self._file(process, file).add_watched(process.number, change)
             changed.add(file_key(file))
         if news.running is not None:
+            process.watched_calls = {each.call: each for each in news.running}
             changed.update(file_key(each.file) for each in news.running)
         self._tell(changed, set())
 
@@ -168,7 +167,8 @@ class TraceStore:
                     process.captured.clear()
                     process.watched.clear()
                 else:
-                    process.captured, process.watched = Captured(), Watched()
+                    process.captured, process.watched = Requested(CAPTURED), Requested(WATCHED)
+                    process.watched_calls.clear()
                     for kept in (process.modules, process.ops, process.variables, process.counts):
                         kept.clear()
                 process.entries.clear()
@@ -227,9 +227,9 @@ class TraceStore:
     def is_watched_anywhere(self, session: str, name: str) -> bool:
         """Return whether a process of a session has reported changes of a name."""
         return any(
-            timeline.text == name and timeline.total > 0
+            kept.about.request == name and kept.total > 0
             for process in self.processes(session).values()
-            for timeline in process.watched.timelines.values()
+            for kept in process.watched.names.values()
         )
 
     def watching_processes(self) -> list[Process]:
@@ -249,7 +249,7 @@ class TraceStore:
             process
             for session in watching
             for process in sorted(session.processes.values(), key=_rank)
-            if process.watched.names and (session is last or process.is_running)
+            if process.watched.requests and (session is last or process.is_running)
         ]
 
     def processes(self, session: str) -> Mapping[ProcessKey, Process]:

@@ -14,7 +14,6 @@ Modules:
 - ``originals``: system functions that the program cannot replace under us
 - ``messages``: every message, by ``type``
 - ``tables``: reader and writer of a message, made from its dataclass
-- ``captures``: rows of captured values
-- ``watches``: rows of watched variables
+- ``requested``: rows of captured values and watched variables
 - ``history``: the first and last items of a name, which both ends keep
 """

@@ -12,12 +12,11 @@ from typing import Annotated, Any, Final, TypeAlias, TypeGuard, TypeVar
 
 from shapetrace.events.checks import Refused
 from shapetrace.events.stop import Stop
-from shapetrace.transport.captures import CaptureNews
 from shapetrace.transport.framing import Message
 from shapetrace.transport.proof import NONCE_LENGTH, is_nonce
+from shapetrace.transport.requested import CaptureNews, WatchNews
 from shapetrace.transport.session_address import LONGEST_NAME
 from shapetrace.transport.tables import Object
-from shapetrace.transport.watches import WatchNews
 
 _LARGEST_ID: Final = 2**32
 _LARGEST_COUNT: Final = 2**53

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-PROTOCOL = 4
+PROTOCOL = 5
 """Changes when an older side could no longer understand the newer one."""
 
 Side: TypeAlias = Literal["agent", "server"]

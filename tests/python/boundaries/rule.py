@@ -67,8 +67,8 @@ LAYERS: dict[str, tuple[set[str], ...]] = {
         {"capturable", "definitions", "documents", "plain_lines", "source_structure"}
         | {"statements", "sync"},
         # What programs have sent.
-        {"captured", "file_records", "listener", "message_journal", "nesting", "processes"}
-        | {"repin", "scope", "sessions", "store", "watched"},
+        {"file_records", "listener", "message_journal", "nesting", "processes", "repin"}
+        | {"requested", "scope", "sessions", "store", "watched_lines"},
         # Both together: what is known of a statement.
         {"line_calls", "pin_and_focus", "records_in_scope", "statement_values", "view"},
         # What is shown of it: functions of values, which know of no protocol's server.

@@ -12,18 +12,18 @@ from tests.python.boundaries.rule import BACKEND
 SEVERAL_LAYERS = {
     # Modules: the folder says which layer.
     "calls": "server/messages/calls is the message, the other one what following finds",
-    "captured": "events: the values; views: their text; server: what one process has sent",
-    "captures": "agent, transport and server/messages: one message on its way to the editor",
+    "captured": "events: the values; views: their text",
+    "captures": "agent: captures them; server/messages: the messages about them",
     "codec": "events: of traces; server/messages: of messages",
     "comparison": "comparing: the result; server/messages: the message with it",
     "followed": "events: the events; views: their text",
     "live": "live: a recording; views/live: its lines",
+    "requested": "transport: as it is sent; server: as it is kept",
     "rows": "recorder writes them, events reads them",
     "sessions": "server/messages/sessions is the message",
     "watch_importlib_bootstrap": "`warnings` skips frames of files with such names",
-    "watches": "agent, transport and server/messages: one message on its way to the editor",
+    "watches": "agent: watches them; server/messages: the messages about them",
     # Classes
-    "CapturedName": "events: the event; transport: the message",
     "Histogram": "events: the counts; views: joined ones; server/messages: the drawn one",
     "Place": "server/messages: of a document; watch: of a source",
     "Request": "server/messages: of the protocol; variables: of a user",

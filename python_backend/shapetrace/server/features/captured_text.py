@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from shapetrace.events.model import Other, Tensor, Value
-from shapetrace.transport.captures import CapturedName, CapturedValue, Statistics
+from shapetrace.transport.requested import CapturedValue, RequestedName, Statistics
 from shapetrace.views.captured import number_text
 from shapetrace.views.histograms import Histogram, bars, merged
 from shapetrace.views.shapes import cut_end, merge_text, value_text
@@ -45,13 +45,13 @@ def value_story(name: str, value: CapturedValue, where: str) -> str:
     return _story(name, [value], notes)
 
 
-def name_story(about: CapturedName, values: Sequence[CapturedValue], total: int) -> str:
+def name_story(about: RequestedName, values: Sequence[CapturedValue], total: int) -> str:
     """The tooltip of all values of one name, as Markdown."""
     kept = f"the newest {len(values):,} of {total:,} values" if len(values) < total else ""
     unseen = any(value.statistics and _is_sampled(value.statistics) for value in values)
     notes = [
         SEPARATOR.join(filter(None, [kept, "large ones sampled" if unseen else ""])),
-        SEPARATOR.join([escaped(printable(about.model)), escaped(printable(about.path))]),
+        SEPARATOR.join([escaped(printable(about.model)), escaped(printable(about.request))]),
     ]
     return _story(about.name, values, notes)
 

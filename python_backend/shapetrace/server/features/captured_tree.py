@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from shapetrace.server.captured import KeptName
 from shapetrace.server.features.captured_text import (
     histogram_of,
     iteration_text,
@@ -28,7 +27,8 @@ from shapetrace.server.features.captured_text import (
 from shapetrace.server.features.requested_tree import RequestedTree
 from shapetrace.server.messages.tree import Histogram, TreeNode
 from shapetrace.server.processes import Process
-from shapetrace.transport.captures import CapturedValue
+from shapetrace.server.requested import KeptName, Requested
+from shapetrace.transport.requested import CapturedValue
 from shapetrace.views.captured import number_text
 from shapetrace.views.histograms import Histogram as Bars
 from shapetrace.views.styled import printable
@@ -47,7 +47,7 @@ class Named:
     model: str
 
 
-Kept: TypeAlias = tuple[Process, KeptName]
+Kept: TypeAlias = tuple[Process, KeptName[CapturedValue]]
 Names: TypeAlias = dict[Named, list[Kept]]
 
 
@@ -94,14 +94,14 @@ class CapturedTree(RequestedTree[Named, Names]):
         With a text only what has it: a path with all of its names, or some of the names.
         """
         found: dict[str, Names] = {path: {} for path in self.wanted}
-        for process in self._store.shown_processes():
-            for path in process.captured.paths:
+        for process in self._processes():
+            for path in process.captured.requests:
                 found.setdefault(path, {})
             for kept in process.captured.names.values():
                 about = kept.about
                 if kept.total:
-                    named = Named(about.path, about.name, about.model)
-                    names = found.setdefault(about.path, {})
+                    named = Named(about.request, about.name, about.model)
+                    names = found.setdefault(about.request, {})
                     names.setdefault(named, []).append((process, kept))
         if not text:
             return found
@@ -116,12 +116,11 @@ class CapturedTree(RequestedTree[Named, Names]):
     def _total(self, came: Names) -> int:
         return sum(map(_total, came.values()))
 
-    def _asked(self, request: str) -> list[Process]:
-        return [it for it in self._store.shown_processes() if request in it.captured.paths]
+    def _processes(self) -> list[Process]:
+        return self._store.shown_processes()
 
-    def _problem(self, request: str) -> str | None:
-        told = (each.captured.problems.get(request) for each in self._asked(request))
-        return next(filter(None, told), None)
+    def _of(self, process: Process) -> Requested[CapturedValue]:
+        return process.captured
 
     # Nodes
 
@@ -196,7 +195,7 @@ def _total(kept: Sequence[Kept]) -> int:
 
 def _values(kept: Iterable[Kept]) -> list[tuple[Process, CapturedValue]]:
     """The values of one name in the order of their iterations, those of evaluations behind."""
-    values = [(process, value) for process, each in kept for value in each.values]
+    values = [(process, value) for process, each in kept for value in each]
     return sorted(
         values,
         key=lambda it: (it[1].mode == "eval", it[1].iteration, it[0].number, it[1].ordinal),

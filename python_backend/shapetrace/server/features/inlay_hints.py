@@ -24,7 +24,7 @@ from shapetrace.server.scope import ScopePath
 from shapetrace.server.statement_values import StatementValues
 from shapetrace.server.statements import Statement, StatementPart
 from shapetrace.server.view import DocumentView
-from shapetrace.server.watched import WatchedLine
+from shapetrace.server.watched_lines import WatchedLine
 from shapetrace.views.labels import Labelled, failure_text, labelled_text, tuple_text
 from shapetrace.views.shapes import cut_end
 

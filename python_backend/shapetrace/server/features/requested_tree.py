@@ -9,10 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Iterator, Sized
 from itertools import islice
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from shapetrace.server.messages.tree import Histogram, NodeKind, TreeNode
 from shapetrace.server.processes import Process
+from shapetrace.server.requested import Requested
 from shapetrace.server.store import TraceStore
 from shapetrace.views.styled import printable
 from shapetrace.views.summary import counted
@@ -93,12 +94,21 @@ class RequestedTree(ABC, Generic[Part, Came]):
         """The nodes below one that is about something."""
 
     @abstractmethod
-    def _asked(self, request: str) -> list[Process]:
-        """The processes that were asked for it."""
+    def _processes(self) -> list[Process]:
+        """The processes that are shown."""
 
     @abstractmethod
+    def _of(self, process: Process) -> Requested[Any]:
+        """What came of all requests in a process."""
+
+    def _asked(self, request: str) -> list[Process]:
+        """The processes that were asked for it."""
+        return [each for each in self._processes() if request in self._of(each).requests]
+
     def _problem(self, request: str) -> str | None:
         """Why nothing came of a request, where that is known."""
+        told = (self._of(each).problems.get(request) for each in self._asked(request))
+        return next(filter(None, told), None)
 
     def _request_node(self, request: str, came: Came) -> TreeNode:
         description, histogram = self._row(came) if came else (self._state(request), None)

@@ -14,7 +14,7 @@ from shapetrace.server.scope import ScopePath
 from shapetrace.server.statements import Statement
 from shapetrace.server.uris import file_key
 from shapetrace.server.view import DocumentView
-from shapetrace.server.watched import WatchedLine
+from shapetrace.server.watched_lines import WatchedLine
 from shapetrace.views.change_text import change_text, line_text
 from shapetrace.views.tooltips import escaped
 
@@ -102,7 +102,7 @@ def _is_of_earlier_call(line: WatchedLine, scope_path: ScopePath | None) -> bool
     ):
         return False
     change = line.latest
-    running = scope_path.process.watched.running
+    running = scope_path.process.watched_calls
     if change.event.call in running:
         return False
     key = file_key(change.event.file)

@@ -18,8 +18,8 @@ from shapetrace.server.features.requested_tree import RequestedTree
 from shapetrace.server.messages.tree import TreeNode
 from shapetrace.server.processes import Process
 from shapetrace.server.ranges import SourceRange
-from shapetrace.server.watched import Timeline
-from shapetrace.transport.watches import WatchedChange
+from shapetrace.server.requested import KeptName, Requested
+from shapetrace.transport.requested import WatchedChange
 from shapetrace.views.change_text import ARROW, change_text
 from shapetrace.views.shapes import value_text
 from shapetrace.views.styled import printable
@@ -28,7 +28,7 @@ from shapetrace.views.tooltips import escaped
 
 ROOT: Final = "watched"
 
-Kept: TypeAlias = tuple[Process, Timeline]
+Kept: TypeAlias = tuple[Process, KeptName[WatchedChange]]
 
 
 class WatchedTree(RequestedTree[str, list[Kept]]):
@@ -81,26 +81,26 @@ class WatchedTree(RequestedTree[str, list[Kept]]):
     def _found(self, text: str = "") -> dict[str, list[Kept]]:
         """All that is watched or was, and how it changed in each process."""
         found: dict[str, list[Kept]] = {name: [] for name in self.wanted}
-        for process in self._store.watching_processes():
-            for number, name in enumerate(process.watched.names):
-                timeline = process.watched.timelines.get(number)
-                if timeline is not None and timeline.total:
-                    found.setdefault(name, []).append((process, timeline))
+        for process in self._processes():
+            for kept in process.watched.names.values():
+                if kept.total:
+                    found.setdefault(kept.about.request, []).append((process, kept))
         if not text:
             return found
-        return {name: kept for name, kept in found.items() if text in name.lower()}
+        return {name: came for name, came in found.items() if text in name.lower()}
 
     def _total(self, came: list[Kept]) -> int:
         return sum(timeline.total for _, timeline in came)
 
-    def _asked(self, request: str) -> list[Process]:
-        return [it for it in self._store.watching_processes() if request in it.watched.names]
+    def _processes(self) -> list[Process]:
+        return self._store.watching_processes()
+
+    def _of(self, process: Process) -> Requested[WatchedChange]:
+        return process.watched
 
     def _problem(self, request: str) -> str | None:
-        processes = self._asked(request)
-        if any(each.is_running for each in processes):
-            return None
-        return next((p for each in processes if (p := each.watched.problems.get(request))), None)
+        is_running = any(each.is_running for each in self._asked(request))
+        return None if is_running else super()._problem(request)
 
     # Nodes
 
@@ -165,9 +165,9 @@ class WatchedTree(RequestedTree[str, list[Kept]]):
         if name is None or not (number.isdecimal() and ordinal.isdecimal()):
             return None
         process = self._store.process(int(number))
-        for timeline in process.watched.timelines.values() if process is not None else ():
-            if timeline.text == name and process is not None:
-                for change in timeline:
+        for kept in process.watched.names.values() if process is not None else ():
+            if kept.about.request == name and process is not None:
+                for change in kept:
                     if change.ordinal == int(ordinal):
                         return process, change
         return None

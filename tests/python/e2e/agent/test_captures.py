@@ -78,7 +78,7 @@ def test_values_are_told_with_their_iterations(tmp_path: Path) -> None:
     ]
     (first, *_) = heard.values("layers.0.forward.scores")
     assert (first.kind, first.dtype, first.shape) == ("Tensor", "float32", (2, 4))
-    assert heard.captured.paths == PATHS
+    assert heard.captured.requests == PATHS
     assert set(heard.captured.problems) == {"forward.mask", "a..b"}
     assert "has no 'mask'" in heard.captured.problems["forward.mask"]
     assert "character 3" in heard.captured.problems["a..b"]
@@ -249,7 +249,7 @@ def test_another_server_is_told_what_is_kept(tmp_path: Path) -> None:
             heard = other.process()
             heard.wait_for(lambda it: it.values("layers.1.up"))
             heard.wait_for(lambda it: "forward.mask" in it.captured.problems)
-            assert heard.captured.paths == PATHS
+            assert heard.captured.requests == PATHS
             (tmp_path / "stop").touch()
             session.end()
             heard.wait_for_end()

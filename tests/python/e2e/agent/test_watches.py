@@ -79,10 +79,10 @@ def test_the_history_of_a_pipeline_without_torch(tmp_path: Path) -> None:
         f"Dataset.transform {line['first']} u8[73,8,8] → u8[73,4,4]",
         f"Dataset.transform {line['spread'] - 1} u8[73,4,4] → f32[73,4,4]",
     ]
-    assert heard.watched.names == NAMES
+    assert heard.watched.requests == NAMES
     assert set(heard.watched.problems) == {"vidoe", "f(x)"}
     assert "did you mean video" in heard.watched.problems["vidoe"]
-    assert heard.watched.running == {}
+    assert heard.watched_calls == {}
     assert heard.states[-1] == "complete"
     assert heard.sources[str(script.path)] is not None
 
@@ -177,7 +177,9 @@ def test_what_is_watched_and_no_longer_in_a_program_that_runs(tmp_path: Path) ->
         server.send(heard, {"type": "watch", "names": ["other"]})
         heard.wait_for(lambda it: len(it.changes("other")) >= 3)
         number = len(heard.changes("value"))
-        last = max(each.last for each in heard.watched.timelines.values() if each.text == "value")
+        last = max(
+            each.last for each in heard.watched.names.values() if each.about.request == "value"
+        )
         heard.wait_for(lambda it: len(it.changes("other")) >= 20)
         (tmp_path / "stop").touch()
         assert session.end().stdout.endswith("over\n")
@@ -198,7 +200,7 @@ def test_a_function_that_is_watched_while_it_stands_still(tmp_path: Path) -> Non
         stop = session.stop()
         heard = server.process()
         server.send(heard, {"type": "watch", "names": ["value"]})
-        heard.wait_for(lambda it: it.watched.names == ("value",))
+        heard.wait_for(lambda it: it.watched.requests == ("value",))
         session.resume(stop.thread)
         # The call that stood there is as it was; the next one is watched, and stops there too.
         stop = session.stop()
@@ -248,7 +250,7 @@ def test_another_server_is_told_what_is_kept(tmp_path: Path) -> None:
             heard.wait_for_end()
     assert heard.changes("value")[0] == f"long {script.marks['work'] - 3} 0"
     assert heard.sources[str(script.path)] is not None
-    for timeline in heard.watched.timelines.values():
+    for timeline in heard.watched.names.values():
         numbers = [change.ordinal for change in timeline]
         assert numbers == list(range(1, len(numbers) + 1))
 

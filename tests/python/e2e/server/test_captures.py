@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from shapetrace.transport.captures import (
-    CapturedName,
+from shapetrace.transport.messages import write
+from shapetrace.transport.requested import (
     CapturedValue,
     CaptureNews,
+    RequestedName,
     Statistics,
 )
-from shapetrace.transport.messages import write
 from tests.python.e2e.server.test_navigation import nodes
 from tests.support.language_client import Client, FakeAgent, running
 from tests.support.rows import recorded
@@ -54,12 +54,12 @@ SCORES = next(number for number, line in enumerate(LINES) if "relu" in line)
 
 PATH = "blocks.*.forward.scores"
 NEWS = CaptureNews(
-    paths=(PATH, "forward.mask"),
+    requests=(PATH, "forward.mask"),
     problems={
         "forward.mask": "matches nothing: function 'forward' has no 'mask'; nearest there: x"
     },
-    names=(CapturedName(1, "blocks.1.forward.scores", PATH, "Net"),),
-    values=(
+    names=(RequestedName(1, "blocks.1.forward.scores", PATH, "Net"),),
+    items=(
         CapturedValue(
             *(1, 1, 1, "train", "Tensor", "float32", (4,)),
             statistics=Statistics(4, 4, 0.0, 1.0, 0.5, bins=(2, 2)),

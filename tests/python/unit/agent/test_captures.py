@@ -13,7 +13,7 @@ from torch import nn
 from shapetrace.agent import captures, capturing
 from shapetrace.agent.captures import Captures
 from shapetrace.capture import copies
-from shapetrace.transport.captures import MOST_KEPT, CapturedName, CapturedValue, CaptureNews
+from shapetrace.transport.requested import CAPTURED, CapturedValue, CaptureNews, RequestedName
 
 
 class Clock:
@@ -65,13 +65,13 @@ def call(captured: Captures, model: nn.Module, times: int = 1) -> None:
 
 def everything(captured: Captures) -> CaptureNews:
     """All that there is to tell, as if it were one message."""
-    names: list[CapturedName] = []
+    names: list[RequestedName] = []
     values: list[CapturedValue] = []
     paths, problems = None, None
     while (news := captured.news()) is not None:
         names += news.names
-        values += news.values
-        paths = paths if news.paths is None else news.paths
+        values += news.items
+        paths = paths if news.requests is None else news.requests
         problems = problems if news.problems is None else news.problems
     return CaptureNews(paths, problems, tuple(names), tuple(values))
 
@@ -91,11 +91,11 @@ def test_what_is_told_is_told_once() -> None:
     call(captured, model)
     news = everything(captured)
     assert [name.name for name in news.names] == ["forward.hidden"]
-    assert [(value.ordinal, value.iteration, value.shape) for value in news.values] == [
+    assert [(value.ordinal, value.iteration, value.shape) for value in news.items] == [
         (1, 1, (1, 2))
     ]
     call(captured, model)
-    assert [value.ordinal for value in everything(captured).values] == [2]
+    assert [value.ordinal for value in everything(captured).items] == [2]
     assert captured.news() is None
     captured.end()
 
@@ -109,23 +109,23 @@ def test_a_model_is_the_programs_to_keep() -> None:
     del model
     gc.collect()
     assert [reference() for reference in references] == [None] * len(references)
-    assert [value.shape for value in everything(captured).values] == [(2, 2)]
+    assert [value.shape for value in everything(captured).items] == [(2, 2)]
     captured.end()
 
 
 def test_another_server_is_told_what_is_kept() -> None:
     captured = Captures(("forward.hidden", "a..b"), Clock())
     model = Block()
-    call(captured, model, MOST_KEPT + 3)
+    call(captured, model, CAPTURED.last + 3)
     everything(captured)
     call(captured, model)
     captured.begin_anew()
     news = everything(captured)
-    assert news.paths == ("forward.hidden", "a..b")
+    assert news.requests == ("forward.hidden", "a..b")
     assert list(news.problems or ()) == ["a..b"]
     assert [name.name for name in news.names] == ["forward.hidden"]
     # The newest that were told, and what has come since.
-    assert [value.ordinal for value in news.values] == list(range(4, MOST_KEPT + 5))
+    assert [value.ordinal for value in news.items] == list(range(4, CAPTURED.last + 5))
     captured.end()
 
 
@@ -228,7 +228,7 @@ def test_nothing_is_left_of_it_in_the_end() -> None:
     captured.end()
     assert [Block.forward.__code__, Judge.forward.__code__] == codes
     call(captured, first)
-    assert len(everything(captured).values) == 2
+    assert len(everything(captured).items) == 2
     assert [Block.forward.__code__, Judge.forward.__code__] == codes
 
 
@@ -238,7 +238,7 @@ def test_values_that_nobody_asks_for_do_not_add_up(monkeypatch: pytest.MonkeyPat
     call(captured, Block(), 25)
     news = everything(captured)
     # How many there were is told by the numbers of those that are left.
-    assert [value.ordinal for value in news.values] == list(range(16, 26))
+    assert [value.ordinal for value in news.items] == list(range(16, 26))
     captured.end()
 
 
@@ -247,7 +247,7 @@ def test_models_that_are_made_anew_are_not_all_followed() -> None:
     models = [Block() for _ in range(captures.MOST_MODELS + 3)]
     for model in models:
         call(captured, model)
-    assert len(everything(captured).values) == captures.MOST_MODELS
+    assert len(everything(captured).items) == captures.MOST_MODELS
     captured.end()
 
 

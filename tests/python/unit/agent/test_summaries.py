@@ -13,7 +13,7 @@ from torch import nn
 
 from shapetrace.agent import summaries
 from shapetrace.agent.summaries import Summary, summary_of
-from shapetrace.transport.captures import BINS, Statistics
+from shapetrace.transport.requested import BINS, Statistics
 from tests.python.unit.panes.watching import unnoticed
 
 

@@ -91,7 +91,7 @@ def noticing_changes(value: Any, then: Then) -> object:
         value_changes.seen([value]),
         value_changes.seen(value_changes.Uncounted(value)),
     ]
-    kept = value_changes.lasting(value)
+    kept = value_changes.seen(value).lasting()
     then()
     found = [each.is_still(value) for each in seen]
     seen[1].is_still([value])

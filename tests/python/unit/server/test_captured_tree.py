@@ -11,7 +11,7 @@ from shapetrace.events.model import Run
 from shapetrace.events.update import Update
 from shapetrace.server.features.captured_tree import ROOT, CapturedTree
 from shapetrace.server.store import TraceStore
-from shapetrace.transport.captures import CapturedName, CapturedValue, CaptureNews, Statistics
+from shapetrace.transport.requested import CapturedValue, CaptureNews, RequestedName, Statistics
 from tests.python.unit.server.annotated import plain
 from tests.python.unit.server.test_store import module, tensor
 
@@ -87,14 +87,14 @@ def two_layers() -> Tree:
     path = "layers.*.forward"
     tree.tell(
         "process",
-        paths=(path, "forward.x", "forward.mask"),
+        requests=(path, "forward.x", "forward.mask"),
         problems={"forward.mask": "nothing has this path; near it: forward.masks"},
         names=(
-            CapturedName(1, "layers.0.forward", path, "Net"),
-            CapturedName(2, "layers.1.forward", path, "Net"),
-            CapturedName(3, "forward.x", "forward.x", "Net"),
+            RequestedName(1, "layers.0.forward", path, "Net"),
+            RequestedName(2, "layers.1.forward", path, "Net"),
+            RequestedName(3, "forward.x", "forward.x", "Net"),
         ),
-        values=(value(1, 1, -1, 1), value(1, 2, -1, 3), value(2, 1, 0, 0), value(3, 1, -2, 2)),
+        items=(value(1, 1, -1, 1), value(1, 2, -1, 3), value(2, 1, 0, 0), value(3, 1, -2, 2)),
     )
     return tree
 
@@ -126,7 +126,7 @@ def test_before_anything_has_come() -> None:
     assert tree.text() == "Captured values\n  forward: from the next run on\n"
     tree.begin("process")
     assert tree.text() == "Captured values\n  forward: from the next run on\n"
-    tree.tell("process", paths=("forward",))
+    tree.tell("process", requests=("forward",))
     assert tree.text() == "Captured values\n  forward: nothing yet\n"
     tree.wanted = ()
     assert tree.text() == "Captured values\n  forward: nothing yet\n"
@@ -157,9 +157,9 @@ def test_ranks_stand_below_one_name() -> None:
         tree.begin(f"rank {rank}", rank)
         tree.tell(
             f"rank {rank}",
-            paths=("forward",),
-            names=(CapturedName(1, "forward", "forward", "Net"),),
-            values=(value(1, 1, -rank, 1), value(1, 2, 0, 1, iteration=4)),
+            requests=("forward",),
+            names=(RequestedName(1, "forward", "forward", "Net"),),
+            items=(value(1, 1, -rank, 1), value(1, 2, 0, 1, iteration=4)),
         )
     assert tree.text() == plain(
         """
@@ -175,9 +175,9 @@ def test_ranks_stand_below_one_name() -> None:
 
 def test_models_that_have_the_same_names_are_told_apart() -> None:
     tree = Tree("process")
-    names = [CapturedName(n, "forward", "forward", each) for n, each in enumerate("GD")]
+    names = [RequestedName(n, "forward", "forward", each) for n, each in enumerate("GD")]
     values = (value(0, 1, 0, 0), value(1, 1, 1, 1))
-    tree.tell("process", paths=("forward",), names=tuple(names), values=values)
+    tree.tell("process", requests=("forward",), names=tuple(names), items=values)
     assert tree.text(depth=2) == plain(
         """
         Captured values: 2 values
@@ -199,9 +199,9 @@ def test_values_of_all_kinds() -> None:
     )
     tree.tell(
         "process",
-        paths=("forward.x",),
-        names=(CapturedName(1, "forward.x", "forward.x", "Net"),),
-        values=kinds,
+        requests=("forward.x",),
+        names=(RequestedName(1, "forward.x", "forward.x", "Net"),),
+        items=kinds,
     )
     assert tree.text() == plain(
         """
@@ -219,9 +219,9 @@ def test_values_of_all_kinds() -> None:
 @pytest.mark.slow
 def test_the_newest_are_kept_and_the_rest_counted() -> None:
     tree = Tree("process")
-    names = (CapturedName(1, "forward", "forward", "Net"),)
+    names = (RequestedName(1, "forward", "forward", "Net"),)
     values = tuple(value(1, number, 0, 1) for number in range(1, 1001))
-    tree.tell("process", paths=("forward",), names=names, values=values)
+    tree.tell("process", requests=("forward",), names=names, items=values)
     lines = tree.text().splitlines()
     assert len(lines) == 2 + 256
     assert lines[1].startswith("  forward: ×1,000  f32[2,19]")
@@ -241,7 +241,7 @@ def test_what_is_cleared_is_gone_and_what_comes_then_is_shown() -> None:
           ✗ forward.mask: nothing has this path; near it: forward.masks
         """
     )
-    tree.tell("process", values=(value(3, 2, -2, 2),))
+    tree.tell("process", items=(value(3, 2, -2, 2),))
     assert tree.text().splitlines()[2:5] == [
         "  forward.x: ×1  f32[2,19]  -2 … 2  mean 0  ▂▁▂▅█▅▂▂",
         "    iteration 2: f32[2,19]  -2 … 2  mean 0  ▂▁▂▅█▅▂▂",
@@ -251,9 +251,9 @@ def test_what_is_cleared_is_gone_and_what_comes_then_is_shown() -> None:
 
 def test_a_variable_may_change_more_than_once_in_an_iteration() -> None:
     tree = Tree("process")
-    names = (CapturedName(1, "forward.x", "forward.x", "Net"),)
+    names = (RequestedName(1, "forward.x", "forward.x", "Net"),)
     values = tuple(value(1, number, number, number, iteration=1) for number in (1, 2, 3))
-    tree.tell("process", paths=("forward.x",), names=names, values=values)
+    tree.tell("process", requests=("forward.x",), names=names, items=values)
     labels = [line.partition(":")[0].strip() for line in tree.text().splitlines()[2:]]
     assert labels == ["iteration 1", "iteration 1 (2)", "iteration 1 (3)"]
 

@@ -15,15 +15,15 @@ from shapetrace.server.features.watched_tree import WatchedTree
 from shapetrace.server.listener import ProcessKey
 from shapetrace.server.messages.settings import HintOptions
 from shapetrace.server.ranges import SourceRange
+from shapetrace.server.requested import KeptName, Requested
 from shapetrace.server.scope import Scope, ScopePath
 from shapetrace.server.sessions import Sessions
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import DocumentView
-from shapetrace.server.watched import Timeline, Watched
 from shapetrace.transport.messages import Hello, ProcessInfo, read_from_agent, write
-from shapetrace.transport.watches import (
-    MOST_FIRST,
-    MOST_LAST,
+from shapetrace.transport.requested import (
+    WATCHED,
+    RequestedName,
     RunningCall,
     WatchedChange,
     WatchNews,
@@ -66,11 +66,12 @@ CHANGES = (
     change(3, 4, SMALL, F32),
 )
 NEWS = WatchNews(
-    names=("video", "mask"),
+    requests=("video", "mask"),
+    names=(RequestedName(0, "video", "video"), RequestedName(1, "mask", "mask")),
     problems={},
     sources=(Source(FILE, "digest", TEXT),),
     running=(RunningCall(7, "transform", FILE, 1),),
-    changes=CHANGES,
+    items=CHANGES,
 )
 
 
@@ -105,36 +106,36 @@ def test_a_message_is_read_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        {"names": 3, "problems": [["a"]], "sources": [[1]], "running": ["x"], "changes": {}},
-        {"names": [3], "changes": [[0, 1, "f", 1, {"event": "changed"}], 3, [0, 1, "f", 1, {}]]},
-        {"changes": [[0, 1, "f", 1, {"event": "unknown"}]]},
+        {"requests": 3, "problems": [["a"]], "sources": [[1]], "running": ["x"], "items": {}},
+        {"requests": [3], "items": [[0, 1, "f", 1, {"event": "changed"}], 3, [0, 1, "f", 1, {}]]},
+        {"items": [[0, 1, "f", 1, {"event": "unknown"}]]},
     ],
 )
 def test_what_is_wrong_in_a_message_is_left_out(message: dict[str, object]) -> None:
     news, refused = read_from_agent({"type": "watches", **message})
     assert isinstance(news, WatchNews)
     assert refused
-    assert news.changes == ()
+    assert news.items == ()
     assert news.sources == ()
-    assert not news.names
+    assert not news.requests
 
 
 def test_the_first_and_the_last_changes_are_kept() -> None:
-    timeline = Timeline("video")
+    timeline: KeptName[WatchedChange] = KeptName(NEWS.names[0], WATCHED)
     for number in range(1, 2001):
         timeline.add_new(change(number, 1, None, U8))
         timeline.add_new(change(number, 1, None, U8))
     ordinals = [each.ordinal for each in timeline]
-    assert ordinals == [*range(1, MOST_FIRST + 1), *range(2001 - MOST_LAST, 2001)]
-    assert (timeline.total, timeline.left_out) == (2000, 2000 - MOST_FIRST - MOST_LAST)
+    assert ordinals == [*range(1, WATCHED.first + 1), *range(2001 - WATCHED.last, 2001)]
+    assert (timeline.total, timeline.left_out) == (2000, 2000 - sum(WATCHED))
     timeline.clear()
     timeline.add_new(change(2001, 1, None, U8))
     assert (timeline.total, timeline.left_out) == (1, 0)
 
 
 def test_changes_of_a_name_that_was_not_told_are_passed_over() -> None:
-    watched = Watched()
-    assert watched.add(WatchNews(changes=CHANGES)) == []
+    watched: Requested[WatchedChange] = Requested(WATCHED)
+    assert watched.add(WatchNews(items=CHANGES)) == []
 
 
 def test_lines_say_what_a_variable_was_and_is() -> None:
@@ -156,9 +157,10 @@ def test_hints_go_along_with_their_lines_and_those_of_changed_ones_are_gone() ->
 def test_no_hint_is_longer_than_there_is_room_for(room: int) -> None:
     long = tensor("uint8", 73, 3, 720, 720), tensor("float32", 3, 73, 384, 544)
     news = WatchNews(
+        requests=NEWS.requests,
         names=NEWS.names,
         sources=NEWS.sources,
-        changes=(change(1, 4, *long), change(1, 4, *long, name="mask")),
+        items=(change(1, 4, *long), change(1, 4, *long, name="mask")),
     )
     for text in hints(told(news), room=room).values():
         assert len(text) <= room
@@ -170,7 +172,10 @@ def test_no_hint_is_longer_than_there_is_room_for(room: int) -> None:
 def test_several_values_of_one_line_are_put_together() -> None:
     other = tensor("uint8", 9, 3, 8)
     news = WatchNews(
-        names=NEWS.names, sources=NEWS.sources, changes=(*CHANGES, change(4, 2, other, SMALL))
+        requests=NEWS.requests,
+        names=NEWS.names,
+        sources=NEWS.sources,
+        items=(*CHANGES, change(4, 2, other, SMALL)),
     )
     assert hints(told(news))[3] == "video u8[9|73,3,8] → u8[3,73,8]"
 
@@ -183,7 +188,7 @@ def test_the_story_of_a_line() -> None:
 
 def test_what_an_earlier_call_had_is_marked_at_a_stop() -> None:
     later = WatchNews(
-        changes=(change(4, 1, None, U8, call=8),),
+        items=(change(4, 1, None, U8, call=8),),
         running=(RunningCall(8, "transform", FILE, 1),),
     )
     store = told()
@@ -230,16 +235,18 @@ def test_the_tree_lists_changes_in_order() -> None:
 
 def test_what_is_left_out_is_counted() -> None:
     many = tuple(change(number, 2, U8, SMALL) for number in range(1, 1001))
-    tree = WatchedTree(told(WatchNews(names=("video",), sources=NEWS.sources, changes=many)))
+    tree = WatchedTree(
+        told(WatchNews(("video",), names=NEWS.names, sources=NEWS.sources, items=many))
+    )
     tree.page("watched", "", 0, 10)
-    nodes, has_more = tree.page("watched/0", "", MOST_FIRST - 1, 3)
+    nodes, has_more = tree.page("watched/0", "", WATCHED.first - 1, 3)
     assert has_more
     assert [node.label for node in nodes] == ["data.py:2", "…", "data.py:2"]
     assert nodes[1].description == "500 more are not kept"
 
 
 def test_a_name_that_brings_nothing_is_marked() -> None:
-    store = told(WatchNews(names=("vidoe",), problems={"vidoe": "nothing assigns 'vidoe'"}))
+    store = told(WatchNews(requests=("vidoe",), problems={"vidoe": "nothing assigns 'vidoe'"}))
     tree = WatchedTree(store)
     tree.wanted = ("vidoe",)
     nodes, _ = tree.page("watched", "", 0, 10)
@@ -268,7 +275,7 @@ def test_what_is_cleared_is_gone_and_what_comes_later_is_shown() -> None:
     store = told()
     store.clear()
     assert hints_or_none(store) == {}
-    store.watch("p", WatchNews(changes=(change(4, 4, SMALL, F32),)))
+    store.watch("p", WatchNews(items=(change(4, 4, SMALL, F32),)))
     assert hints_or_none(store) == {4: "video u8[3,73,8] → f32[3,73,8]"}
 
 
@@ -291,8 +298,8 @@ def test_what_no_program_of_a_session_had_is_told_once_all_are_over() -> None:
     for process in (main, worker):
         about = ProcessInfo(process.pid, 1, "3.11", "python", ())
         sessions.hello(process, Hello("s", about))
-        sessions.message(process, write(WatchNews(("video", "vidoe"), problems)))
-    sessions.message(worker, write(WatchNews(sources=NEWS.sources, changes=CHANGES)))
+        sessions.message(process, write(WatchNews(("video", "vidoe"), problems, NEWS.names)))
+    sessions.message(worker, write(WatchNews(sources=NEWS.sources, items=CHANGES)))
     sessions.gone(worker, "ended")
     assert told_of == []
     sessions.gone(main, "ended")

@@ -87,13 +87,13 @@ def test_a_hello_arrives_as_it_was(hello: Hello, proof: str) -> None:
 def test_the_frames_as_they_are_sent() -> None:
     assert write(Connect("c2a7", NONCE, PROTOCOL)) == {
         "type": "connect",
-        "protocol": 4,
+        "protocol": 5,
         "session": "c2a7",
         "nonce": NONCE,
     }
     assert write(Challenge(NONCE, PROOF, PROTOCOL)) == {
         "type": "challenge",
-        "protocol": 4,
+        "protocol": 5,
         "nonce": NONCE,
         "proof": PROOF,
     }
@@ -137,7 +137,7 @@ def test_anything_is_no_first_word(message: dict[str, Any], kind: str, is_ours: 
         ("type", "rows", "the first frame does not ask to connect"),
         ("type", "hello", "the first frame does not ask to connect"),
         ("protocol", True, "protocol should be a whole number, not true or false"),
-        ("protocol", 1, "speaks protocol 1, the language server 4"),
+        ("protocol", 1, "speaks protocol 1, the language server 5"),
         ("session", None, "session should be text, not null"),
         ("session", "", "session is empty or too long"),
         ("session", "x" * 201, "session is empty or too long"),
