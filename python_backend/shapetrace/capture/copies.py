@@ -6,7 +6,6 @@ around copies. Modules and all other objects are replaced by a short text, ``<Li
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import sys
 import types
@@ -17,9 +16,10 @@ import torch
 from torch._C import DisableTorchFunction
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace._classes import name_of, qualified_name_of
+from shapetrace._classes import is_kind, name_of, qualified_name_of
 from shapetrace._exception_table import leaving_surely
 from shapetrace.capture import dtensors
+from shapetrace.inspecting.containers import INSIDE, remade
 from shapetrace.inspecting.guards import Guards
 from shapetrace.inspecting.memory import ARRAY_GONE, lost_memory_of, may_be_read
 from shapetrace.inspecting.profiling import unlisted_of
@@ -38,7 +38,8 @@ ATOMS: Final = (
 
 _FUNCTIONS: Final = (types.FunctionType, types.MethodType, types.BuiltinFunctionType)
 
-_DEEPEST: Final = 32
+DEEPEST: Final = 32
+"""Limit on the depth of containers that are copied."""
 
 
 class CannotCopyError(Exception):
@@ -149,10 +150,11 @@ def copied(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return _copied_tensor(value)
     refuse_lost_memory(value)
-    return _copied(value, {}, 0)
+    return remade(value, _copied_leaf, _copied_key, text_of, DEEPEST)
 
 
-def _copied(value: Any, memo: dict[int, Any], depth: int) -> Any:
+def _copied_leaf(value: Any) -> Any:
+    """The copy of a value that is looked into no further."""
     if isinstance(value, torch.Tensor):
         try:
             return _copied_tensor(value)
@@ -160,8 +162,6 @@ def _copied(value: Any, memo: dict[int, Any], depth: int) -> Any:
             return f"<{error}>"
     if isinstance(value, ATOMS):
         return value
-    if id(value) in memo:
-        return memo[id(value)]
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         if value.dtype.hasobject:
@@ -169,46 +169,19 @@ def _copied(value: Any, memo: dict[int, Any], depth: int) -> Any:
         if not is_there(value, numpy):
             return f"<{ARRAY_GONE}>"
         return array_copied(value, numpy)[()]
-    if depth >= _DEEPEST:
-        return text_of(value)
-    if isinstance(value, dict):
-        memo[id(value)] = table = {}
-        for key, inner in list(dict.items(value)):
-            name = key if isinstance(key, (*ATOMS, tuple)) else text_of(key)
-            table[name] = _copied(inner, memo, depth + 1)
-        return table
-    if isinstance(value, list):
-        row: list[Any] = []
-        memo[id(value)] = row
-        row.extend(_copied(inner, memo, depth + 1) for inner in list(value))
-        return row
-    if isinstance(value, tuple):
-        memo[id(value)] = text_of(value)  # A value that contains itself, by way of a list.
-        parts = [_copied(inner, memo, depth + 1) for inner in tuple.__iter__(value)]
-        return _as_tuple(type(value), parts)
     if isinstance(value, (set, frozenset)):
-        return {
-            _copied(inner, memo, depth + 1) for inner in list(value) if isinstance(inner, ATOMS)
-        }
-    if dataclasses.is_dataclass(value) and not isinstance(value, (type, torch.nn.Module)):
-        copy = memo[id(value)] = object.__new__(type(value))
-        for field in dataclasses.fields(value):
-            if hasattr(value, field.name):
-                inner = _copied(getattr(value, field.name), memo, depth + 1)
-                object.__setattr__(copy, field.name, inner)
-        return copy
-    return text_of(value)
+        return atoms_of(value)
+    return text_of(value) if isinstance(value, torch.nn.Module) else INSIDE
 
 
-def _as_tuple(kind: type, parts: list[Any]) -> tuple[Any, ...]:
-    """A tuple of the same class for named tuples, torch's own included."""
-    if kind is not tuple and isinstance(getattr(kind, "_fields", None), tuple):
-        try:
-            return tuple.__new__(kind, parts)
-        except TypeError as error:
-            if is_asynchronous(error):
-                raise
-    return tuple(parts)
+def _copied_key(key: Any) -> Any:
+    return key if isinstance(key, (*ATOMS, tuple)) else text_of(key)
+
+
+def atoms_of(value: Any) -> set[Any]:
+    """The values of a set that never change."""
+    of: Any = set if is_kind(type(value), set) else frozenset
+    return {inner for inner in [*of.__iter__(value)] if issubclass(type(inner), ATOMS)}
 
 
 def text_of(value: Any) -> str:
@@ -345,4 +318,4 @@ def _has_only_plain(value: Any, depth: int = 0) -> bool:
     else:
         numpy = sys.modules.get("numpy")
         return numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic))
-    return depth < _DEEPEST and all(_has_only_plain(inner, depth + 1) for inner in inside)
+    return depth < DEEPEST and all(_has_only_plain(inner, depth + 1) for inner in inside)

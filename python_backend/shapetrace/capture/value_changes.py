@@ -19,13 +19,14 @@ import torch
 from torch._C import DisableTorchFunction
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace._classes import classes_of, is_kind
+from shapetrace._classes import is_kind
 from shapetrace._exception_table import leaving_surely
 from shapetrace.capture.copies import (
     ATOMS,
     CannotCopyError,
     array_copied,
     as_bits,
+    atoms_of,
     copied_ordinary,
     function_modes,
     is_plain,
@@ -36,7 +37,6 @@ from shapetrace.capture.copies import (
 )
 from shapetrace.capture.fused_steps import fused_steps_of
 from shapetrace.inspecting import changes
-from shapetrace.inspecting.attributes import dataclass_fields
 from shapetrace.inspecting.changes import SeenContainer, SeenObject, SeenPlain, SeenSet, Strong
 from shapetrace.inspecting.containers import contained_by
 from shapetrace.inspecting.tensor_changes import SeenTensor
@@ -97,26 +97,12 @@ def _seen(value: Any, depth: int) -> SeenInCall:
                 return _SeenArray(value, numpy)
             if is_kind(kind, torch.nn.Module):
                 return _SeenObject(value)
-        inside = _inside(value, kind)
+        inside = contained_by(value, kind, computed=True)
         if inside is not None:
             keys, values = inside
             parts = [_seen(inner, depth + 1) for inner in values]
             return _SeenContainer(kind, len(parts), keys, parts)
     return _SeenObject(value)
-
-
-def _inside(value: Any, kind: type) -> tuple[list[Any] | None, list[Any]] | None:
-    """The items of a container or dataclass, computed fields included."""
-    inside = contained_by(value, kind)
-    if inside is None or inside[0] is None or kind is dict:
-        return inside
-    fields = dataclass_fields(classes_of(kind))
-    if len(inside[0]) >= len(fields) or is_kind(kind, dict):
-        return inside
-    # A property or `__getattr__` computes them: only asking shows whether they have changed.
-    missing = [name for name in fields if name not in inside[0]]
-    values = [getattr(value, name, None) for name in missing]
-    return [*inside[0], *missing], [*inside[1], *values]
 
 
 class SeenOrdinary(weakref.ref[Any]):
@@ -266,7 +252,7 @@ class _SeenContainer(SeenContainer):
     def is_still(self, value: Any) -> bool:
         if type(value) is not self.kind:
             return False
-        inside = _inside(value, self.kind)
+        inside = contained_by(value, self.kind, computed=True)
         if inside is None:
             return False
         keys, values = inside
@@ -299,8 +285,7 @@ class _SeenSet(SeenSet):
 def _in_set(value: Any) -> tuple[int, set[Any]]:
     """The size of a set, and its values that never change."""
     of: Any = set if is_kind(type(value), set) else frozenset
-    inside = [*of.__iter__(value)]
-    return len(inside), {inner for inner in inside if issubclass(type(inner), ATOMS)}
+    return of.__len__(value), atoms_of(value)
 
 
 class _SeenArray:

@@ -19,7 +19,7 @@ from shapetrace._exception_table import leaving_surely
 from shapetrace.capture.copies import dispatch_modes, is_there, tracing_state, unseen_among
 from shapetrace.capture.paths import States, ValuePath, component
 from shapetrace.capture.value_changes import Uncounted
-from shapetrace.inspecting.attributes import own_attributes
+from shapetrace.inspecting.attributes import own_attributes, tuple_fields
 
 _DEEPEST: Final = 16
 _HELD: Final = ("_modules", "_parameters", "_buffers")
@@ -171,13 +171,11 @@ def _of_dict(value: dict[Any, Any], name: str) -> Any:
 
 def _fields(value: Any) -> tuple[str, ...]:
     """The names of a named tuple's fields, torch's own included; none of other tuples and lists."""
-    kind = type(value)
-    if not isinstance(value, tuple) or kind is tuple:
-        return ()
-    fields = getattr(kind, "_fields", None)
+    kind: Any = type(value)
+    fields = tuple_fields(kind)
     if fields is None and hasattr(kind, "n_sequence_fields"):
         fields = kind.__match_args__
-    return fields if isinstance(fields, tuple) else ()
+    return fields or ()
 
 
 def _at(value: Any, kind: Any, name: str) -> Any:

@@ -1,4 +1,7 @@
-"""Finds the items of containers and objects without running any code of the program's."""
+"""Finds the items of containers and objects, and makes containers anew around other items.
+
+None of the program's code runs, but where a caller asks for computed fields.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from types import (
 )
 from typing import Any, Final, NamedTuple
 
+from shapetrace._asynchronous import is_asynchronous
 from shapetrace._classes import classes_of, is_kind, name_of
 from shapetrace.inspecting.attributes import dataclass_fields, own_attributes, tuple_fields
 from shapetrace.inspecting.torch_access import Torch
@@ -24,6 +28,9 @@ PLAIN: Final = frozenset(
     {int, float, complex, bool, str, bytes, bytearray, type(None), type(Ellipsis), range}
 )
 """Classes of values that hold nothing."""
+INSIDE: Final = object()
+"""Says of a value that it is to be looked into."""
+_MISSING: Final = object()
 _LISTED: Final = (list, set, frozenset, deque)
 _ORDERED: Final[OrderedDict[Any, Any]] = OrderedDict()
 _VIEWS: Final[dict[type, Callable[[dict[Any, Any]], Iterable[Any]]]] = {
@@ -51,20 +58,21 @@ class Held(NamedTuple):
 
 
 def contained_by(
-    value: Any, kind: type, most: int | None = None
+    value: Any, kind: type, most: int | None = None, *, computed: bool = False
 ) -> tuple[list[Any] | None, list[Any]] | None:
     """The first keys and values of a list, tuple, dictionary or dataclass.
 
-    Lists and tuples have no keys.
+    Lists and tuples have no keys. With ``computed``, fields of dataclasses that no attribute keeps
+    are asked for: a property or ``__getattr__`` of the program's computes them.
     """
-    # The first two are the usual cases, and this runs for each captured value.
+    # The usual cases, and this runs for each captured value.
     if kind is list or kind is tuple:
         return None, [*islice(value, most)]
-    if kind is dict:
-        return [*islice(value, most)], [*islice(value.values(), most)]
     classes = classes_of(kind)
     if dict in classes:
-        return [*islice(dict.keys(value), most)], [*islice(dict.values(value), most)]
+        # Both at once: another thread may change it.
+        items = [*islice(dict.items(value), most)]
+        return [key for key, _ in items], [inner for _, inner in items]
     if tuple in classes:
         return None, [*islice(tuple.__iter__(value), most)]
     if list in classes:
@@ -73,8 +81,66 @@ def contained_by(
     if not fields or type in classes:
         return None
     attributes = own_attributes(value, classes)
+    if computed and any(each not in attributes for each in fields):
+        every = [(each, getattr(value, each, _MISSING)) for each in fields]
+        attributes = {name: inner for name, inner in every if inner is not _MISSING}
     present = [each for each in fields if each in attributes][:most]
     return present, [attributes[each] for each in present]
+
+
+def remade(
+    value: Any,
+    leaf: Callable[[Any], Any],
+    key: Callable[[Any], Any],
+    other: Callable[[Any], Any],
+    deepest: int,
+    memo: dict[int, Any] | None = None,
+) -> Any:
+    """A list, tuple, dictionary or dataclass made anew around its items made anew.
+
+    Each value is given to ``leaf`` first, which returns ``INSIDE`` for what may be a container, and
+    keys of dictionaries to ``key``. ``other`` makes what is none, or is too deep.
+    """
+    made = leaf(value)
+    if made is not INSIDE:
+        return made
+    memo = {} if memo is None else memo
+    number, kind = id(value), type(value)
+    if number in memo:
+        return memo[number]
+    inside = contained_by(value, kind, computed=True) if deepest else None
+    if inside is None:
+        return other(value)
+    keys, values = inside
+    if keys is None and is_kind(kind, tuple):
+        memo[number] = other(value)  # A value that contains itself, by way of a list.
+        parts = [remade(each, leaf, key, other, deepest - 1, memo) for each in values]
+        return tuple(parts) if tuple_fields(kind) is None else _named_tuple(kind, parts)
+    if keys is None:
+        row: list[Any] = []
+        memo[number] = row
+        row.extend(remade(each, leaf, key, other, deepest - 1, memo) for each in values)
+        return row
+    if is_kind(kind, dict):
+        table: dict[Any, Any] = {}
+        memo[number] = table
+        for name, each in zip(keys, values, strict=True):
+            table[key(name)] = remade(each, leaf, key, other, deepest - 1, memo)
+        return table
+    copy = memo[number] = object.__new__(kind)
+    for name, each in zip(keys, values, strict=True):
+        object.__setattr__(copy, name, remade(each, leaf, key, other, deepest - 1, memo))
+    return copy
+
+
+def _named_tuple(kind: Any, parts: list[Any]) -> tuple[Any, ...]:
+    try:
+        made: tuple[Any, ...] = tuple.__new__(kind, parts)
+        return made
+    except TypeError as error:
+        if is_asynchronous(error):
+            raise
+        return tuple(parts)
 
 
 def held_by(value: Any, kind: type, torch: Torch | None = None) -> Held | None:

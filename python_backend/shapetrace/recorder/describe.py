@@ -13,9 +13,7 @@ data, waits for a device, forces a symbolic size or raises.
 
 from __future__ import annotations
 
-import dataclasses
 from itertools import islice
-from types import MemberDescriptorType
 from typing import Any, Final, TypeAlias
 
 import torch
@@ -23,8 +21,9 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from shapetrace._asynchronous import is_asynchronous
-from shapetrace._classes import classes_of, in_classes, name_of
+from shapetrace._classes import name_of
 from shapetrace._exception_table import leaving_surely
+from shapetrace.inspecting.containers import contained_by
 from shapetrace.recorder.targets import Path
 
 Raw: TypeAlias = tuple[Any, ...]
@@ -174,7 +173,10 @@ def describe_value(value: Any, depth: int = 0) -> Raw:
             name_of(kind), None, list.__iter__(value), list.__len__(value), depth
         )
     if hasattr(kind, "__dataclass_fields__"):  # as is_dataclass does, at the price of a call
-        return _describe_attributes(value, kind, depth)
+        inside = contained_by(value, kind)
+        if inside is not None:
+            fields, values = inside
+            return _describe_items(name_of(kind), tuple(fields or ()), values, len(values), depth)
     return (OTHER, name_of(kind))
 
 
@@ -186,27 +188,6 @@ def _describe_items(
         return (CONTAINER, kind, keys and keys[:MOST_ITEMS], items, length)
     items = tuple([describe_value(item, depth + 1) for item in values])
     return (CONTAINER, kind, keys, items, None)
-
-
-def _describe_attributes(value: Any, kind: Any, depth: int) -> Raw:
-    """The fields of a dataclass, not by its own lookup or properties: those are program code."""
-    present: list[str] = []
-    values: list[Any] = []
-    classes = classes_of(kind)
-    attributes = in_classes(classes, "__dict__")
-    held = {} if attributes is None else attributes.__get__(value)
-    for field in dataclasses.fields(kind):
-        slot = in_classes(classes, field.name)
-        try:
-            values.append(
-                slot.__get__(value) if type(slot) is MemberDescriptorType else held[field.name]
-            )
-        except (AttributeError, KeyError) as error:
-            if is_asynchronous(error):
-                raise
-            continue  # not set
-        present.append(field.name)
-    return _describe_items(name_of(kind), tuple(present), values, len(values), depth)
 
 
 def _public_name(kind: type) -> str:

@@ -10,10 +10,18 @@ import torch
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._errors import CaptureError
 from shapetrace._exception_table import covering_jumps
-from shapetrace.capture.copies import ON_THE_WAY, copied, copied_ordinary, shown, unseen_among
+from shapetrace.capture.copies import (
+    DEEPEST,
+    ON_THE_WAY,
+    copied,
+    copied_ordinary,
+    shown,
+    unseen_among,
+)
 from shapetrace.capture.iterations import Iteration
 from shapetrace.capture.receivers import CallbackError, Receiver, interval
 from shapetrace.capture.results import Mode, ResultEntry
+from shapetrace.inspecting.containers import INSIDE, remade
 from shapetrace.saving.callbacks import call_callback, call_pre_save, prepared
 
 Callbacks = Sequence[Callable[..., Any]]
@@ -200,12 +208,16 @@ def _after_gather(callbacks: Callbacks) -> None:
 
 
 def _in_ordinary_memory(value: Any) -> Any:
+    return remade(value, _unpinned, _itself, _itself, DEEPEST)
+
+
+def _unpinned(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.clone() if value.is_pinned() else value
-    if type(value) is list:
-        return [_in_ordinary_memory(inner) for inner in value]
-    if type(value) is dict:
-        return {key: _in_ordinary_memory(inner) for key, inner in value.items()}
+    return INSIDE
+
+
+def _itself(value: Any) -> Any:
     return value
 
 

@@ -74,6 +74,18 @@ def test_a_dataclass_stays_one() -> None:
     assert copy.x.grad_fn is None
 
 
+def test_the_code_of_containers_is_not_run() -> None:
+    class Row(list[Any]):
+        def __iter__(self) -> Any:
+            raise AssertionError
+
+    class Some(frozenset[Any]):
+        def __iter__(self) -> Any:
+            raise AssertionError
+
+    assert copied(Row([1, Some([2])])) == [1, {2}]
+
+
 def test_a_container_that_is_in_itself() -> None:
     value: list[Any] = [1]
     value.append(value)

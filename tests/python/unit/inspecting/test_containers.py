@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from shapetrace.inspecting.attributes import dataclass_fields, own_attributes
-from shapetrace.inspecting.containers import contained_by, held_by
+from shapetrace.inspecting.containers import INSIDE, contained_by, held_by, remade
 from shapetrace.recorder.describe import describe_value
 from shapetrace.recorder.values.inside import tensors_in
 
@@ -82,6 +82,24 @@ def test_what_is_inside(value: Any, keys: list[Any] | None, inside: list[Any]) -
 @pytest.mark.parametrize("value", [1, "ab", None, object(), Fields, {1, 2}, torch.nn.ReLU()])
 def test_what_contains_nothing(value: Any) -> None:
     assert contained_by(value, type(value)) is None
+
+
+def test_containers_are_made_anew_around_other_items() -> None:
+    def leaf(value: Any) -> Any:
+        return value + 1 if type(value) is int else INSIDE
+
+    def made(value: Any, deepest: int = 9) -> Any:
+        return remade(value, leaf, str, lambda other: f"<{type(other).__name__}>", deepest)
+
+    value = {"a": [1, (2, Pair(3, 4))], 5: Strange(z=6), "other": object()}
+    assert made(value) == {"a": [2, (3, Pair(4, 5))], "5": {"z": 7}, "other": "<object>"}
+    assert type(made(value)["a"][1][1]) is Pair
+    assert made(Fields(1, 0, 2)).second == 3
+    assert made([[1]], 1) == ["<list>"]
+    row: list[Any] = [1]
+    row.append((row,))
+    again = made(row)
+    assert again[1][0] is again
 
 
 def test_fields_are_what_objects_have() -> None:
