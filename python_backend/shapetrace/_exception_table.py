@@ -38,6 +38,7 @@ _made: dict[tuple[CodeType, _Rule], CodeType] = {}
 """By what the compiler made; a function that is made again and again has one of both."""
 
 
+_others: Final[list[CodeType]] = []
 _hearing: Final[list[Callable[[CodeType], object]]] = []
 
 
@@ -45,8 +46,15 @@ def hear_of_codes(hear: Callable[[CodeType], object]) -> None:
     """Call back with each code that was made here, and with those to come."""
     if hear not in _hearing:
         _hearing.append(hear)
-        for made in list(_made.values()):
+        for made in [*_made.values(), *_others]:
             hear(made)
+
+
+def tell_of_code(code: CodeType) -> None:
+    """Tell those who hear of codes of one that was made elsewhere."""
+    _others.append(code)
+    for hear in _hearing:
+        hear(code)
 
 
 def catching_everywhere(function: _Function) -> _Function:

@@ -1,7 +1,10 @@
-"""Keeping the debugger out of the hooks of followed functions.
+"""Keeping the debugger out of the hooks of functions that only our listeners follow.
 
 What these call of libraries is unseen: no step is to end there. The hooks themselves are passed
 over: a step that comes back from a call would end once more on the line that has a hook behind it.
+
+Hooks that call a listener of the program's own are left alone. The debugger knows that a step out
+of the program's callback is over by the return of the outermost frame of ours, which is the hook's.
 """
 
 from __future__ import annotations
@@ -11,15 +14,20 @@ from typing import Final
 
 from shapetrace.agent.hiding import hide_code, unseen
 from shapetrace.instrument import Call, hooked_calls, hooks, module_rewriting
+from shapetrace.instrument.hidden_twins import hidden_twin
 
+_TWINS: Final = (hooks.HookSite, hooks.Leaving, hooks.Finishing, module_rewriting.GlobalSite)
+"""The classes whose hooks call listeners."""
 _HOLDERS: Final = [
     *(
         each
         for module in (hooks, hooked_calls)
         for each in vars(module).values()
         if getattr(each, "__module__", "") == module.__name__
+        and each not in (*_TWINS, hooks.CallEnding)
     ),
-    *(module_rewriting.GlobalSite, Call),
+    *map(hidden_twin, _TWINS),
+    Call,
 ]
 """The classes in whose methods hooks run, and those that hooks make."""
 

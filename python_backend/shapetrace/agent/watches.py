@@ -278,7 +278,8 @@ class _Outlet:
 def hide() -> None:
     """Keep the debugger out of the hooks, and of what lets go of a call that is over."""
     from shapetrace.agent.hook_hiding import hide_hooks
+    from shapetrace.instrument.hidden_twins import hidden_twin
     from shapetrace.variables.variable_listener import CallState
 
     hide_hooks()
-    hide_code(CallState.__del__.__code__)
+    hide_code(hidden_twin(CallState).__del__.__code__)

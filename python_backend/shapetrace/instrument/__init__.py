@@ -17,6 +17,7 @@ Modules:
 - ``nodes``: builds new tree nodes
 - ``fitting``: whether code with hooks can replace the function's own
 - ``hooks``: what the inserted hooks call at run time
+- ``hidden_twins``: hooks with code of their own, which a debugger is kept out of
 - ``hooked_calls``: the listeners of a function, and the state of each call
 - ``module_rewriting``: puts hooks into a whole module before it runs
 """

@@ -65,7 +65,7 @@ class Expressions(ast.NodeTransformer):
         if name not in self._wanted:
             return node
         self._count += 1
-        site = HookSite(self._plan, ((name, node.target.lineno, True),), self._depth)
+        site = HookSite(self._plan, ((name, node.target.lineno, True),), depth=self._depth)
         return self._hooks.through(site.look, node, [], beginning(node), location(node))
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
@@ -114,7 +114,7 @@ class Expressions(ast.NodeTransformer):
                     continue
                 self._count += 1
                 names = [variable(name, where) for name, _, _ in marks]
-                site = HookSite(self._plan, marks, self._depth, binds=False)
+                site = HookSite(self._plan, marks, depth=self._depth, binds=False)
                 look = site.look_inside if is_plain else site.look
                 generator.ifs.insert(0, self._hooks.condition(look, names, where))
         for part in ("key", "value", "elt"):

@@ -32,6 +32,7 @@ class Following:
         self.looked_at_all = hooks.looked_at_all
         self.deleted = hooks.deleted
         self.returned: Returned = (hooks.returned if interest.returns else None) or nothing
+        self.is_hidden: Final = hooks.is_hidden
         self._step_aside = hooks.stepped_aside
         self.is_active = True
         """Whether the listener still gets calls."""

@@ -13,11 +13,12 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from sys import _getframe
 from threading import get_ident
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from shapetrace._asynchronous import clean
 from shapetrace._dynamo import REGIONS
 from shapetrace._exception_table import catching_everywhere, covering_jumps
+from shapetrace.instrument.hidden_twins import hidden_twin
 from shapetrace.instrument.hooked_calls import FEW, Following, HookedCall, HookedCalls, nothing
 from shapetrace.instrument.interface import Call
 
@@ -51,6 +52,18 @@ class HookPlan:
         """Whether a listener wants followed parameters one by one."""
         self.tracked: Final[set[str]] = set()
         """The names for which the source alone does not tell whether they are bound."""
+        self._shown: Final = [each.names for each in followings if not each.is_hidden]
+        """What the listeners ask for that a debugger is not kept out of."""
+
+    def hides_calls(self) -> bool:
+        """Return whether a debugger is kept out of the begin and the end of calls."""
+        return not self._shown
+
+    def hides(self, marks: tuple[Mark, ...]) -> bool:
+        """Return whether a debugger is kept out of a look at these variables."""
+        return not any(
+            names is None or name in names for names in self._shown for name, _, _ in marks
+        )
 
     def finish(self) -> None:
         """Set the state that needs all sites."""
@@ -71,7 +84,7 @@ class Gate(frozenset[int]):
     __slots__ = ("__dict__",)
     plan: HookPlan
 
-    def __new__(cls, plan: HookPlan) -> Gate:
+    def __new__(cls, plan: HookPlan) -> Self:
         """A gate for the hooks of a plan."""
         self = super().__new__(cls, (0,))
         self.plan = plan
@@ -96,7 +109,24 @@ class Gate(frozenset[int]):
         return self
 
 
-class Leaving(Gate):
+class CallEnding(Gate):
+    """The call ends here."""
+
+    __slots__ = ()
+
+    def __new__(cls, plan: HookPlan) -> Self:
+        """A gate that a debugger is kept out of, where it is of the listeners."""
+        return super().__new__(hidden_twin(cls) if plan.hides_calls() else cls, plan)
+
+    def _tell(self, activation: HookedCall, value: object, line: int) -> None:
+        for following, state in activation.listening:
+            try:
+                following.returned(state, value, line)
+            except Exception as error:
+                following.fail(error)
+
+
+class Leaving(CallEnding):
     """The function is about to return without a value."""
 
     __slots__ = ()
@@ -113,14 +143,14 @@ class Leaving(Gate):
                 if self.postponed is not None:
                     activation.pending = (None, line, self.postponed)
                 else:
-                    _return(activation, None, line)
+                    self._tell(activation, None, line)
             return self
         except BaseException as error:
             clean(error)
             raise
 
 
-class Finishing(Gate):
+class Finishing(CallEnding):
     """The outermost `finally` has ended, and the pending value is returned."""
 
     __slots__ = ()
@@ -135,7 +165,7 @@ class Finishing(Gate):
                 value, line, within = activation.pending
                 if within >= self.within:
                     activation.pending = None
-                    _return(activation, value, line)
+                    self._tell(activation, value, line)
             return self
         except BaseException as error:
             clean(error)
@@ -203,15 +233,25 @@ class HookSite:
         "tracks",
     )
 
+    def __new__(
+        cls, plan: HookPlan, marks: tuple[Mark, ...] = (), calls: bool = False, **_: object
+    ) -> Self:
+        """A site that a debugger is kept out of, where its listeners are."""
+        hides = plan.hides_calls() if calls else plan.hides(marks)
+        return super().__new__(hidden_twin(cls) if hides else cls)
+
     def __init__(
         self,
         plan: HookPlan,
         marks: tuple[Mark, ...] = (),
+        calls: bool = False,
+        *,
         depth: int = 1,
         line: int = 0,
         postponed: int | None = None,
         binds: bool = True,
     ) -> None:
+        """``calls``: whether calls begin or end here."""
         self.plan = plan
         self.find = plan.activations.get
         self.missing = plan.gate
@@ -430,14 +470,6 @@ class HookSite:
                         looked_at(state, name, value, line, assigned)
             except Exception as error:
                 following.fail(error)
-
-
-def _return(activation: HookedCall, value: object, line: int) -> None:
-    for following, state in activation.listening:
-        try:
-            following.returned(state, value, line)
-        except Exception as error:
-            following.fail(error)
 
 
 class _Silence:

@@ -72,13 +72,18 @@ class Hooks:
     """In place of ``looked_at``, for several variables at once."""
     deleted: Deleted | None = None
     stepped_aside: SteppedAside | None = None
+    is_hidden: bool = False
+    """Whether a debugger is kept out of them, and of the code that calls them."""
 
     def each(self, wrapped: Callable[[Any], Any] | None) -> Hooks:
-        """The hooks, wrapped if a wrapper is given."""
+        """The hooks, wrapped and hidden if a wrapper that keeps debuggers out is given."""
         if wrapped is None:
             return self
         given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return Hooks(**{name: hook and wrapped(hook) for name, hook in given.items()})
+        del given["is_hidden"]
+        return Hooks(
+            **{name: hook and wrapped(hook) for name, hook in given.items()}, is_hidden=True
+        )
 
 
 class Listener(Protocol):

@@ -276,7 +276,7 @@ class ModuleRewriting(Rewriting):
             body.append(self._hooks.operation(Leaving(self._plan), NOWHERE))
         # Stop here: the loop would jump back to its begin.
         body.append(ast.Break(**NOWHERE))
-        hooked = self._hooks.body(HookSite(self._plan).enter, [""], body, first)
+        hooked = self._hooks.body(HookSite(self._plan, calls=True).enter, [""], body, first)
         self._tree.body = [*self._head, hooked]
 
     def _look(

@@ -77,7 +77,7 @@ class Rewriting:
             if self._returns:
                 body.append(self._hooks.operation(Leaving(self._plan), NOWHERE))
             body.append(ast.Return(None, **NOWHERE))
-        site = HookSite(self._plan, marks)
+        site = HookSite(self._plan, marks, calls=True)
         values = [leading]
         if self._plan.tells_arguments:
             values += [each.arg for each in arguments]
@@ -241,7 +241,7 @@ class Rewriting:
                 for name, _, _ in marks
             ]
             postponed = self._within if self._finals else None
-            site = HookSite(self._plan, marks, line=node.lineno, postponed=postponed)
+            site = HookSite(self._plan, marks, calls=True, line=node.lineno, postponed=postponed)
             node.value = self._hooks.through(site.return_, node.value, values, before, after)
         return [node]
 

@@ -28,6 +28,7 @@ from shapetrace.events.followed import (
     VariableChanged,
 )
 from shapetrace.events.model import Other
+from shapetrace.instrument.hidden_twins import hidden_twin
 from shapetrace.instrument.interface import Hooks, requests_by_variable
 from shapetrace.variables import calls
 from shapetrace.variables.calls import Running, around, label, running
@@ -128,6 +129,7 @@ class VariableListener:
         """``unseen`` wraps all that is called, so that a debugger does not look at it."""
         self._code = code
         self._unseen = unseen
+        self._state_kind = CallState if unseen is None else hidden_twin(CallState)
         self._function = function
         self._line = line
         self._file = os.path.abspath(code.co_filename)
@@ -200,7 +202,7 @@ class VariableListener:
         depth = 0 if outer is None else outer[1] + 1
         now = (frame.f_code, (number, depth))
         thread = label(self._is_async)
-        state = CallState(self, id(frame), now, thread)
+        state = self._state_kind(self, id(frame), now, thread)
         running[id(frame)] = now
         values = []
         numbers = []

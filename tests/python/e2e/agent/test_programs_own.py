@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,13 @@ def test_breakpoints_in_its_callbacks_stop(mark: str, program: str, tmp_path: Pa
         assert f"@{mark} < " in watched.seen[0]
 
     run(drive, tmp_path, program=program)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["next", "stepIn", "stepOut"])
+@pytest.mark.parametrize(("mark", "program"), [("saved", PROGRAM), ("handled", HANDLES)])
+def test_steps_out_of_its_callbacks(mark: str, program: str, how: str, tmp_path: Path) -> None:
+    run(partial(Watched.steps, hows=[how] * 6, mark=mark), tmp_path, program=program)
 
 
 def test_exceptions_in_its_callbacks_stop(tmp_path: Path) -> None:

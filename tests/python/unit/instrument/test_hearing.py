@@ -7,12 +7,15 @@ import gc
 import os
 import sys
 import threading
+import types
 import weakref
 from typing import Any
 
 import pytest
 
-from shapetrace.instrument import Interest, follow
+from shapetrace.instrument import Hooks, Interest, follow
+from shapetrace.instrument.hidden_twins import hidden_twin
+from shapetrace.instrument.hooks import HookSite
 from tests.python.unit.instrument.listening import Heard, function_of
 
 EVERYTHING = Interest(None, returns=True)
@@ -435,3 +438,49 @@ def test_nothing_outlives_its_call() -> None:
                 made = None
     finally:
         gc.enable()
+
+
+class HeardUnseen(Heard):
+    """Heard as the agent's listeners hear: a debugger is kept out of their hooks."""
+
+    def hooks(self) -> Hooks:
+        return super().hooks().each(lambda hook: hook)
+
+
+def hidden_hooks(function: types.FunctionType) -> dict[str, bool]:
+    """The hooks in a function's code, and whether they have code of their own to hide."""
+    found = {}
+    for each in function.__code__.co_consts:
+        site = getattr(each, "__self__", None)
+        if isinstance(site, HookSite):
+            code = each.__func__.__code__
+            name = each.__name__ + "".join(f" {mark[0]}" for mark in site.marks)
+            found[name] = code is not vars(HookSite)[each.__name__].__code__
+            assert (code in HIDDEN) is found[name]
+    return found
+
+
+HIDDEN = {
+    each.__code__ for each in vars(hidden_twin(HookSite)).values() if hasattr(each, "__code__")
+}
+
+
+def test_only_hooks_of_hidden_listeners_can_be_hidden() -> None:
+    text = """
+        def f(a):
+            x = a + 1
+            y = 3
+            return y
+        """
+    function, seen, unseen = function_of(text), Heard(), HeardUnseen()
+    with follow(function, Interest(frozenset("xy"), returns=True), unseen):
+        alone = hidden_hooks(function)
+        with follow(function, Interest(frozenset("x"), returns=True), seen):
+            both = hidden_hooks(function)
+            assert function(1) == 3
+        assert hidden_hooks(function) == alone
+        assert function(1) == 3
+    assert alone == {"enter": True, "look_at_one x": True, "look_at_one y": True, "return_": True}
+    assert both == {**alone, "enter": False, "look_at_one x": False, "return_": False}
+    assert seen.events == [("x", 2, 3, True)]
+    assert unseen.events == [("x", 2, 3, True), ("y", 3, 4, True)] * 2
