@@ -437,12 +437,12 @@ export const FOCUS: Request<Focus, Focused> = {
   method: "shapetrace/focus",
 };
 
-/** The paths of the values to capture from the next session on. */
-export interface WantedCaptures {
-  readonly paths: readonly string[];
+/** The paths to capture from the next session on, or the variables to watch; no others. */
+export interface WantedRequests {
+  readonly requests: readonly string[];
 }
 
-export const WANT_CAPTURES: ClientNotification<WantedCaptures> = {
+export const WANT_CAPTURES: ClientNotification<WantedRequests> = {
   method: "shapetrace/wantCaptures",
 };
 
@@ -469,39 +469,34 @@ export const CAPTURE_PATHS: Request<CapturePathsQuestion, CapturePaths> = {
   method: "shapetrace/capturePaths",
 };
 
-/** A path that is being typed. */
-export interface PathToCheck {
-  readonly path: string;
+/** A path or variable that is being typed. */
+export interface RequestToCheck {
+  readonly request: string;
 }
 
-/** What is wrong with a path, and where; null where it is right. */
-export interface CheckedPath {
+/** The problem of a request, and where it is; null where it is right. */
+export interface CheckedRequest {
   readonly problem: string | null;
 }
 
-export const CHECK_PATH: Request<PathToCheck, CheckedPath> = {
+export const CHECK_PATH: Request<RequestToCheck, CheckedRequest> = {
   method: "shapetrace/checkPath",
 };
 
-/** Why nothing is captured. */
-export interface CaptureProblem {
+/** Why nothing came of a request. */
+export interface RequestProblem {
   readonly session: string;
-  /** Empty where it is unknown which path the problem is about. */
-  readonly path: string;
+  /** Empty where the problem is not about a single one. */
+  readonly request: string;
   readonly message: string;
 }
 
 /** Sent when a program has nothing that a path could mean. */
-export const CAPTURE_PROBLEM: ServerNotification<CaptureProblem> = {
+export const CAPTURE_PROBLEM: ServerNotification<RequestProblem> = {
   method: "shapetrace/captureProblem",
 };
 
-/** The variables to watch from now on; no others are watched. */
-export interface WantedWatches {
-  readonly names: readonly string[];
-}
-
-export const WANT_WATCHES: ClientNotification<WantedWatches> = {
+export const WANT_WATCHES: ClientNotification<WantedRequests> = {
   method: "shapetrace/wantWatches",
 };
 
@@ -517,30 +512,12 @@ export const WATCH_AT: Request<DocumentPosition, Watchable> = {
   method: "shapetrace/watchAt",
 };
 
-/** A variable that is being typed. */
-export interface WatchToCheck {
-  readonly name: string;
-}
-
-/** Why a variable cannot be watched; null where it can. */
-export interface CheckedWatch {
-  readonly problem: string | null;
-}
-
-export const CHECK_WATCH: Request<WatchToCheck, CheckedWatch> = {
+export const CHECK_WATCH: Request<RequestToCheck, CheckedRequest> = {
   method: "shapetrace/checkWatch",
 };
 
-/** Why nothing is known of a watched variable. */
-export interface WatchProblem {
-  readonly session: string;
-  /** Empty where the problem is not about a single variable. */
-  readonly name: string;
-  readonly message: string;
-}
-
 /** Sent when no program of a session has a variable that is watched. */
-export const WATCH_PROBLEM: ServerNotification<WatchProblem> = {
+export const WATCH_PROBLEM: ServerNotification<RequestProblem> = {
   method: "shapetrace/watchProblem",
 };
 

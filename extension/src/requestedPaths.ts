@@ -1,30 +1,31 @@
 /** Paths and names that the user wants captured or watched: stored, sent to the server. */
 import { type Disposable, type Event, EventEmitter } from "vscode";
+import type { RequestProblem } from "./protocol.generated";
 
 /** Problems with several requests often have one cause and arrive together: one message for all. */
 const TOGETHER_MILLISECONDS = 300;
 
 /** What differs between captured and watched paths. */
-export interface RequestKind<Problem> {
+export interface RequestKind {
   /** Returns the stored requests. */
   readonly recall: () => readonly string[];
   readonly remember: (wanted: readonly string[]) => Promise<void>;
   /** Sends the requests to the server. */
   readonly send: (wanted: readonly string[]) => void;
-  readonly onDidReceiveProblem: Event<Problem>;
+  readonly onDidReceiveProblem: Event<RequestProblem>;
   /** Shows the user the problems that arrived together. */
-  readonly show: (problems: readonly Problem[]) => void;
+  readonly show: (problems: readonly RequestProblem[]) => void;
 }
 
-export class RequestedPaths<Problem> implements Disposable {
+export class RequestedPaths implements Disposable {
   readonly #changed = new EventEmitter<void>();
   readonly #disposables: Disposable[];
-  #problems: Problem[] = [];
+  #problems: RequestProblem[] = [];
   #timer: NodeJS.Timeout | undefined;
 
   readonly onDidChange: Event<void> = this.#changed.event;
 
-  constructor(private readonly kind: RequestKind<Problem>) {
+  constructor(private readonly kind: RequestKind) {
     kind.send(kind.recall());
     this.#disposables = [
       this.#changed,

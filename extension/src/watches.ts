@@ -2,10 +2,9 @@
 import type { Server } from "./client/server";
 import type { Memory } from "./memory";
 import type { Messages } from "./messages";
-import type { WatchProblem } from "./protocol.generated";
 import { RequestedPaths } from "./requestedPaths";
 
-export class Watches extends RequestedPaths<WatchProblem> {
+export class Watches extends RequestedPaths {
   constructor(memory: Memory, server: Server, messages: Messages) {
     super({
       recall: () => memory.watchedNames,
@@ -18,7 +17,7 @@ export class Watches extends RequestedPaths<WatchProblem> {
         const names = memory.watchedNames;
         // A variable that is no longer watched is no problem.
         const [first, ...others] = problems.filter(
-          ({ name }) => name === "" || names.includes(name),
+          ({ request }) => request === "" || names.includes(request),
         );
         if (first !== undefined) {
           const more =

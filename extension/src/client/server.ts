@@ -17,12 +17,12 @@ import { Crashes } from "../model/crashes";
 import { explainChoice } from "../model/interpreters";
 import {
   CAPTURE_PROBLEM,
-  type CaptureProblem,
   type ClientNotification,
   type Options,
   PIN_CHANGED,
   type Pinned,
   type Request,
+  type RequestProblem,
   type ServerNotification,
   SHOW_HINTS,
   STATUS,
@@ -31,7 +31,6 @@ import {
   WANT_CAPTURES,
   WANT_WATCHES,
   WATCH_PROBLEM,
-  type WatchProblem,
 } from "../protocol.generated";
 import type { Interpreters } from "./interpreters";
 import type { ServerProcess } from "./languageClient";
@@ -71,8 +70,8 @@ export class Server implements Disposable {
   readonly #statusReceived = new EventEmitter<Status>();
   readonly #traceChanged = new EventEmitter<void>();
   readonly #pinChanged = new EventEmitter<Pinned>();
-  readonly #captureProblemReceived = new EventEmitter<CaptureProblem>();
-  readonly #watchProblemReceived = new EventEmitter<WatchProblem>();
+  readonly #captureProblemReceived = new EventEmitter<RequestProblem>();
+  readonly #watchProblemReceived = new EventEmitter<RequestProblem>();
   readonly #disposables: Disposable[];
 
   readonly onDidChangeState: Event<ServerState> = this.#stateChanged.event;
@@ -83,9 +82,9 @@ export class Server implements Disposable {
   readonly onDidChangeTrace: Event<void> = this.#traceChanged.event;
   readonly onDidChangePin: Event<Pinned> = this.#pinChanged.event;
   /** A program has nothing of a name that is watched. */
-  readonly onDidReceiveWatchProblem: Event<WatchProblem> = this.#watchProblemReceived.event;
+  readonly onDidReceiveWatchProblem: Event<RequestProblem> = this.#watchProblemReceived.event;
   /** A program has nothing that a path of captured values could mean. */
-  readonly onDidReceiveCaptureProblem: Event<CaptureProblem> = this.#captureProblemReceived.event;
+  readonly onDidReceiveCaptureProblem: Event<RequestProblem> = this.#captureProblemReceived.event;
 
   constructor(
     private readonly folders: Folders,
@@ -147,13 +146,13 @@ export class Server implements Disposable {
   /** Tells which values are to be captured from the next session on. */
   wantCaptures(paths: readonly string[]): void {
     this.#captures = paths;
-    this.#notify(WANT_CAPTURES, { paths });
+    this.#notify(WANT_CAPTURES, { requests: paths });
   }
 
   /** Tells which variables are watched from now on. */
   wantWatches(names: readonly string[]): void {
     this.#watches = names;
-    this.#notify(WANT_WATCHES, { names });
+    this.#notify(WANT_WATCHES, { requests: names });
   }
 
   async restart(): Promise<void> {
@@ -228,10 +227,10 @@ export class Server implements Disposable {
     }
     this.#set({ kind: "running" });
     if (captures !== this.#captures) {
-      await send(client, WANT_CAPTURES, { paths: this.#captures });
+      await send(client, WANT_CAPTURES, { requests: this.#captures });
     }
     if (watches !== this.#watches) {
-      await send(client, WANT_WATCHES, { names: this.#watches });
+      await send(client, WANT_WATCHES, { requests: this.#watches });
     }
     if (!this.#isVisible) {
       await send(client, SHOW_HINTS, { visible: false });

@@ -72,7 +72,7 @@ async function type(
     placeHolder: "layers.*.attn.forward.scores",
     value,
     validateInput: async (text) => {
-      const { problem } = await server.request(CHECK_PATH, { path: text.trim() });
+      const { problem } = await server.request(CHECK_PATH, { request: text.trim() });
       return problem ?? undefined;
     },
   });

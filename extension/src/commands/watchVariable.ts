@@ -15,7 +15,7 @@ export async function watchVariable(context: Context, argument?: unknown): Promi
   }
   if (given !== undefined) {
     // An entry below a variable may have no name in the program.
-    const { problem } = await context.server.request(CHECK_WATCH, { name });
+    const { problem } = await context.server.request(CHECK_WATCH, { request: name });
     if (problem !== null) {
       void messages.info(`This cannot be watched: ${problem}.`);
       return;
@@ -61,7 +61,7 @@ async function type({ server }: Context): Promise<string | undefined> {
       "A function and a colon before it limit it to that function.",
     placeHolder: "video, transform:mask, sample['video'], self.cache.k",
     validateInput: async (text) => {
-      const { problem } = await server.request(CHECK_WATCH, { name: text.trim() });
+      const { problem } = await server.request(CHECK_WATCH, { request: text.trim() });
       return problem ?? undefined;
     },
   });

@@ -11,13 +11,9 @@ from shapetrace.server.documents import Documents
 from shapetrace.server.features.capture_paths import NOTHING, paths_at, paths_of_call, value_path
 from shapetrace.server.features.captured_tree import CapturedTree
 from shapetrace.server.file_records import Key
-from shapetrace.server.messages.captures import (
-    CapturePaths,
-    CheckedPath,
-    PathToCheck,
-    WantedCaptures,
-)
+from shapetrace.server.messages.captures import CapturePaths
 from shapetrace.server.messages.document_places import DocumentPosition
+from shapetrace.server.messages.requested import CheckedRequest, RequestToCheck, WantedRequests
 from shapetrace.server.pin_and_focus import PinAndFocus
 from shapetrace.server.processes import Process
 from shapetrace.server.ranges import SourceRange, byte_column
@@ -45,18 +41,18 @@ class CaptureRequests:
         self._changed = changed
         self.tree = CapturedTree(store)
 
-    def want(self, given: WantedCaptures) -> None:
+    def want(self, given: WantedRequests) -> None:
         """Note what is to be captured from the next session on."""
-        self.tree.wanted = given.paths
+        self.tree.wanted = given.requests
         self._changed()
 
-    def check(self, given: PathToCheck) -> CheckedPath:
+    def check(self, given: RequestToCheck) -> CheckedRequest:
         """The problem of a path that the user is typing."""
         try:
-            parse(given.path)
+            parse(given.request)
         except PathError as error:
-            return CheckedPath(str(error))
-        return CheckedPath(None)
+            return CheckedRequest(str(error))
+        return CheckedRequest(None)
 
     def paths_at(self, position: DocumentPosition) -> CapturePaths:
         """By which paths what is at a place of a document is captured."""

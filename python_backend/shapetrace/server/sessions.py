@@ -11,9 +11,8 @@ from typing import get_args
 from shapetrace.events.rows import RowReader
 from shapetrace.server.listener import ProcessKey
 from shapetrace.server.message_journal import Replayed
-from shapetrace.server.messages.captures import CaptureProblem
+from shapetrace.server.messages.requested import RequestProblem
 from shapetrace.server.messages.sessions import SessionState, Status
-from shapetrace.server.messages.watches import WatchProblem
 from shapetrace.server.store import TraceStore
 from shapetrace.transport.framing import Message
 from shapetrace.transport.messages import (
@@ -47,14 +46,14 @@ class Sessions:
         self,
         store: TraceStore,
         tell: Callable[[Status], None],
-        tell_problem: Callable[[CaptureProblem], None],
-        tell_watch_problem: Callable[[WatchProblem], None],
+        tell_problem: Callable[[RequestProblem], None],
+        tell_watch_problem: Callable[[RequestProblem], None],
     ) -> None:
         self._store = store
         self._tell = tell
         self._tell_problem = tell_problem
         self._tell_watch_problem = tell_watch_problem
-        self._problems: set[CaptureProblem | WatchProblem] = set()
+        self._problems: set[RequestProblem] = set()
         """Messages that the user has seen: several processes may report one problem."""
         self._readers: dict[ProcessKey, RowReader] = {}
         self._statuses: dict[ProcessKey, Status] = {}
@@ -159,7 +158,7 @@ class Sessions:
 
     def _tell_problems(self, process: ProcessKey, news: CaptureNews) -> None:
         for path, text in (news.problems or {}).items():
-            problem = CaptureProblem(process.session, path, text)
+            problem = RequestProblem(process.session, path, text)
             if problem not in self._problems:
                 self._problems.add(problem)
                 self._tell_problem(problem)
@@ -172,7 +171,7 @@ class Sessions:
             if name and self._store.is_watched_anywhere(session, name):
                 continue
             text = next(each.problems[name] for each in processes if name in each.problems)
-            problem = WatchProblem(session, name, text)
+            problem = RequestProblem(session, name, text)
             if problem not in self._problems:
                 self._problems.add(problem)
                 self._tell_watch_problem(problem)

@@ -12,12 +12,8 @@ from shapetrace._errors import ShapetraceError
 from shapetrace.server.documents import Documents
 from shapetrace.server.features.watched_tree import WatchedTree
 from shapetrace.server.messages.document_places import DocumentPosition
-from shapetrace.server.messages.watches import (
-    CheckedWatch,
-    WantedWatches,
-    Watchable,
-    WatchToCheck,
-)
+from shapetrace.server.messages.requested import CheckedRequest, RequestToCheck, WantedRequests
+from shapetrace.server.messages.watches import Watchable
 from shapetrace.server.ranges import byte_column, character_index
 from shapetrace.server.store import TraceStore
 from shapetrace.server.view import structure_of
@@ -45,19 +41,19 @@ class WatchRequests:
         self._changed = changed
         self.tree = WatchedTree(store)
 
-    def want(self, given: WantedWatches) -> None:
+    def want(self, given: WantedRequests) -> None:
         """Watch this from now on, also in the programs that run."""
-        self.tree.wanted = given.names
-        self._command(write(Watch(given.names)))
+        self.tree.wanted = given.requests
+        self._command(write(Watch(given.requests)))
         self._changed()
 
-    def check(self, given: WatchToCheck) -> CheckedWatch:
+    def check(self, given: RequestToCheck) -> CheckedRequest:
         """The problem of a name that the user is typing."""
         try:
-            found = wanted_from([given.name])
+            found = wanted_from([given.request])
         except ShapetraceError as error:
-            return CheckedWatch(str(error))
-        return CheckedWatch("One at a time, please." if len(found) > 1 else None)
+            return CheckedRequest(str(error))
+        return CheckedRequest("One at a time, please." if len(found) > 1 else None)
 
     def at(self, position: DocumentPosition) -> Watchable:
         """What is at a place of a document."""

@@ -18,7 +18,7 @@ SEVERAL_LAYERS = {
     "comparison": "comparing: the result; server/messages: the message with it",
     "followed": "events: the events; views: their text",
     "live": "live: a recording; views/live: its lines",
-    "requested": "transport: as it is sent; server: as it is kept",
+    "requested": "transport: sent; server: kept; server/messages: the messages about them",
     "rows": "recorder writes them, events reads them",
     "sessions": "server/messages/sessions is the message",
     "watch_importlib_bootstrap": "`warnings` skips frames of files with such names",

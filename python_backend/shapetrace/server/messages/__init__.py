@@ -11,6 +11,7 @@ Modules:
 - ``focus``: the focused stack frame
 - ``calls``: the calls of a line, and pins
 - ``tree``: the trace tree
+- ``requested``: parts of messages about captured values and watched variables
 - ``captures``: captured values
 - ``watches``: watched variables
 - ``comparison``: comparing traces

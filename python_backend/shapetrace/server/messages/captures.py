@@ -10,13 +10,12 @@ from shapetrace.server.messages.declarations import (
     ServerNotification,
 )
 from shapetrace.server.messages.document_places import DocumentPosition
-
-
-@dataclass(frozen=True, slots=True)
-class WantedCaptures:
-    """The paths of the values to capture from the next session on."""
-
-    paths: tuple[NonEmptyStr, ...]
+from shapetrace.server.messages.requested import (
+    CheckedRequest,
+    RequestProblem,
+    RequestToCheck,
+    WantedRequests,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,33 +47,9 @@ class CapturePaths:
     paths: tuple[CapturePath, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PathToCheck:
-    """A path that is being typed."""
-
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedPath:
-    """What is wrong with a path, and where; None where it is right."""
-
-    problem: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureProblem:
-    """Why nothing is captured."""
-
-    session: str
-    path: str
-    """Empty where it is unknown which path the problem is about."""
-    message: str
-
-
-WANT_CAPTURES: Final = ClientNotification("shapetrace/wantCaptures", WantedCaptures)
+WANT_CAPTURES: Final = ClientNotification("shapetrace/wantCaptures", WantedRequests)
 CAPTURE_PATHS: Final = Request("shapetrace/capturePaths", CapturePathsQuestion, CapturePaths)
-CHECK_PATH: Final = Request("shapetrace/checkPath", PathToCheck, CheckedPath)
+CHECK_PATH: Final = Request("shapetrace/checkPath", RequestToCheck, CheckedRequest)
 
-CAPTURE_PROBLEM: Final = ServerNotification("shapetrace/captureProblem", CaptureProblem)
+CAPTURE_PROBLEM: Final = ServerNotification("shapetrace/captureProblem", RequestProblem)
 """Sent when a program has nothing that a path could mean."""

@@ -104,7 +104,7 @@ def test_captured_values_stand_in_the_tree_before_the_calls(client: Client, path
     client.wait(lambda: rows(client) == [WAITING, FOUND, MISSING])
     assert [node["label"] for node in nodes(client)] == ["Captured values", "ones(5)", "Net"]
     (problem,) = client.capture_problems
-    assert problem["path"] == "forward.mask"
+    assert problem["request"] == "forward.mask"
     wildcard = nodes(client, "captured")[1]
     (name,) = nodes(client, wildcard["id"])
     assert name["histogram"] == {"low": "0", "high": "1", "heights": [100, 100]}
@@ -137,10 +137,10 @@ def test_pages_are_as_if_captured_values_were_a_call(client: Client, path: Path)
 def test_what_is_wanted_changes(client: Client, path: Path) -> None:
     assert rows(client) == [WAITING]
     changes = client.tree_changes
-    client.notify("shapetrace/wantCaptures", {"paths": ["forward"]})
+    client.notify("shapetrace/wantCaptures", {"requests": ["forward"]})
     client.wait(lambda: client.tree_changes > changes)
     assert rows(client) == ["forward: from the next run on"]
-    client.notify("shapetrace/wantCaptures", {"paths": []})
+    client.notify("shapetrace/wantCaptures", {"requests": []})
     client.wait(lambda: nodes(client) == [])
 
 
@@ -209,7 +209,7 @@ def test_paths_of_a_node(client: Client, path: Path) -> None:
     ],
 )
 def test_a_path_is_checked(client: Client, path: str, problem: str | None) -> None:
-    answer = client.request("shapetrace/checkPath", {"path": path})["problem"]
+    answer = client.request("shapetrace/checkPath", {"request": path})["problem"]
     assert answer is None if problem is None else problem in answer
 
 

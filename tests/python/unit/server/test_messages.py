@@ -27,9 +27,9 @@ from shapetrace.server.messages import (
     comparison,
     document_places,
     focus,
+    requested,
     sessions,
     tree,
-    watches,
 )
 from shapetrace.server.messages.all_messages import messages
 from shapetrace.server.messages.codec import MessageError, structure, unstructure
@@ -163,11 +163,11 @@ def written(message: object, keys: Iterable[str]) -> dict[str, Any]:
                 "stop.number must be a whole number from 0 on"
             ),
         ),
-        (captures.WantedCaptures, {"paths": "forward"}, "paths must be a list"),
+        (requested.WantedRequests, {"requests": "forward"}, "requests must be a list"),
         (
-            captures.WantedCaptures,
-            {"paths": ["a", ""]},
-            "paths[1] must be a text that is not empty",
+            requested.WantedRequests,
+            {"requests": ["a", ""]},
+            "requests[1] must be a text that is not empty",
         ),
         (captures.CapturePathsQuestion, {}, "either node or position must be given"),
         (
@@ -176,13 +176,11 @@ def written(message: object, keys: Iterable[str]) -> dict[str, Any]:
             "either node or position must be given",
         ),
         (captures.CapturePathsQuestion, {"node": 3}, "node must be a text that is not empty"),
-        (captures.PathToCheck, {"path": 3}, "path must be a text"),
+        (requested.RequestToCheck, {"request": 3}, "request must be a text"),
         (comparison.Compare, {}, "a must be given; b must be given"),
         (comparison.Compare, {"a": None, "b": None}, "one of a and b must name a file"),
         (comparison.Compare, {"a": "", "b": "b.json"}, "a must be a text that is not empty"),
         (comparison.Compare, {"a": 1, "b": "b.json"}, "a must be a text that is not empty"),
-        (watches.WantedWatches, {"names": "video"}, "names must be a list"),
-        (watches.WatchToCheck, {"name": 3}, "name must be a text"),
     ],
 )
 def test_parameters_that_are_wrong_are_refused(kind: Any, params: object, problem: str) -> None:

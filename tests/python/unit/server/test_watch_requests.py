@@ -8,7 +8,8 @@ import pytest
 
 from shapetrace.server.documents import Documents
 from shapetrace.server.messages.document_places import DocumentPosition
-from shapetrace.server.messages.watches import WantedWatches, Watchable, WatchToCheck
+from shapetrace.server.messages.requested import RequestToCheck, WantedRequests
+from shapetrace.server.messages.watches import Watchable
 from shapetrace.server.store import TraceStore
 from shapetrace.server.watch_requests import WatchRequests
 
@@ -79,7 +80,7 @@ def test_a_document_that_is_no_python() -> None:
 
 def test_what_is_wanted_is_told_to_all_programs() -> None:
     watching, commands = made()
-    watching.want(WantedWatches(("video", "f:mask")))
+    watching.want(WantedRequests(("video", "f:mask")))
     assert commands == [{"type": "watch", "names": ["video", "f:mask"]}]
     assert watching.tree.wanted == ("video", "f:mask")
 
@@ -90,4 +91,4 @@ def test_what_is_wanted_is_told_to_all_programs() -> None:
 )
 def test_what_is_typed_is_checked(name: str, is_fine: bool) -> None:
     watching, _ = made()
-    assert (watching.check(WatchToCheck(name)).problem is None) is is_fine
+    assert (watching.check(RequestToCheck(name)).problem is None) is is_fine
