@@ -29,7 +29,7 @@ const DEBUGGER_ON_EACH_PYTHON = [
   "test_evaluation.py::test_values_that_the_user_changes",
   "test_exceptions.py::test_an_uncaught_exception_in_a_thread",
   "test_exceptions.py::test_an_uncaught_shape_error_stops_in_the_program",
-  "test_exceptions.py::test_stops_at_exceptions[raised uncaught-True]",
+  "test_exceptions.py::test_stops_at_exceptions[True]",
   "test_followed_functions.py::test_only_what_the_program_raises_stops[True]",
   "test_followed_functions.py::test_steps_lead_from_line_to_line_as_ever[2]",
   "test_forward_pass.py::test_the_whole_step_is_recorded_once",
@@ -38,7 +38,7 @@ const DEBUGGER_ON_EACH_PYTHON = [
   "test_panes.py::test_every_kind_of_value_and_nothing_is_read[bundled]",
   "test_panes.py::test_where_a_script_assigned_its_variables",
   "test_processes.py::test_a_forked_child_is_unharmed",
-  "test_stepping.py::test_any_steps[1]",
+  "test_stepping.py::test_any_steps",
   "test_stepping.py::test_steps_into_what_torch_calls_back",
   "test_watches.py::test_steps_of_all_kinds[0]",
 ].map((test) => `${DEBUGGER}/${test}`);

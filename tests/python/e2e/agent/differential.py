@@ -39,18 +39,27 @@ class Watched:
 
     def steps(self, hows: Sequence[str], mark: str) -> None:
         """Stop at a line, make steps from there, and run to the end."""
+        self.routes([hows], mark)
+
+    def routes(self, routes: Sequence[Sequence[str]], mark: str) -> None:
+        """Make other steps each time that a line is reached, and run to the end."""
         session = self.session
         session.break_at(mark)
         session.go()
-        stop: Stop | None = self.stop()
-        session.clear_breakpoints()
-        for how in hows:
-            assert stop is not None
-            stop = self.step(how, stop.thread)
-            if stop is None:
-                break
-        if stop is not None:
-            session.resume(stop.thread)
+        last: Stop | None = None
+        for hows in routes:
+            if last is not None:
+                session.break_at(mark)
+                session.resume(last.thread)
+            last = self.stop()
+            session.clear_breakpoints()
+            for how in hows:
+                last = self.step(how, last.thread)
+                if last is None:
+                    self.end()
+                    return
+        if last is not None:
+            session.resume(last.thread)
         self.end()
 
     def stops(self) -> Iterator[Stop]:

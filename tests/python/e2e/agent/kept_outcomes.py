@@ -58,7 +58,9 @@ class KeptOutcome:
     def keep(self, seen: list[str]) -> None:
         """Keep what was seen, in place of what was seen before a change."""
         lines = [line.replace(self._directory, _DIRECTORY) for line in seen]
-        text = json.dumps({"session": self._session, "digest": self._digest, "seen": lines}, indent=1)
+        text = json.dumps(
+            {"session": self._session, "digest": self._digest, "seen": lines}, indent=1
+        )
         _FOLDER.mkdir(parents=True, exist_ok=True)
         # Another process of the tests never reads half a file.
         written = self._file.with_suffix(f".{os.getpid()}")
@@ -74,7 +76,19 @@ class KeptOutcome:
             digest.update(part.replace(self._directory, _DIRECTORY).encode() + b"\0")
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+        for place in (how.environment.get("PYTHONPATH") or "").split(os.pathsep):
+            if place:
+                digest.update(_sources(Path(place)).encode())
         return digest.hexdigest()
+
+
+@cache
+def _sources(folder: Path) -> str:
+    """Return a digest of the Python files in a folder."""
+    digest = sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 @cache
@@ -84,8 +98,6 @@ def _machine() -> str:
         name: value for name, value in os.environ.items() if name.startswith(("PYTHON", "OMP_"))
     }
     packages = sorted(f"{each.name} {each.version}" for each in distributions())
-    sources = sha256()
-    for path in sorted(path for folder in _DRIVERS for path in (_ROOT / folder).rglob("*.py")):
-        sources.update(str(path.relative_to(_ROOT)).encode() + b"\0" + path.read_bytes())
+    sources = [_sources(_ROOT / folder) for folder in _DRIVERS]
     facts = [sys.version, platform.platform(), sorted(environment.items()), packages]
-    return json.dumps([*facts, sources.hexdigest()])
+    return json.dumps([*facts, *sources])

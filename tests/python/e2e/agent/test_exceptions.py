@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -51,32 +52,48 @@ def main():
         print("caught", error)
     model(torch.ones(2, 4))  # @second
 
+"""
+
+FOUR_TIMES = """
+for _ in range(3):
+    try:
+        main()
+    except RuntimeError as error:
+        print("left by", error)
 main()
 """
 
 
-def at_each_exception(*filters: str) -> Drive:
+def at_each_exception(*filters: Sequence[str]) -> Drive:
+    """Stop at other exceptions each time that the line ``begin`` is reached."""
+
     def drive(watched: Watched) -> None:
         session = watched.session
-        for stop in watched.exceptions(*filters):
+        following = iter(filters)
+        session.break_at("begin")
+        session.go()
+        for stop in watched.stops():
             if stop.reason == "exception":
+                watched.see(stop.description)
                 watched.see(session.connection.request("exceptionInfo", threadId=stop.thread))
-            watched.see(list(session.variables(stop.top)))
+                watched.see(list(session.variables(stop.top)))
+            else:
+                session.break_on_exceptions(*next(following))
+        assert next(following, None) is None
 
     return drive
 
 
 @pytest.mark.parametrize("just_my_code", [True, False])
-@pytest.mark.parametrize(
-    "filters", [("uncaught",), ("raised", "uncaught"), ("userUnhandled",), ()], ids=" ".join
-)
-def test_stops_at_exceptions(filters: tuple[str, ...], just_my_code: bool, tmp_path: Path) -> None:
-    drive = at_each_exception(*filters)
-    same_as_without_us(MODEL, drive, tmp_path, Launch(just_my_code=just_my_code))
+def test_stops_at_exceptions(just_my_code: bool, tmp_path: Path) -> None:
+    drive = at_each_exception((), ("userUnhandled",), ("raised",), ("uncaught",))
+    how = Launch(just_my_code=just_my_code)
+    same_as_without_us(MODEL + FOUR_TIMES, drive, tmp_path, how)
 
 
 def test_an_uncaught_shape_error_stops_in_the_program(tmp_path: Path) -> None:
-    heard, script = same_as_without_us(MODEL, at_each_exception("uncaught"), tmp_path)
+    drive = at_each_exception(("raised", "uncaught"))
+    heard, script = same_as_without_us(MODEL + "main()\n", drive, tmp_path)
     failed = [op for op in heard.ops.values() if op.error]
     assert {op.line for op in failed} == {script.marks["caught"], script.marks["raised"]}
 

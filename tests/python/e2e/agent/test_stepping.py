@@ -90,34 +90,31 @@ def main():
 main()
 """
 
-MY_CODE = pytest.mark.parametrize("just_my_code", [True, False])
+PASSES = MODEL.replace("for i in range(2)", "for i in range(9)")
 
 
-@MY_CODE
-@pytest.mark.parametrize("number", [1, 2, 50])
-def test_step_into(number: int, just_my_code: bool, tmp_path: Path) -> None:
-    drive = partial(Watched.steps, hows=["stepIn"] * number, mark="first_op")
-    same_as_without_us(MODEL, drive, tmp_path, Launch(just_my_code=just_my_code))
-
-
-@pytest.mark.parametrize(("number", "just_my_code"), [(24, True), (12, False)])
-def test_step_over(number: int, just_my_code: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("just_my_code", "over"), [(True, 24), (False, 12)])
+def test_each_kind_of_step(just_my_code: bool, over: int, tmp_path: Path) -> None:
     """Where libraries are debugged as well, not out of torch's module call: around it is ours."""
-    drive = partial(Watched.steps, hows=["next"] * number, mark="first_op")
-    same_as_without_us(MODEL, drive, tmp_path, Launch(just_my_code=just_my_code))
+    routes = [
+        ["stepIn"],
+        ["stepIn", "stepIn"],
+        ["stepIn", "stepIn", *["stepOut"] * 3],
+        ["next"] * over,
+        ["stepIn"] * 50,
+    ]
+    drive = partial(Watched.routes, routes=routes, mark="first_op")
+    same_as_without_us(PASSES, drive, tmp_path, Launch(just_my_code=just_my_code))
 
 
-@MY_CODE
-def test_step_out(just_my_code: bool, tmp_path: Path) -> None:
-    drive = partial(Watched.steps, hows=["stepIn", "stepIn", *["stepOut"] * 3], mark="first_op")
-    same_as_without_us(MODEL, drive, tmp_path, Launch(just_my_code=just_my_code))
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_any_steps(seed: int, tmp_path: Path) -> None:
-    choose = random.Random(seed)
-    hows = [choose.choice(["next", "stepIn", "stepIn", "stepOut"]) for _ in range(40)]
-    same_as_without_us(MODEL, partial(Watched.steps, hows=hows, mark="first_op"), tmp_path)
+def test_any_steps(tmp_path: Path) -> None:
+    choose = random.Random(1)
+    routes = [
+        [choose.choice(["next", "stepIn", "stepIn", "stepOut"]) for _ in range(40)]
+        for _ in range(2)
+    ]
+    drive = partial(Watched.routes, routes=routes, mark="first_op")
+    same_as_without_us(PASSES, drive, tmp_path)
 
 
 def test_steps_into_what_torch_calls_back(tmp_path: Path) -> None:
