@@ -25,7 +25,7 @@ const DEBUGGER = "tests/python/e2e/agent";
  */
 const DEBUGGER_ON_EACH_PYTHON = [
   "test_breakpoints.py::test_each_line_stops_once",
-  "test_captures.py::test_steps_end_where_they_would[True-stepIn]",
+  "test_captures.py::test_steps_end_where_they_would[True]",
   "test_evaluation.py::test_values_that_the_user_changes",
   "test_exceptions.py::test_an_uncaught_exception_in_a_thread",
   "test_exceptions.py::test_an_uncaught_shape_error_stops_in_the_program",
@@ -117,8 +117,10 @@ function test(name, python, tests, all) {
     ["-m", "pytest", ...sharing, ...order, `--junit-xml=${results}`, ...tests],
     {
       ...ENVIRONMENT,
-      // `npm test` tries them all, and two more Pythons are to take no longer than that one.
-      ...(!all && { SHAPETRACE_ONE_IN: process.env["SHAPETRACE_ONE_IN"] ?? "8" }),
+      ...(all
+        ? { SHAPETRACE_OUTCOMES: "new" }
+        : // `npm test` tries them all, and two more Pythons are to take no longer than that one.
+          { SHAPETRACE_ONE_IN: process.env["SHAPETRACE_ONE_IN"] ?? "8" }),
     },
   );
   return totalsOf(results, code);

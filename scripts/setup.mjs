@@ -14,6 +14,9 @@ import { fileURLToPath } from "node:url";
 import { locked } from "./lock.mjs";
 import { isSupervised, supervise } from "./processes.mjs";
 
+// Tests start Python a thousand times, and each would compile the backend and the tests again.
+delete process.env["PYTHONDONTWRITEBYTECODE"];
+
 export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
 
 /** An expected failure: its message is for the person at the terminal. */

@@ -14,6 +14,7 @@ main(async () => {
     SHAPETRACE_EDITOR: "both",
     SHAPETRACE_EXAMPLES: "new",
     SHAPETRACE_ORDER: "random",
+    SHAPETRACE_OUTCOMES: "new",
   });
   return Math.max(code, await testOn([...PYTHONS, ...TORCHES], { all: true }));
 });

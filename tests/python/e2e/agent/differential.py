@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from pathlib import Path
+from typing import ClassVar
 
-from tests.python.e2e.agent.kept_outcomes import KeptOutcome
 from tests.support.debug_client import DebugSession, Launch, Script, Stop, launch
+from tests.support.kept_outcomes import KeptOutcome, digest_of, digest_of_code
 from tests.support.session_server import BACKEND, HIDING_RULE, Heard, SessionServer
+
+_FOLDER = "{the program's folder}"
+"""In what is kept: each run of a test has another one."""
 
 
 @dataclass
@@ -145,6 +152,38 @@ def debug_with_helper(
     return without, debug(script, drive, replace(how, environment={**path, **switch}))
 
 
+class KeptSession:
+    """What a user saw of a session without us, in the test that is running."""
+
+    _numbers: ClassVar[Counter[str]] = Counter()
+    """How many sessions each test has had: what the user does differs from one to the next."""
+
+    def __init__(self, script: Script, how: Launch) -> None:
+        folder = script.path.parent
+        self._folder = str(folder)
+        # PyTest adds what the test is at: "(call)".
+        test = os.environ["PYTEST_CURRENT_TEST"].rpartition(" ")[0]
+        self._numbers[test] += 1
+        configuration = json.dumps(how.configuration(script), sort_keys=True)
+        path = (how.environment.get("PYTHONPATH") or "").split(os.pathsep)
+        self._kept = KeptOutcome(
+            f"{test} {self._numbers[test]}",
+            str(how.debugpy),
+            configuration.replace(self._folder, _FOLDER),
+            digest_of(folder),
+            *(digest_of_code(Path(each)) for each in path if each),
+        )
+
+    def read(self) -> list[str] | None:
+        """Return what was seen, if that is known."""
+        seen = self._kept.read()
+        return None if seen is None else [line.replace(_FOLDER, self._folder) for line in seen]
+
+    def keep(self, seen: list[str]) -> None:
+        """Keep what was seen."""
+        self._kept.keep([line.replace(self._folder, _FOLDER) for line in seen])
+
+
 def check_same(without: list[str], with_us: list[str]) -> None:
     """Fail where a user could tell one session from the other."""
     differences = unified_diff(without, with_us, "without us", "with us", lineterm="", n=2)
@@ -162,7 +201,7 @@ def same_as_without_us(
     """Debug a program without and with us, and fail where a user could tell which is which."""
     script = Script.write(text, directory)
     how = how or Launch()
-    kept = KeptOutcome(script, how)
+    kept = KeptSession(script, how)
     known = kept.read()
     without = known or debug(script, drive, how)
     with SessionServer(captures=captures, watches=watches) as server:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.python.e2e.agent.differential import Watched, same_as_without_us
-from tests.python.e2e.agent.test_stepping import MODEL
+from tests.python.e2e.agent.test_stepping import PASSES
 from tests.support.debug_client import Launch, Script, launch
 from tests.support.running import enter, running
 from tests.support.session_server import Heard, SessionServer
@@ -109,14 +109,14 @@ def test_one_forward_pass_is_captured_whole(tmp_path: Path) -> None:
     assert "forward.mask" in heard.captured.problems
 
 
-@pytest.mark.parametrize("how", ["stepIn", "next"])
 @pytest.mark.parametrize("just_my_code", [True, False])
-def test_steps_end_where_they_would(how: str, just_my_code: bool, tmp_path: Path) -> None:
+def test_steps_end_where_they_would(just_my_code: bool, tmp_path: Path) -> None:
     number = 40 if just_my_code else 12
-    drive = partial(Watched.steps, hows=[how] * number, mark="first_op")
+    routes = [["stepIn"] * number, ["next"] * number]
+    drive = partial(Watched.routes, routes=routes, mark="first_op")
     captures = ("**.forward", "**.forward.y", "forward.parts.*", "forward.z")
     launched = Launch(just_my_code=just_my_code)
-    heard, _ = same_as_without_us(MODEL, drive, tmp_path, launched, captures=captures)
+    heard, _ = same_as_without_us(PASSES, drive, tmp_path, launched, captures=captures)
     assert heard.values("forward.z"), heard.captured
 
 

@@ -157,6 +157,7 @@ def test_leaving_at_once(tmp_path: Path) -> None:
         tmp_path,
     )
     assert heard.input_shapes() == {(2, 3)}
+    assert heard.states[-1] == "complete"
     assert heard.bye == "the program has ended"
 
 
@@ -203,18 +204,10 @@ def test_being_killed(tmp_path: Path) -> None:
     assert heard.bye is None
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
-        "sys.settrace(see)",
-        "threading.settrace(see); sys.settrace(see)",
-        "sys.setprofile(see); threading.setprofile(see)",
-    ],
-)
-def test_a_program_with_a_trace_function_of_its_own(setting: str, tmp_path: Path) -> None:
+def test_a_program_with_a_trace_function_of_its_own(tmp_path: Path) -> None:
     """It sees our calls like any others; those of the program's own are as without us."""
     heard, _ = same_as_without_us(
-        f"""
+        """
         import sys, threading, torch
         seen = []
         def see(frame, event, argument):
@@ -226,18 +219,28 @@ def test_a_program_with_a_trace_function_of_its_own(setting: str, tmp_path: Path
         def work(number):
             y = net(torch.ones(number, 3)) + 1
             return y * 2
-        {setting}
-        work(2)
-        thread = threading.Thread(target=work, args=(4,))
-        thread.start()
-        thread.join()
-        sys.settrace(None); sys.setprofile(None)
-        print(seen)
+        def trace():
+            sys.settrace(see)
+        def trace_everywhere():
+            threading.settrace(see); sys.settrace(see)
+        def profile():
+            sys.setprofile(see); threading.setprofile(see)
+        for number, begin in enumerate((trace, trace_everywhere, profile)):
+            begin()
+            work(2 + number)
+            thread = threading.Thread(target=work, args=(5 + number,))
+            thread.start()
+            thread.join()
+            for end in sys.settrace, sys.setprofile, threading.settrace, threading.setprofile:
+                end(None)
+            print(begin.__name__, seen)
+            assert seen
+            seen.clear()
         """,
         Watched.run,
         tmp_path,
     )
-    assert {(2, 3), (4, 3)} == heard.input_shapes()
+    assert heard.input_shapes() == {(number, 3) for number in range(2, 8)}
 
 
 def test_a_program_that_closes_all_its_files(tmp_path: Path) -> None:
