@@ -32,7 +32,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 ONLY_SINGLE = {"mixtral"}
 """Models that have kernels for no other precision."""
 
-MOST_POSITIONS = 6
+MOST_POSITIONS = 4
 """Modules of one model that a fault is planted in, evenly spread."""
 
 

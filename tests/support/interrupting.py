@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import repeat
+from itertools import cycle, repeat
 from threading import get_ident
 from types import CodeType, FrameType
 from typing import Any
@@ -72,6 +72,11 @@ def exceptions(kind: type[BaseException]) -> Iterator[Any]:
     """Each item that is taken has an exception set in this thread, as other threads may do it."""
     set_exception: Any = ctypes.pythonapi.PyThreadState_SetAsyncExc
     return map(set_exception, repeat(ctypes.c_ulong(get_ident())), repeat(ctypes.py_object(kind)))
+
+
+def signals_and_exceptions(kind: type[BaseException]) -> Iterator[Any]:
+    """By turns, the signal comes and an exception is set in this thread."""
+    return map(next, cycle((signals(), exceptions(kind))))
 
 
 class Interrupter:

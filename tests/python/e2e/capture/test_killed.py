@@ -18,7 +18,7 @@ from tests.python.e2e.capture.writers import NAMES, PER_GATHER, start
 
 pytestmark = pytest.mark.e2e
 
-KILLS = 20
+KILLS = 10
 
 
 def killed(process: subprocess.Popen[bytes], chance: random.Random) -> int:

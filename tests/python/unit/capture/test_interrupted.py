@@ -25,7 +25,13 @@ from shapetrace.inspecting import unnoticed
 from shapetrace.inspecting.guards import Guards
 from shapetrace.saving.tracer import ModelTracer
 from tests.support.examples import ONE_IN
-from tests.support.interrupting import Interrupter, exceptions, handled_by, raising, signals
+from tests.support.interrupting import (
+    Interrupter,
+    handled_by,
+    raising,
+    signals,
+    signals_and_exceptions,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -73,14 +79,12 @@ def own_handler() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("comes", ["by a signal", "by another thread"])
 @pytest.mark.parametrize("reduces", [False, True])
 def test_no_exception_is_lost_and_nothing_is_stuck(
-    comes: str, reduces: bool, capfd: pytest.CaptureFixture[str]
+    reduces: bool, capfd: pytest.CaptureFixture[str]
 ) -> None:
     torch.manual_seed(0)
     model = Model().eval()
-    effects = signals() if comes == "by a signal" else exceptions(Late)
     saved: list[tuple[str, int]] = []
 
     def reduce(name: str, value: Any) -> Any:
@@ -95,7 +99,9 @@ def test_no_exception_is_lost_and_nothing_is_stuck(
     def work() -> Any:
         return model(torch.ones(2, 3))
 
-    interrupter = Interrupter(effects, lambda code: code.co_filename.startswith(OURS))
+    interrupter = Interrupter(
+        signals_and_exceptions(Late), lambda code: code.co_filename.startswith(OURS)
+    )
     lost: list[Any] = []
     shown: list[Any] = []
     callbacks: Any = {"pre_save_callbacks": (reduce,)} if reduces else {}

@@ -189,10 +189,10 @@ def _print(call: Call) -> CallFingerprints:
     )
 
 
-def random_world(seed: int, *, with_values: bool = False) -> World:
+def random_world(seed: int, *, with_values: bool = False, depth: int = 3) -> World:
     """A program of nested modules."""
     chance = random.Random(seed)
-    root = Call("net", class_name="Net", inside=_block(chance, 3))
+    root = Call("net", class_name="Net", inside=_block(chance, depth))
     return World([*_ops(chance, 2), root, *_ops(chance, 2)], with_values=with_values)
 
 

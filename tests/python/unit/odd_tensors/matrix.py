@@ -24,7 +24,7 @@ _SECONDS = 300
 
 def main() -> None:
     only = sys.argv[1:]
-    for name in ("bfloat16", "wrapper"):
+    for name in ("bfloat16", "wrapper", "jagged"):
         for consumer in CONSUMERS:
             _outcome(name, consumer)  # So that not each fork imports the same again.
     for name in TENSORS:

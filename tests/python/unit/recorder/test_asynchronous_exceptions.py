@@ -17,7 +17,7 @@ import shapetrace
 from shapetrace.recorder.turn import Turn
 from shapetrace.recorder.values.fingerprints import Fingerprints
 from tests.support.examples import ONE_IN
-from tests.support.interrupting import SIGNAL, Interrupter, exceptions, signals
+from tests.support.interrupting import SIGNAL, Interrupter, signals, signals_and_exceptions
 from tests.support.recorder import faults_of
 
 OURS = shapetrace.__file__.removesuffix("__init__.py")
@@ -61,10 +61,6 @@ PROGRAMS: dict[str, tuple[Callable[[], object], int]] = {
 """What is run, and before each how-manieth of its instructions it is interrupted."""
 
 OPTIONS: list[dict[str, Any]] = [{}, {"level": "aten"}, {"fingerprint": True}]
-EFFECTS: dict[str, Callable[[], Iterator[Any]]] = {
-    "signals": signals,
-    "exceptions": lambda: exceptions(Late),
-}
 
 
 @pytest.fixture(autouse=True)
@@ -75,14 +71,11 @@ def own_handlers() -> Iterator[None]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("effects", EFFECTS)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_it_reaches_the_program_from_any_instruction(
-    name: str, options: dict[str, Any], effects: str
-) -> None:
+def test_it_reaches_the_program_from_any_instruction(name: str, options: dict[str, Any]) -> None:
     program, step = PROGRAMS[name]
-    interrupter = Interrupter(EFFECTS[effects]())
+    interrupter = Interrupter(signals_and_exceptions(Late))
     with shapetrace.trace(**options) as recording:
         recorder = recording._recorder
         assert recorder is not None
