@@ -46,6 +46,8 @@ export class Server {
   #address = "";
   #output = "";
   #mark = randomUUID();
+  /** @type {Settings} */
+  #settings = {};
   #removeAtExit = () => {
     this.#remove();
   };
@@ -65,12 +67,22 @@ export class Server {
     for (const signal of ENDING_SIGNALS) {
       process.off(signal, exitAfter).on(signal, exitAfter);
     }
+    this.writeUserSettings();
     this.writeSettings({});
   }
 
   /** The output of the server and its extension host. */
   get output() {
     return this.#output;
+  }
+
+  /**
+   * The settings as they are now. One that was taken back is undefined.
+   *
+   * @returns {Settings}
+   */
+  get settings() {
+    return this.#settings;
   }
 
   /** Installs the extensions, starts, and returns once the editor answers. */
@@ -126,20 +138,38 @@ export class Server {
     return `${this.#address}/?${kind}=${encodeURIComponent(path).replaceAll("%2F", "/")}`;
   }
 
+  /** Writes the settings of the user, which a window reads when it is opened. */
+  writeUserSettings() {
+    this.#write("User", this.#first);
+  }
+
   /**
-   * Replaces the user's settings; a running editor takes them up by itself.
+   * Replaces the settings of the machine, which stand above the user's; a running editor takes them
+   * up by itself.
    *
    * @param {Settings} settings
    */
   writeSettings(settings) {
-    // A browser's editor runs elsewhere: what belongs to a machine is read from that one's settings.
-    const files = ["User", "Machine"].map((kind) => join(this.userData, kind, "settings.json"));
+    const all = { ...this.#first, ...settings };
+    const former = Object.keys(this.#settings).map((key) => [key, undefined]);
+    this.#settings = { ...Object.fromEntries(former), ...all };
+    this.#write("Machine", all);
+  }
+
+  /** Those that are never taken back. */
+  get #first() {
     const trust = this.options.trust === false && { "security.workspace.trust.enabled": true };
-    const all = { ...CALM_SETTINGS, ...trust, ...this.options.settings, ...settings };
-    for (const file of files) {
-      mkdirSync(dirname(file), { recursive: true });
-      writeFileSync(file, JSON.stringify(all, undefined, 2));
-    }
+    return { ...CALM_SETTINGS, ...trust, ...this.options.settings };
+  }
+
+  /**
+   * @param {"User" | "Machine"} kind
+   * @param {Settings} settings
+   */
+  #write(kind, settings) {
+    const file = join(this.userData, kind, "settings.json");
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, JSON.stringify(settings, undefined, 2));
   }
 
   /**

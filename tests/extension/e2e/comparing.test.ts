@@ -1,6 +1,7 @@
 /** Two traces, side by side at the first difference. */
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
 
 import { BACKEND_ENVIRONMENT, PYTHON } from "../../../scripts/setup.mjs";
 import { type Fixture, inEditors } from "./support/suite";
@@ -44,16 +45,18 @@ const FILES = {
   "broken.json": '{"format":"shapetrace/1","run":',
 };
 
+const RECORDED = { files: FILES, recorded: record };
+const CHANGED = { ...RECORDED, changesTrace: true };
+
 const COMPARE = "Shapetrace: Compare Traces...";
 
 /** Records the traces that are compared, as a user does in a terminal. */
-function record({ folder }: Fixture): void {
+async function record({ folder }: Fixture): Promise<void> {
   for (const name of ["good", "bad"]) {
     const output = ["--view", "none", "--fingerprint", "-o", `${name}.json`];
-    execFileSync(PYTHON, ["-m", "shapetrace", "run", ...output, `${name}.py`], {
+    await promisify(execFile)(PYTHON, ["-m", "shapetrace", "run", ...output, `${name}.py`], {
       cwd: folder.path,
       env: { ...process.env, ...BACKEND_ENVIRONMENT, OMP_NUM_THREADS: "1" },
-      stdio: "ignore",
     });
   }
 }
@@ -67,10 +70,9 @@ async function compare({ workbench, folder }: Fixture, a: string, b: string): Pr
 inEditors("Compared traces", {}, (test) => {
   test(
     "stand side by side at the first difference",
-    { inOldest: true, files: FILES },
+    { inOldest: true, ...RECORDED },
     async (fixture) => {
       const { workbench } = fixture;
-      record(fixture);
       await workbench.openFile("good.py");
       await compare(fixture, "good.json", "bad.json");
       const said = await workbench.notification(/^First difference, after \d+ ops that are alike/);
@@ -123,9 +125,15 @@ inEditors("Compared traces", {}, (test) => {
     },
   );
 
-  test("may be this session's and a file", { files: FILES }, async (fixture) => {
+  test("that cannot be read are told of", RECORDED, async (fixture) => {
+    const { workbench } = fixture;
+    await workbench.openFile("good.py");
+    await compare(fixture, "good.json", "broken.json");
+    await workbench.notification(/broken\.json: this file is cut short or damaged at line 1/);
+  });
+
+  test("may be this session's and a file", CHANGED, async (fixture) => {
     const { workbench, folder } = fixture;
-    record(fixture);
     await workbench.openFile(folder.file("bad.py"));
     await workbench.run("Shapetrace: Trace Forward Pass");
     await workbench.debug.waitUntilRunning();
@@ -140,19 +148,10 @@ inEditors("Compared traces", {}, (test) => {
     );
     await eventuallyMatches("the right side", () => workbench.diff.right(), /^ *\/ {2}\(f32/m);
   });
-
-  test("that cannot be read are told of", { files: FILES }, async (fixture) => {
-    const { workbench } = fixture;
-    record(fixture);
-    await workbench.openFile("good.py");
-    await compare(fixture, "good.json", "broken.json");
-    await workbench.notification(/broken\.json: this file is cut short or damaged at line 1/);
-  });
 });
 
 inEditors("Compared traces in a folder that is not trusted", { trust: false }, (test) => {
-  const settings = { "security.workspace.trust.startupPrompt": "never" };
-  test("are not compared", { files: FILES, settings }, async ({ workbench }) => {
+  test("are not compared", { files: FILES, ownWindow: true }, async ({ workbench }) => {
     await workbench.run(COMPARE);
     await workbench.notification("this folder is not trusted");
   });

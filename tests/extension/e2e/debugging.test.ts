@@ -1,5 +1,6 @@
 /** Shapes beside the debugger: launch configurations, stepping, stops, terminals. */
 import assert from "node:assert/strict";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 
 import { launchConfigurations } from "./support/folder";
@@ -201,7 +202,7 @@ inEditors("Debugging", {}, (test) => {
 
   test(
     "of a file without any launch.json",
-    { files: { "train.py": sourceOf(TRAINING) } },
+    { files: { "train.py": sourceOf(TRAINING) }, ownWindow: true },
     async ({ workbench, folder }) => {
       await workbench.openFile(folder.file("train.py"));
       await workbench.debug.start();
@@ -361,13 +362,18 @@ inEditors("Debugging", {}, (test) => {
     },
     async ({ workbench, folder, server }) => {
       const libraries = folder.file("libraries");
-      folder.write({ [join(server.home, ".bashrc")]: `export PYTHONPATH='${libraries}'\n` });
-      await workbench.openFile(folder.file("train.py"));
-      await workbench.debug.start();
-      await eventuallyEqual(() => workbench.code.text(), OWN_IMPORTS);
-      await workbench.debug.waitUntilEnded();
-      await workbench.showTerminal();
-      await eventuallyMatches("the terminal", () => workbench.terminal(), /site: mine end/);
+      const shellStart = join(server.home, ".bashrc");
+      folder.write({ [shellStart]: `export PYTHONPATH='${libraries}'\n` });
+      try {
+        await workbench.openFile(folder.file("train.py"));
+        await workbench.debug.start();
+        await eventuallyEqual(() => workbench.code.text(), OWN_IMPORTS);
+        await workbench.debug.waitUntilEnded();
+        await workbench.showTerminal();
+        await eventuallyMatches("the terminal", () => workbench.terminal(), /site: mine end/);
+      } finally {
+        rmSync(shellStart);
+      }
     },
   );
 });

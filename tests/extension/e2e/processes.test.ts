@@ -169,6 +169,7 @@ inEditors("Processes", {}, (test) => {
   test(
     "attaching to a process that is picked from a list",
     {
+      ownWindow: true, // Where it is forbidden the attempt goes on.
       files: {
         "serve.py": sourceOf(SERVING),
         ...launchConfigurations({
@@ -201,6 +202,7 @@ inEditors("Processes", {}, (test) => {
   test(
     "a program on another machine",
     {
+      ownWindow: true, // It goes on looking for that machine.
       files: {
         "serve.py": sourceOf(SERVING),
         ...launchConfigurations({

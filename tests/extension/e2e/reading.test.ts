@@ -28,12 +28,22 @@ for batch in (3, 5):
     outputs = model(torch.randn(batch, 4))«f32[3|5,12]»
 `;
 
-async function traced({ workbench, folder }: Fixture, program = TRAINING): Promise<void> {
+const TRACED = { files: FILES, recorded: traced };
+const CHANGED = { ...TRACED, changesTrace: true };
+
+async function traced(fixture: Fixture): Promise<void> {
+  const { workbench, folder } = fixture;
   await workbench.openFile(folder.file("train.py"));
   await workbench.run("Shapetrace: Trace Forward Pass");
   await workbench.debug.waitUntilRunning();
   await workbench.debug.waitUntilEnded();
-  await eventuallyEqual(() => workbench.code.text(), program);
+  await open(fixture);
+}
+
+/** Opens the program of which a trace is there. */
+async function open({ workbench, folder }: Fixture): Promise<void> {
+  await workbench.openFile(folder.file("train.py"));
+  await eventuallyEqual(() => workbench.code.text(), TRAINING);
 }
 
 inEditors("After a run", {}, (test) => {
@@ -80,56 +90,23 @@ inEditors("After a run", {}, (test) => {
     },
   );
 
-  test(
-    "hints move with their lines, and changed lines lose theirs",
-    { files: FILES },
-    async (fixture) => {
-      const { code } = fixture.workbench;
-      await traced(fixture);
-      await code.goTo(1);
-      await code.press("Enter", "Enter");
-      await eventuallyEqual(() => code.text(), `\n\n${TRAINING}`);
-      await code.goToEndOf(lineOf(TRAINING, "hidden = self.up") + 2);
-      await code.type(".exp()");
-      const changed = TRAINING.replace("relu()«f32[3,8]»", "relu().exp()");
-      await eventuallyEqual(() => code.text(), `\n\n${changed}`);
-      await code.undoAll();
-      await eventuallyEqual(() => code.text(), TRAINING);
-    },
-  );
-
-  test(
-    "a file that changed on disk shows no hint that is not of its text",
-    { files: FILES },
-    async (fixture) => {
-      await traced(fixture);
-      const changed = `# A new first line.\n${TRAINING.replace(
-        "torch.randn(3, 4)«f32[3,4]»",
-        "torch.randn(7, 4)",
-      )}`;
-      fixture.folder.write({ "train.py": sourceOf(changed) });
-      await eventuallyEqual(() => fixture.workbench.code.text(), changed);
-    },
-  );
-
-  test("hints are hidden, shown again, and cleared", { files: FILES }, async (fixture) => {
-    const { workbench } = fixture;
-    await traced(fixture);
-    await workbench.run("Shapetrace: Toggle Hints");
-    await eventuallyEqual(() => workbench.code.text(), sourceOf(TRAINING));
-    await workbench.run("Shapetrace: Toggle Hints");
-    await eventuallyEqual(() => workbench.code.text(), TRAINING);
-    await workbench.run("Shapetrace: Clear Hints");
-    await eventuallyEqual(() => workbench.code.text(), sourceOf(TRAINING));
-    await eventuallyEqual(() => workbench.code.codeLenses(), []);
-    await workbench.run("Shapetrace: Toggle Hints");
-    await workbench.run("Shapetrace: Toggle Hints");
-    assert.equal(await workbench.code.text(), sourceOf(TRAINING));
+  test("hints move with their lines, and changed lines lose theirs", TRACED, async (fixture) => {
+    const { code } = fixture.workbench;
+    await open(fixture);
+    await code.goTo(1);
+    await code.press("Enter", "Enter");
+    await eventuallyEqual(() => code.text(), `\n\n${TRAINING}`);
+    await code.goToEndOf(lineOf(TRAINING, "hidden = self.up") + 2);
+    await code.type(".exp()");
+    const changed = TRAINING.replace("relu()«f32[3,8]»", "relu().exp()");
+    await eventuallyEqual(() => code.text(), `\n\n${changed}`);
+    await code.undoAll();
+    await eventuallyEqual(() => code.text(), TRAINING);
   });
 
-  test("settings change where hints are", { files: FILES }, async (fixture) => {
+  test("settings change where hints are", TRACED, async (fixture) => {
     const { workbench, server } = fixture;
-    await traced(fixture);
+    await open(fixture);
     server.writeSettings({ "shapetrace.hints.position": "afterName" });
     const line = lineOf(TRAINING, "hidden = self.up");
     await eventually(
@@ -144,9 +121,9 @@ inEditors("After a run", {}, (test) => {
     await eventuallyEqual(() => workbench.code.codeLenses(), []);
   });
 
-  test("the trace is exported", { files: FILES }, async (fixture) => {
+  test("the trace is exported", TRACED, async (fixture) => {
     const { workbench, folder } = fixture;
-    await traced(fixture);
+    await open(fixture);
     await workbench.run("Shapetrace: Export Trace...");
     await workbench.choose("Listing");
     await workbench.saveAs("Export Trace as Listing", folder.file("listing.txt"));
@@ -155,8 +132,37 @@ inEditors("After a run", {}, (test) => {
   });
 
   test(
+    "a file that changed on disk shows no hint that is not of its text",
+    CHANGED,
+    async (fixture) => {
+      await open(fixture);
+      const changed = `# A new first line.\n${TRAINING.replace(
+        "torch.randn(3, 4)«f32[3,4]»",
+        "torch.randn(7, 4)",
+      )}`;
+      fixture.folder.write({ "train.py": sourceOf(changed) });
+      await eventuallyEqual(() => fixture.workbench.code.text(), changed);
+    },
+  );
+
+  test("hints are hidden, shown again, and cleared", CHANGED, async (fixture) => {
+    const { workbench } = fixture;
+    await open(fixture);
+    await workbench.run("Shapetrace: Toggle Hints");
+    await eventuallyEqual(() => workbench.code.text(), sourceOf(TRAINING));
+    await workbench.run("Shapetrace: Toggle Hints");
+    await eventuallyEqual(() => workbench.code.text(), TRAINING);
+    await workbench.run("Shapetrace: Clear Hints");
+    await eventuallyEqual(() => workbench.code.text(), sourceOf(TRAINING));
+    await eventuallyEqual(() => workbench.code.codeLenses(), []);
+    await workbench.run("Shapetrace: Toggle Hints");
+    await workbench.run("Shapetrace: Toggle Hints");
+    assert.equal(await workbench.code.text(), sourceOf(TRAINING));
+  });
+
+  test(
     "inlay hints that are switched off are reported once",
-    { files: FILES, settings: { "editor.inlayHints.enabled": "off" } },
+    { files: FILES, settings: { "editor.inlayHints.enabled": "off" }, ownWindow: true },
     async (fixture) => {
       const { workbench, folder, server } = fixture;
       await workbench.openFile(folder.file("train.py"));
@@ -174,7 +180,7 @@ inEditors("After a run", {}, (test) => {
       await workbench.pressInNotification("Show Hints in Python");
       await eventuallyEqual(() => workbench.code.text(), TRAINING);
 
-      server.writeSettings({ "editor.inlayHints.enabled": "off" });
+      server.writeSettings({ "[python]": { "editor.inlayHints.enabled": "off" } });
       await eventuallyEqual(() => workbench.code.text(), sourceOf(TRAINING));
       await workbench.run("Shapetrace: Trace Forward Pass");
       await workbench.debug.waitUntilRunning();

@@ -141,7 +141,10 @@ inEditors("Trace Forward Pass", {}, (test) => {
 
   test(
     "of a model without an entry point asks what to run, and remembers it",
-    { files: { "model.py": sourceOf(MODEL_ALONE), "run.py": sourceOf(TRAINS_MODEL_ALONE) } },
+    {
+      files: { "model.py": sourceOf(MODEL_ALONE), "run.py": sourceOf(TRAINS_MODEL_ALONE) },
+      ownWindow: true, // What is remembered is so until the folder is closed.
+    },
     async ({ workbench, folder }) => {
       await workbench.openFile(folder.file("model.py"));
       await workbench.run(TRACE);

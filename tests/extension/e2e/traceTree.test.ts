@@ -40,12 +40,20 @@ outputs = model(torch.randn(2, 8, 4))«f32[2,5,4]»
 const SECOND = LAYERS.replaceAll("5|6|7,", "6,");
 
 const FILES = { "model.py": sourceOf(LAYERS) };
+const TRACED = { files: FILES, recorded: traced };
+const RUN_AGAIN = { ...TRACED, changesTrace: true };
 
 async function traced({ workbench, folder }: Fixture): Promise<void> {
   await workbench.openFile(folder.file("model.py"));
   await workbench.run("Shapetrace: Trace Forward Pass");
   await workbench.debug.waitUntilRunning();
   await workbench.debug.waitUntilEnded();
+  await shows(workbench, LAYERS);
+}
+
+/** Opens the program of which a trace is there. */
+async function open({ workbench, folder }: Fixture): Promise<void> {
+  await workbench.openFile(folder.file("model.py"));
   await shows(workbench, LAYERS);
 }
 
@@ -69,7 +77,8 @@ inEditors("The trace tree", {}, (test) => {
     await workbench.trace.waitFor("Model: f32[2,5,4] ← f32[2,8,4]");
   });
 
-  test("shows modules and ops, and goes to their lines", { files: FILES }, async (fixture) => {
+  const firstUse = { files: FILES, ownWindow: true };
+  test("shows modules and ops, and goes to their lines", firstUse, async (fixture) => {
     const { workbench } = fixture;
     const { trace, code } = workbench;
     await traced(fixture);
@@ -104,10 +113,10 @@ inEditors("The trace tree", {}, (test) => {
     await eventuallyEqual(() => code.cursorLine(), lineOf(LAYERS, "x = layer"));
   });
 
-  test("follows the cursor", { files: FILES }, async (fixture) => {
+  test("follows the cursor", TRACED, async (fixture) => {
     const { workbench } = fixture;
     const { trace, code } = workbench;
-    await traced(fixture);
+    await open(fixture);
     await trace.show();
     await trace.waitFor(/Model/);
     await code.goTo(lineOf(LAYERS, "hidden = self.up"), 24);
@@ -125,10 +134,10 @@ inEditors("The trace tree", {}, (test) => {
     await trace.waitFor(/> up: .*← f32\[2,5,4\]/);
   });
 
-  test("is filtered", { files: FILES }, async (fixture) => {
+  test("is filtered", TRACED, async (fixture) => {
     const { workbench } = fixture;
     const { trace } = workbench;
-    await traced(fixture);
+    await open(fixture);
     await trace.show();
     await trace.waitFor(/Model/);
     await trace.pressAbove("Filter Trace...");
@@ -144,10 +153,10 @@ inEditors("The trace tree", {}, (test) => {
     await trace.waitFor(/randn/);
   });
 
-  test("pins one call, whose shapes alone are shown", { files: FILES }, async (fixture) => {
+  test("pins one call, whose shapes alone are shown", TRACED, async (fixture) => {
     const { workbench } = fixture;
     const { trace, code } = workbench;
-    await traced(fixture);
+    await open(fixture);
     await trace.show();
     await trace.waitFor(/Model/);
     await trace.expand("Model");
@@ -170,10 +179,40 @@ inEditors("The trace tree", {}, (test) => {
     await shows(workbench, LAYERS);
   });
 
-  test("is as it was after the next run", { files: FILES }, async (fixture) => {
+  test("code lenses and commands go from call to call", TRACED, async (fixture) => {
+    const { workbench } = fixture;
+    const { code } = workbench;
+    await open(fixture);
+    await eventually(
+      "there is a lens",
+      () => code.codeLenses(),
+      (lenses) => lenses.some((it) => it.includes("3 calls") && it.includes("pin a call")),
+    );
+    await code.pressCodeLens("pin a call");
+    await workbench.choose("layers.1");
+    await shows(workbench, SECOND);
+    await eventually(
+      "the lens names the call",
+      () => code.codeLenses(),
+      (lenses) => lenses.some((it) => it.includes("layers.1 · 2 of 3")),
+    );
+    await code.pressCodeLens("next");
+    await shows(workbench, LAYERS.replaceAll("5|6|7,", "5,"));
+    await code.goTo(lineOf(LAYERS, "x = layer"));
+    await workbench.run("Shapetrace: Previous Call");
+    await shows(workbench, SECOND);
+    await workbench.run("Shapetrace: Previous Call");
+    await shows(workbench, LAYERS.replaceAll("5|6|7,", "7,"));
+    await workbench.run("Shapetrace: Next Call");
+    await shows(workbench, SECOND);
+    await code.pressCodeLens("unpin");
+    await shows(workbench, LAYERS);
+  });
+
+  test("is as it was after the next run", RUN_AGAIN, async (fixture) => {
     const { workbench, folder } = fixture;
     const { trace, code } = workbench;
-    await traced(fixture);
+    await open(fixture);
     await trace.show();
     await trace.waitFor(/Model/);
     await trace.pressAbove("Stop Following Cursor");
@@ -183,6 +222,7 @@ inEditors("The trace tree", {}, (test) => {
     await trace.waitFor("up: f32[2,6,8] ← f32[2,6,4]  Linear");
     await trace.press("layers.1", "Pin Call");
     await shows(workbench, SECOND);
+    await trace.waitFor(/layers\.1 \(pinned\)/);
     await trace.click("relu()");
     const before = await trace.waitFor(/> relu/);
     const edit = (text: string): string => text.replace("randn(2, 8, 4)", "randn(3, 8, 4)");
@@ -208,10 +248,10 @@ inEditors("The trace tree", {}, (test) => {
     assert.deepEqual(await workbench.notifications(), []);
   });
 
-  test("says that a pinned call is not in the next run", { files: FILES }, async (fixture) => {
+  test("says that a pinned call is not in the next run", RUN_AGAIN, async (fixture) => {
     const { workbench, folder } = fixture;
     const { trace, code } = workbench;
-    await traced(fixture);
+    await open(fixture);
     await trace.show();
     await trace.waitFor(/Model/);
     await trace.expand("Model");
@@ -228,35 +268,5 @@ inEditors("The trace tree", {}, (test) => {
     await workbench.notification("layers.2 was pinned but is not in the new run");
     const shorter = LAYERS.replace("range(3)", "range(2)").replaceAll("5|6|7,", "6|7,");
     await shows(workbench, shorter.replace("«f32[2,5,4]»", "«f32[2,6,4]»"));
-  });
-
-  test("code lenses and commands go from call to call", { files: FILES }, async (fixture) => {
-    const { workbench } = fixture;
-    const { code } = workbench;
-    await traced(fixture);
-    await eventually(
-      "there is a lens",
-      () => code.codeLenses(),
-      (lenses) => lenses.some((it) => it.includes("3 calls") && it.includes("pin a call")),
-    );
-    await code.pressCodeLens("pin a call");
-    await workbench.choose("layers.1");
-    await shows(workbench, SECOND);
-    await eventually(
-      "the lens names the call",
-      () => code.codeLenses(),
-      (lenses) => lenses.some((it) => it.includes("layers.1 · 2 of 3")),
-    );
-    await code.pressCodeLens("next");
-    await shows(workbench, LAYERS.replaceAll("5|6|7,", "5,"));
-    await code.goTo(lineOf(LAYERS, "x = layer"));
-    await workbench.run("Shapetrace: Previous Call");
-    await shows(workbench, SECOND);
-    await workbench.run("Shapetrace: Previous Call");
-    await shows(workbench, LAYERS.replaceAll("5|6|7,", "7,"));
-    await workbench.run("Shapetrace: Next Call");
-    await shows(workbench, SECOND);
-    await code.pressCodeLens("unpin");
-    await shows(workbench, LAYERS);
   });
 });

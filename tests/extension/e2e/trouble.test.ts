@@ -22,7 +22,8 @@ while True:
 `;
 
 inEditors("In trouble", {}, (test) => {
-  test("a Python without torch", { files: FILES }, async ({ workbench, folder, server }) => {
+  const firstUse = { files: FILES, ownWindow: true };
+  test("a Python without torch", firstUse, async ({ workbench, folder, server }) => {
     const { python } = makeEnvironment(folder.file("bare"));
     server.writeSettings({ "shapetrace.interpreter": python });
     await workbench.openFile(folder.file("train.py"));
@@ -35,7 +36,7 @@ inEditors("In trouble", {}, (test) => {
 
   test(
     "a setting that names no Python",
-    { files: FILES, settings: { "shapetrace.interpreter": "/nowhere/python" } },
+    { ...firstUse, settings: { "shapetrace.interpreter": "/nowhere/python" } },
     async ({ workbench, folder }) => {
       await workbench.openFile(folder.file("train.py"));
       await workbench.run(TRACE);
@@ -157,6 +158,7 @@ inEditors("On a machine without Python", WITHOUT_PATH, (test) => {
         }),
       },
       settings: { "shapetrace.interpreter": "" },
+      ownWindow: true,
     },
     async ({ workbench, folder }) => {
       await workbench.openFile(folder.file("train.py"));

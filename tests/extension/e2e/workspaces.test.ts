@@ -49,7 +49,7 @@ inEditors("A folder that is not trusted", { trust: false }, (test) => {
     "nothing is run in it until it is trusted",
     {
       files: { "train.py": sourceOf(TRAINING) },
-      settings: { "security.workspace.trust.startupPrompt": "never" },
+      ownWindow: true,
     },
     async ({ workbench, folder, server }) => {
       await workbench.openFile(folder.file("train.py"));

@@ -1,5 +1,5 @@
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 
 import type { Server } from "../../../../scripts/editor/serve.mjs";
 import { ROOT } from "../../../../scripts/setup.mjs";
@@ -15,31 +15,15 @@ export async function keepEvidence(
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "server.txt"), server.output);
-  keepLogs(join(server.userData, "logs"), join(folder, "logs"));
+  // Each window has an extension host of its own, and the newest one's number is the highest.
+  const logs = join(server.userData, "logs");
+  if (existsSync(logs)) {
+    cpSync(logs, join(folder, "logs"), { recursive: true });
+  }
   if (workbench !== undefined && !workbench.page.isClosed()) {
     await workbench.screenshot(join(folder, "window.png"));
     writeFileSync(join(folder, "window.html"), await workbench.page.content());
     writeFileSync(join(folder, "console.txt"), workbench.consoleLines.join("\n"));
   }
   return folder;
-}
-
-/** The logs of the newest window: each has an extension host of its own. */
-function keepLogs(from: string, to: string): void {
-  if (!existsSync(from)) {
-    return;
-  }
-  const hosts = readdirSync(from, { recursive: true, encoding: "utf8" }).filter((path) =>
-    /exthost\d+$/.test(path),
-  );
-  const numberOf = (path: string): number => Number(/\d+$/.exec(path)?.[0]);
-  const newest = hosts.sort((one, other) => numberOf(one) - numberOf(other)).at(-1);
-  if (newest !== undefined) {
-    cpSync(join(from, newest), join(to, basename(newest)), { recursive: true });
-    for (const name of readdirSync(join(from, dirname(newest)))) {
-      if (name.endsWith(".log")) {
-        cpSync(join(from, dirname(newest), name), join(to, name));
-      }
-    }
-  }
 }

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 
@@ -19,6 +19,13 @@ export class Folder {
 
   write(files: Files): void {
     writeFiles(this.path, files);
+  }
+
+  /** Removes all that is in it. */
+  clear(): void {
+    for (const name of readdirSync(this.path)) {
+      rmSync(join(this.path, name), { recursive: true, force: true, maxRetries: 5 });
+    }
   }
 
   file(name: string): string {

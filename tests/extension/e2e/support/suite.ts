@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as passed } from "node:timers/promises";
 
 import { type Browser, chromium } from "playwright-core";
 
@@ -10,8 +11,12 @@ import { installEditor } from "../../../../scripts/editor/install.mjs";
 import { Server } from "../../../../scripts/editor/serve.mjs";
 import { Failure, PYTHON, ROOT } from "../../../../scripts/setup.mjs";
 import { keepEvidence } from "./evidence";
-import { type Files, Folder, writeFiles } from "./folder";
-import { Workbench } from "./workbench";
+import { type Files, writeFiles } from "./folder";
+import { inOrder, ORDER } from "./order";
+import { installResetExtension } from "./resetting";
+import { type Fixture, type WindowOptions, Windows } from "./windows";
+
+export type { Fixture } from "./windows";
 
 const EDITORS = ["newest", "oldest"] as const;
 type EditorName = (typeof EDITORS)[number];
@@ -24,32 +29,23 @@ export interface SuiteOptions {
   readonly home?: Files;
 }
 
-export interface TestOptions {
+export interface TestOptions extends WindowOptions {
   /**
    * Whether it also runs in the oldest editor if none is named: one test for each part of VS Code
    * that is used. The compiler knows nothing but the oldest one's interface.
    */
   readonly inOldest?: boolean;
-  readonly files: Files;
-  /** The folder's name, and what of it is opened if not the folder itself. */
-  readonly folder?: string;
-  readonly open?: string;
-  readonly settings?: Settings;
-}
-
-export interface Fixture {
-  readonly workbench: Workbench;
-  readonly folder: Folder;
-  readonly server: Server;
 }
 
 type TestBody = (fixture: Fixture) => Promise<void>;
 export type EditorTest = (title: string, options: TestOptions, body: TestBody) => void;
 
-const TEST_MILLISECONDS = 180_000;
+const TEST_SECONDS = 180;
 
 /** What makes the editor predictable to type into and to read. */
 const TEST_SETTINGS: Settings = {
+  // As the first one of a window does by itself.
+  "debug.internalConsoleOptions": "openOnSessionStart",
   "debug.toolBarLocation": "floating",
   "editor.autoClosingBrackets": "never",
   "editor.autoIndent": "none",
@@ -60,9 +56,12 @@ const TEST_SETTINGS: Settings = {
   "workbench.tree.enableStickyScroll": false,
   "editor.suggestOnTriggerCharacters": false,
   "files.autoSave": "off",
+  "security.workspace.trust.startupPrompt": "never",
   "shapetrace.interpreter": PYTHON,
   "terminal.integrated.gpuAcceleration": "off",
   "window.confirmBeforeClose": "never",
+  // A file has its cursor where it has it in a new window.
+  "workbench.editor.restoreViewState": false,
 };
 
 /** The extension as `npm run package` makes it. */
@@ -95,62 +94,88 @@ export function inEditors(
     tests.push({ title, options: testOptions, body });
   });
   for (const name of EDITORS) {
-    const chosen = tests.filter((test) => runsIn(name, test.options));
+    const chosen = inOrder(tests.filter((test) => runsIn(name, test.options)));
     if (chosen.length === 0) {
       continue;
     }
-    describe(`${title} (${name} editor)`, () => {
-      let browser: Browser | undefined;
-      let server: Server | undefined;
+    const order = ORDER === undefined ? "" : `, order ${ORDER}`;
+    describe(`${title} (${name} editor${order})`, () => {
+      let windows: Windows | undefined;
       before(async () => {
-        browser = await launchBrowser();
-        server = new Server(installEditor(name), {
-          extensions: [packagedExtension()],
-          settings: TEST_SETTINGS,
-          ...(options.trust !== undefined && { trust: options.trust }),
-          environment: { OMP_NUM_THREADS: "1", ...options.environment },
-        });
-        writeFiles(server.home, options.home ?? {});
-        await server.start();
-      });
-      after(async () => {
-        await browser?.close();
-        await server?.stop();
+        windows = await editor(name, options);
       });
       for (const { title, options: testOptions, body } of chosen) {
-        test(title, { timeout: TEST_MILLISECONDS }, async () => {
-          assert.ok(server && browser, "the editor is there");
-          await inWindow(`${name} ${title}`, { server, browser, ...testOptions }, body);
+        test(title, async (context) => {
+          assert.ok(windows, "the editor is there");
+          const fixture = windows.take(testOptions, (text) => {
+            context.diagnostic(text);
+          });
+          await inWindow(windows, `${name} ${title}`, fixture.then(body));
         });
       }
     });
   }
 }
 
-async function inWindow(
-  title: string,
-  options: TestOptions & { server: Server; browser: Browser },
-  body: (fixture: Fixture) => Promise<void>,
-): Promise<void> {
-  const { server, browser, files, open, settings = {} } = options;
-  const folder = new Folder(files, options.folder);
-  const context = await browser.newContext({ viewport: { width: 1300, height: 1400 } });
-  let workbench: Workbench | undefined;
+/** What runs, by what it was started with. All suites of a process share it. */
+const running = new Map<string, Running>();
+
+interface Running {
+  readonly browser: Browser;
+  readonly server: Server;
+  readonly windows: Windows;
+}
+
+after(async () => {
+  for (const { browser, server, windows } of running.values()) {
+    await windows.close();
+    await browser.close();
+    await server.stop();
+  }
+});
+
+async function editor(name: EditorName, options: SuiteOptions): Promise<Windows> {
+  const key = JSON.stringify([name, options]);
+  const found = running.get(key);
+  if (found !== undefined) {
+    return found.windows;
+  }
+  const browser = await launchBrowser();
+  const server = new Server(installEditor(name), {
+    extensions: [packagedExtension()],
+    settings: TEST_SETTINGS,
+    ...(options.trust !== undefined && { trust: options.trust }),
+    environment: { OMP_NUM_THREADS: "1", ...options.environment },
+  });
+  const windows = new Windows(server, browser);
+  running.set(key, { browser, server, windows });
+  writeFiles(server.home, options.home ?? {});
+  installResetExtension(server);
+  await server.start();
+  return windows;
+}
+
+/** Waits for a test that runs in a window, and keeps what may tell why it failed. */
+async function inWindow(windows: Windows, title: string, ended: Promise<void>): Promise<void> {
+  const timer = new AbortController();
+  let hasFailed = false;
   try {
-    server.writeSettings(settings);
-    const address = server.address(open === undefined ? folder.path : folder.file(open));
-    workbench = await Workbench.open(context, address);
-    await body({ workbench, folder, server });
+    await Promise.race([
+      ended,
+      passed(TEST_SECONDS * 1000, undefined, { signal: timer.signal }).then(() => {
+        throw new Failure(`the test has not ended within ${TEST_SECONDS} s`);
+      }),
+    ]);
   } catch (error) {
-    const evidence = await keepEvidence(title, server, workbench);
+    hasFailed = true;
+    const evidence = await keepEvidence(title, windows.server, windows.workbench);
     if (error instanceof Error) {
       error.message += `\n(see ${evidence})`;
     }
     throw error;
   } finally {
-    await workbench?.close();
-    await context.close();
-    folder.remove();
+    timer.abort();
+    await windows.release(hasFailed);
   }
 }
 

@@ -1,11 +1,14 @@
 import type { Locator, Page } from "playwright-core";
 
 import { chooseInContextMenu } from "./offering";
+import { arrangePanes } from "./panes";
 import { unfold } from "./unfolding";
 import { eventually } from "./waiting";
 
 /** After which a tooltip that has not come is tried again. */
 const TOOLTIP_MILLISECONDS = 4_000;
+
+const CALL_STACK_PIXELS = 200;
 
 /** The trace tree in the Run and Debug side bar. */
 export class TraceView {
@@ -28,16 +31,25 @@ export class TraceView {
       await this.#page.keyboard.press("Control+Shift+D");
       await this.#pane.waitFor();
     }
-    for (const header of await this.#page.locator(".part.sidebar .pane-header").all()) {
-      const label = (await header.getAttribute("aria-label")) ?? "";
-      const isOpen = (await header.getAttribute("aria-expanded")) === "true";
-      if (
-        label.startsWith("Trace")
-          ? !isOpen
-          : isOpen && !(keepsCallStack && label.startsWith("Call Stack"))
-      ) {
-        await header.click({ position: { x: 60, y: 10 } });
-      }
+    await arrangePanes(this.#page, (title, isOpen) =>
+      title.startsWith("Call Stack") && keepsCallStack ? isOpen : title.startsWith("Trace"),
+    );
+    await this.#takeRoom();
+  }
+
+  /** Leaves no more than a few rows to the call stack, by the mouse, as a person would. */
+  async #takeRoom(): Promise<void> {
+    const header = this.#page.locator(
+      ".part.sidebar .pane-header.expanded[aria-label^='Call Stack']",
+    );
+    const pane = this.#page.locator(".part.sidebar .pane", { has: header });
+    const box = (await pane.count()) === 0 ? null : await pane.boundingBox();
+    if (box !== null && box.height > CALL_STACK_PIXELS) {
+      const { mouse } = this.#page;
+      await mouse.move(box.x + box.width / 2, box.y + box.height);
+      await mouse.down();
+      await mouse.move(box.x + box.width / 2, box.y + CALL_STACK_PIXELS, { steps: 2 });
+      await mouse.up();
     }
   }
 

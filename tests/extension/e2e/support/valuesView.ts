@@ -1,5 +1,6 @@
 import type { Locator, Page } from "playwright-core";
 
+import { arrangePanes } from "./panes";
 import { unfold } from "./unfolding";
 import { eventually } from "./waiting";
 
@@ -27,13 +28,7 @@ export class ValuesView {
       await this.#page.keyboard.press("Control+Shift+D");
     }
     await headers.first().waitFor();
-    for (const header of await headers.all()) {
-      const label = (await header.getAttribute("aria-label")) ?? "";
-      const isOpen = (await header.getAttribute("aria-expanded")) === "true";
-      if (label.startsWith(TITLES[this.#kind]) !== isOpen) {
-        await header.click({ position: { x: 60, y: 10 } });
-      }
-    }
+    await arrangePanes(this.#page, (title) => title.startsWith(TITLES[this.#kind]));
   }
 
   /** The entries on the screen: `  shape = (2, 3)`, deeper ones further right. */
