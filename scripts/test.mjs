@@ -5,8 +5,9 @@
  * Tests that need more of the machine than the others are skipped where it is not there. With
  * SHAPETRACE_ALLOW_SKIPS=0 that is a failure.
  */
-import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 
 import { checkMachine, installEditors } from "./editor/install.mjs";
 import { packageExtension } from "./package.mjs";
@@ -18,6 +19,9 @@ const PYTEST_WORKERS = 3;
 
 /** Files in their order, unless a random one is asked for: some tests still lean on others. */
 const ORDER = process.env["SHAPETRACE_ORDER"] === "random" ? [] : ["--randomly-dont-reorganize"];
+
+/** More editors at a time than processors make each other wait, and none of them faster. */
+const EDITOR_PROCESSES = 2;
 
 const RESULTS = join(ROOT, "build", "test-results");
 
@@ -44,12 +48,7 @@ main(async () => {
   mkdirSync(RESULTS, { recursive: true });
   installEditors();
   await packageExtension();
-  const totals = [
-    testPython(),
-    testExtension("unit"),
-    // More editors than processors make each other wait, and none of them faster.
-    testExtension("e2e", "--test-concurrency=2"),
-  ];
+  const totals = [testPython(), testExtension("unit"), testExtension("e2e")];
   const total = sum(totals);
   console.log();
   for (const reason of reasonsOf(total)) {
@@ -75,11 +74,10 @@ function testPython() {
 }
 
 /**
- * @param {string} kind a folder of tests/extension
- * @param {...string} options of node's test runner
+ * @param {"unit" | "e2e"} kind a folder of tests/extension
  * @returns {import("./totals.mjs").Totals}
  */
-function testExtension(kind, ...options) {
+function testExtension(kind) {
   const results = join(RESULTS, `node-${kind}.xml`);
   const folder = join(ROOT, "tests", "extension", kind);
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" })
@@ -89,10 +87,31 @@ function testExtension(kind, ...options) {
     ...["--test-reporter=spec", "--test-reporter-destination=stdout"],
     ...["--test-reporter=junit", `--test-reporter-destination=${results}`],
   ];
+  const chosen =
+    kind === "e2e" ? [`--test-concurrency=${EDITOR_PROCESSES}`, ...inProcesses(files)] : files;
   const code = run(
     process.execPath,
-    ["--import", "tsx", "--test", ...options, ...reporters, ...files],
+    ["--import", "tsx", "--test", ...reporters, ...chosen],
     ENVIRONMENT,
   );
   return totalsOf(results, code);
+}
+
+/**
+ * As many files as there are to be processes, each of which loads some of the tests: those of one
+ * process share an editor and its window.
+ *
+ * @param {readonly string[]} files
+ * @returns {string[]}
+ */
+function inProcesses(files) {
+  // The longest first, so that each process has about as much to do.
+  const sorted = [...files].sort((one, other) => statSync(other).size - statSync(one).size);
+  return Array.from({ length: EDITOR_PROCESSES }, (_, index) => {
+    const part = sorted.filter((_, place) => place % EDITOR_PROCESSES === index);
+    const file = join(RESULTS, `editors-${index + 1}.test.mjs`);
+    const imports = part.map((each) => `import ${JSON.stringify(pathToFileURL(each).href)};\n`);
+    writeFileSync(file, imports.join(""));
+    return file;
+  });
 }
