@@ -19,7 +19,7 @@ import { type Answer, type Question, SOCKET } from "./resetProtocol";
 
 /**
  * Has Shapetrace forget what it has recorded and what the user has chosen. VS Code goes on to know
- * which rows of the tree were unfolded.
+ * which rows of the tree were open and selected.
  */
 const FORGET = [
   "shapetrace.stopCapturingAll",
