@@ -14,6 +14,7 @@ from torch.nn import Module
 
 from shapetrace._asynchronous import is_asynchronous
 from shapetrace._dynamo import regions_begun
+from shapetrace._exception_table import covering_jumps
 from shapetrace._frames import frame_of_program, let_go
 from shapetrace.capture.copies import CannotCopyError, function_modes, is_ordinary
 from shapetrace.capture.iterations import Iteration, Iterations
@@ -92,6 +93,7 @@ class Capture:
         else:
             self.mistake(error)
 
+    @covering_jumps
     def look(self, want: Want, key: Any, value: Any, state: State) -> None:
         """Save a value and the wanted parts of it, as far as they have changed."""
         if want.whole:
